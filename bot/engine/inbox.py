@@ -15,28 +15,45 @@ from procrastinate.exceptions import UniqueViolation
 
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.engine import text
+from bot.engine import portable, text
+from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.once import ONCE, NewJob
 from bot.engine.packing import packed, unpacked
 from bot.engine.portable import Row, Value, stored
 
 Item = TypeVar("Item")
 
+# All under the lock of an urgent delivery, so that what came before stays before: its job acts on what they note.
+GO_FIRST: LiteralString = """
+UPDATE procrastinate_jobs SET priority = %(urgent)s
+ WHERE lock = ANY(%(first)s::text[]) AND status = 'todo' AND priority = %(plain)s
+"""
 # The id is taken from those of jobs, so a delivery and its job have one number.
-STORE: LiteralString = """
-WITH delivery AS (
+STORE: LiteralString = (
+    "WITH first AS ("  # noqa: S608  # a constant
+    + GO_FIRST
+    + """), given AS (
+    SELECT * FROM unnest(
+        %(guid)s::text[], %(event)s::text[], %(lock)s::text[], %(received_at)s::double precision[], %(note)s::text[],
+        %(body)b::bytea[], %(queue)s::text[], %(task)s::text[], %(priority)s::integer[], %(key)s::text[],
+        %(args)s::jsonb[], %(scheduled_at)s::timestamptz[]
+    ) WITH ORDINALITY AS given (
+        guid, event, lock, received_at, note, body, queue, task, priority, key, args, scheduled_at, place
+    ) ORDER BY place
+), delivery AS (
     INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
-    VALUES (nextval('procrastinate_jobs_id_seq'), %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(note)s, %(body)s)
-    ON CONFLICT (guid) DO NOTHING RETURNING id
+    SELECT nextval('procrastinate_jobs_id_seq'), guid, event, lock, received_at, note, body FROM given
+    ON CONFLICT (guid) DO NOTHING RETURNING id, guid
 ), job AS (
     INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
-    SELECT id, %(queue)s, %(task)s, %(priority)s::integer, %(lock)s, %(key)s, %(args)s::jsonb,
-           %(scheduled_at)s::timestamptz
-      FROM delivery WHERE %(note)s::text IS NULL
+    SELECT delivery.id, queue, task, priority, lock, key, args, scheduled_at
+      FROM delivery JOIN given ON given.guid = delivery.guid WHERE note IS NULL
 )
-SELECT id FROM delivery
+SELECT id, guid FROM delivery
 """
-"""On PostgreSQL; SQLite has no statement that inserts into two tables: `store_on_sqlite`."""
+)
+"""On PostgreSQL, for deliveries that came together; SQLite has no statement that inserts into two tables:
+`store_on_sqlite`."""
 
 MOVE_BODY: LiteralString = """
 INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, body)
@@ -62,6 +79,10 @@ VALUES {marks}
 JOB_VALUES = ("queue", "task", "priority", "lock", "key", "args", "scheduled_at")
 DELIVERIES_ON_SQLITE = "INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body) VALUES {marks}"
 DELIVERY_VALUES = ("guid", "event", "lock", "received_at", "note", "body")
+ALL_VALUES = dict.fromkeys(DELIVERY_VALUES + JOB_VALUES)
+
+Values = dict[str, object]
+"""The values of a delivery; those of its job are missing if it is ignored."""
 
 
 async def store_delivery(
@@ -69,21 +90,25 @@ async def store_delivery(
 ) -> bool:
     """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
 
-    `ignored` is the note that it gets instead of a job: `text` says why no handler accepts it, `about` what it is
-    about. Raises ConnectorException if nothing could be stored.
+    The job of an urgent delivery goes first, with all that waits under its lock. `ignored` is the note that a delivery
+    gets instead of a job: `text` says why no handler accepts it, `about` what it is about. Raises ConnectorException if
+    nothing could be stored.
     """
-    values = {
+    values: Values = {
         **{name: job.args[name] for name in ("guid", "event", "received_at")},
         "lock": job.lock,
         "note": None if ignored is None else text.dumps(dict(ignored)),
         "body": packed(body),
-        "queue": job.queue,
-        "task": job.task,
-        "priority": job.priority,
-        "key": ONCE + job.key,
-        "args": job.args,
-        "scheduled_at": job.scheduled_at,
     }
+    if ignored is None:
+        values |= {
+            "queue": job.queue,
+            "task": job.task,
+            "priority": job.priority,
+            "key": ONCE + job.key,
+            "args": job.args,
+            "scheduled_at": job.scheduled_at,
+        }
     try:
         return bool(await connector.execute_query_all_async(STORE, **values))
     except UniqueViolation:
@@ -91,35 +116,61 @@ async def store_delivery(
         return False
 
 
+def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], Values]:
+    """Return those of deliveries whose GUIDs differ, in their order, and the values of `GO_FIRST` for them.
+
+    What `GO_FIRST` does to stored jobs is done to those that come with an urgent one, but before it.
+    """
+    rows: dict[object, Values] = {}
+    for values in deliveries:
+        rows.setdefault(values["guid"], dict(values))
+    first: set[object] = set()
+    for row in reversed(rows.values()):
+        if row.get("priority") == URGENT_PRIORITY:
+            first.add(row["lock"])
+        elif row["lock"] in first and row["note"] is None:
+            row["priority"] = URGENT_PRIORITY
+    return list(rows.values()), {"first": list(first), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
+
+
+def values_of_store(rows: Sequence[Values]) -> Values:
+    """Return the values of `STORE` for deliveries that came together: a list for each column."""
+    return {name: [row.get(name) for row in rows] for name in ALL_VALUES}
+
+
 def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
-    """Do what `STORE` does for deliveries that came together.
+    """Do what `STORE` does.
 
     Statements are few: for each of them the thread lets go of the interpreter, and waits until it gets it back.
     """
     cursor = connection.cursor()
     cursor.row_factory = None
-    rows = [
-        {name: stored(values[name]) for name in DELIVERY_VALUES + (JOB_VALUES if values["note"] is None else ())}
-        for values in deliveries
-    ]
+    given, go_first = together(deliveries)
+    rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in given]
     # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
     known = {
         guid for part in _parts(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in part]])
     }
-    new: dict[Value, dict[str, Value]] = {}
-    for row in rows:
-        if row["guid"] not in known:
-            new.setdefault(row["guid"], row)
+    new = [row for row in rows if row["guid"] not in known]
     if not new:
-        return [[] for _ in rows]
-    ((last,),) = cursor.execute(NEXT_IDS, (len(new),)).fetchall() or cursor.execute(FIRST_IDS, (len(new),)).fetchall()
-    for number, row in enumerate(new.values(), last - len(new) + 1):
+        return [[] for _ in deliveries]
+    if go_first["first"]:
+        portable.execute(connection, GO_FIRST, go_first, has_rows=False)
+    many = (len(new),)
+    ((last,),) = cursor.execute(NEXT_IDS, many).fetchall() or cursor.execute(FIRST_IDS, many).fetchall()
+    for number, row in enumerate(new, last - len(new) + 1):
         row["id"] = number
-    for part in _parts([row for row in new.values() if row["note"] is None]):
+    for part in _parts([row for row in new if row["note"] is None]):
         _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in part])
-    for part in _parts(list(new.values())):
+    for part in _parts(new):
         _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in part])
-    return [[{"id": row["id"]}] if "id" in row else [] for row in rows]
+    return ids_of(deliveries, {one["guid"]: row["id"] for one, row in zip(given, rows, strict=True) if "id" in row})
+
+
+def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, object]) -> list[list[Row]]:
+    """Return for each delivery a row with its number, no row if its GUID was known; `ids` are the new numbers."""
+    left = dict(ids)
+    return [[{"id": left.pop(values["guid"])}] if values["guid"] in left else [] for values in deliveries]
 
 
 def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]) -> sqlite3.Cursor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import select
+from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
 import procrastinate
@@ -16,10 +17,22 @@ from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
 from bot.engine import text
-from bot.engine.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, moved_values
+from bot.engine.inbox import (
+    BODIES_AT_ONCE,
+    FORGET_BODY,
+    MOVE_BODY,
+    STORE,
+    Values,
+    ids_of,
+    moved_values,
+    together,
+    values_of_store,
+)
+from bot.engine.outage import is_outage
 from bot.engine.portable import Row, check_version
 from bot.engine.postgres_schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
+from bot.engine.together import Together
 
 CONNECTIONS = 10
 """Of one process, at most; one more listens."""
@@ -85,6 +98,22 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
         return connection
 
 
+async def _check(connection: psycopg.AsyncConnection) -> None:
+    """Raise psycopg.OperationalError if the server has closed the connection.
+
+    Psycopg's own check is a journey to the server, before each statement. But a server that closes a connection makes
+    it readable, and one that is used has nothing to read: only what is readable is checked.
+    """
+    readable = select.poll()
+    readable.register(connection.fileno(), select.POLLIN)
+    if readable.poll(0):
+        await _Pool.check_connection(connection)
+
+
+def _pool(**arguments: Any) -> _Pool:
+    return _Pool(**{**arguments, "check": _check})
+
+
 class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
@@ -103,8 +132,9 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             timeout=PATIENCE,
             reconnect_timeout=RECONNECT_FOR,
             configure=_configure,
-            pool_factory=_Pool,
+            pool_factory=_pool,
         )
+        self._deliveries = Together[Values, list[Row]](self._store, is_outage, PATIENCE)
         self._listeners: list[connector.Notify] = []
         self._heard = 0
         self._waking: set[asyncio.Task[None]] = set()
@@ -120,11 +150,18 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         """Run a query and return its rows."""
         if query == FETCH:
             return await self._fetch(arguments)
+        if query == STORE:
+            return await self._deliveries.ask(arguments)
         try:
             rows = await super().execute_query_all_async(query, **arguments)
         except UniqueViolation as error:
             raise _uniform(error) from error
         return [_original(row) for row in rows]
+
+    async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
+        rows, go_first = together(deliveries)
+        new = await super().execute_query_all_async(STORE, **values_of_store(rows), **go_first)
+        return ids_of(deliveries, {text.original(row["guid"]): row["id"] for row in new})
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Run a query and return its first row."""

@@ -28,7 +28,6 @@ from bot.engine.intake import Intake
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.notes import IGNORED
-from bot.engine.once import NewJob
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -47,7 +46,7 @@ from bot.engine.retry import EngineRetry
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.engine.timers import EngineTimers, TimerWork
-from bot.engine.upkeep import go_first, remove_old, remove_old_records, requeue_all
+from bot.engine.upkeep import remove_old, remove_old_records, requeue_all
 from bot.engine.worker import Supervisor, WorkerPace
 from bot.engine.workers import WorkerState, worker_states
 
@@ -121,7 +120,6 @@ class Engine:
         self.database = Database(url, now)
         self._now = now
         self._accept_timeout = accept_timeout
-        self._abandoned: set[asyncio.Task[bool]] = set()
         self._oldest: dict[str, tuple[int, float]] = {}
         self.journal = Journal(self.database.connector)
         self.records = Records(self.database.connector)
@@ -202,41 +200,18 @@ class Engine:
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-        storing = asyncio.create_task(self._store_delivery(job, raw, lock if urgent else None, ignored))
         try:
-            done, _ = await asyncio.wait({storing}, timeout=self._accept_timeout)
-        except asyncio.CancelledError:
-            storing.cancel()
-            raise
-        if not done:
-            # Not awaited: if the server hangs, the cancellation takes seconds more.
-            storing.cancel()
-            self._abandoned.add(storing)
-            storing.add_done_callback(self._forget)
-            raise StorageError("TimeoutError")
-        try:
-            new = storing.result()
-        except (ConnectorException, TimeoutError) as error:
+            async with asyncio.timeout(self._accept_timeout):
+                with self._intake.accepting():
+                    new = await store_delivery(self.database.connector, job, raw, ignored)
+        except TimeoutError:
+            raise StorageError("TimeoutError") from None
+        except ConnectorException as error:
             # Not chained: a database may quote what was to be stored.
             raise StorageError(type(error.__cause__ or error).__name__) from None
         if new and ignored is not None:
             self._observer.delivery(event, IGNORED, 0.0)
         return new
-
-    async def _store_delivery(
-        self, job: NewJob, body: bytes | bytearray, first: str | None, ignored: Mapping[str, Any] | None
-    ) -> bool:
-        """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
-        with self._intake.accepting():
-            # Waiting jobs first: the new job is urgent at once, and would overtake earlier ones under its lock.
-            if first is not None:
-                await go_first(self.database.connector, first)
-            return await store_delivery(self.database.connector, job, body, ignored)
-
-    def _forget(self, storing: asyncio.Task[bool]) -> None:
-        self._abandoned.discard(storing)
-        if not storing.cancelled():
-            storing.exception()  # it was answered as not stored long ago
 
     def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
         """Run `work` by a schedule in UTC, once for each tick however many replicas there are; before `run`.

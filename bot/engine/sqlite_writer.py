@@ -74,6 +74,7 @@ class Writer:
         self._most = most
         self._notices: Notices = []
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._gate = threading.Lock()
         self._accepting = False
         self._why_not = NOT_OPEN
@@ -98,6 +99,8 @@ class Writer:
             return
         with self._gate:
             self._accepting = False
+            for loop in list(self._gathered):
+                self._hand_over(loop)
             self._calls.put(None)
         await asyncio.to_thread(thread.join)
 
@@ -114,6 +117,8 @@ class Writer:
     ) -> Result:
         """Return what the operation returned for an argument; it is given those that wait in a row, all at once.
 
+        A loop hands over together what it asks for in one turn.
+
         What it does for all of them is undone where it raises, and then it is given each of them alone. Otherwise as
         `run`.
         """
@@ -122,13 +127,30 @@ class Writer:
     def _asked(
         self, operation: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[object]], argument: object
     ) -> asyncio.Future[object]:
+        loop = asyncio.get_running_loop()
+        call = _Call(operation, argument, loop.create_future())
         # Under the gate, or a call could be queued after `_end` has emptied the queue, and its caller would never wake.
-        call = _Call(operation, argument, asyncio.get_running_loop().create_future())
         with self._gate:
             if not self._accepting:
                 raise ConnectorException(self._why_not)
-            self._calls.put(call)
+            gathered = self._gathered.setdefault(loop, [])
+            gathered.append(call)
+            if operation is _alone:
+                self._hand_over(loop)
+            elif len(gathered) == 1:
+                # Once the loop has done what it can do now. Handed over one by one, the first would wake the thread
+                # while the loop is busy, and have a commit of its own.
+                loop.call_soon(self._hand_over_gated, loop)
         return call.future
+
+    def _hand_over_gated(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._gate:
+            self._hand_over(loop)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Queue what a loop has asked for, in its order; call this under the gate."""
+        for call in self._gathered.pop(loop, ()):
+            self._calls.put(call)
 
     def _run(self, opened: asyncio.Future[object]) -> None:
         first = _Call(_alone, None, opened)

@@ -60,11 +60,6 @@ DELETE FROM procrastinate_workers WHERE last_heartbeat < to_timestamp(date_part(
 """
 FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
 
-# All of a lock, so that what came before stays before: the job that is stored next acts on what they note.
-GO_FIRST: LiteralString = """
-UPDATE procrastinate_jobs SET priority = %(urgent)s
- WHERE lock = %(lock)s AND status = 'todo' AND priority = %(plain)s
-"""
 OLDEST: LiteralString = """
 SELECT id, CAST(args ->> 'received_at' AS double precision) AS received_at FROM procrastinate_jobs
  WHERE status = 'todo' AND priority = %(plain)s ORDER BY id LIMIT %(most)s
@@ -160,11 +155,6 @@ async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
     rows = await connector.execute_query_all_async(REQUEUE_ALL)
     await connector.execute_query_async(FORGET_ALL_WORKERS)
     return _requeued(rows)
-
-
-async def go_first(connector: BaseAsyncConnector, lock: str) -> None:
-    """Let the deliveries that wait under a lock go before those that nobody waits for, in the order they have."""
-    await connector.execute_query_async(GO_FIRST, lock=lock, urgent=URGENT_PRIORITY, plain=DELIVERY_PRIORITY)
 
 
 async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:

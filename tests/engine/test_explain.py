@@ -18,7 +18,7 @@ from bot.engine.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
-from bot.engine.upkeep import LONG_WAIT, go_first, let_old_go_first, remove_old_records
+from bot.engine.upkeep import LONG_WAIT, let_old_go_first, remove_old_records
 from tests.engine.filled import (
     EXPLAINING,
     Traced,
@@ -64,7 +64,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     assert await engine.accept("guid-1", "issue_comment", text, LOCK)
     await settled(engine, "guid-1")
     assert not await engine.accept("guid-1", "issue_comment", text, LOCK)
-    assert await engine.accept("guid-2", "push", body({}), LOCK)
+    assert await engine.accept("guid-2", "push", body({}), LOCK, urgent=True)
     await settled(engine, "guid-2")
     await what_handlers_and_requests_cause(engine.database.connector)
     await engine.replay("guid-1")
@@ -79,7 +79,6 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
 async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
     """Run what handlers, requests to GitHub and the observers of jobs run, which a toy processor does without."""
     await release_waiting(connector)
-    await go_first(connector, LOCK)
     await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
     records = Records(connector)
     await records.put(NOTE.of(1, 7), Note("0" * 40))

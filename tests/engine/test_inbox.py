@@ -74,9 +74,8 @@ async def test_many_that_come_together_are_stored_once_each_and_in_their_order(d
     stored = await asyncio.gather(*(store(database, name, ignored=int(name) % 3 == 0) for name in names))
     assert sum(stored) == MANY
     rows = await database.connector.execute_query_all_async(WITH_JOBS)
-    if database.embedded:  # what comes to a server over several connections has no order
-        assert stored == [True] * MANY + [False] * MANY
-        assert [row["guid"] for row in rows] == names[:MANY]
+    assert stored == [True] * MANY + [False] * MANY
+    assert [row["guid"] for row in rows] == names[:MANY]
     assert {row["guid"]: row["of_job"] for row in rows} == {
         name: None if int(name) % 3 == 0 else name for name in names[:MANY]
     }

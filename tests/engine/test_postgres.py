@@ -152,3 +152,13 @@ async def test_the_server_ends_a_statement_that_takes_too_long(postgres_url: str
         assert row == {"statement_timeout": limit}
     finally:
         await database.close()
+
+
+async def test_a_connection_that_the_server_closed_is_replaced_before_a_statement_is_sent(
+    opened: Database, postgres_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other:
+        for _ in range(3):
+            (row,) = await opened.connector.execute_query_all_async("SELECT pg_backend_pid() AS pid")
+            await other.execute("SELECT pg_terminate_backend(%s, 10000)", (row["pid"],))
+        assert await opened.connector.execute_query_all_async("SELECT 1 AS one") == [{"one": 1}]

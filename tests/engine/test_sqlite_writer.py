@@ -102,3 +102,35 @@ async def test_what_waits_in_a_row_is_done_together_and_alone_where_that_fails()
     assert isinstance(answers[5], sqlite3.IntegrityError)
     assert answers[6] == "added 4"
     assert stored == [(1,), (2,), (3,), (4,)]
+
+
+async def test_what_a_loop_asks_for_in_one_turn_is_done_together_and_in_its_order() -> None:
+    given: list[list[int]] = []
+
+    def note(connection: sqlite3.Connection, numbers: Sequence[int]) -> Sequence[int]:
+        del connection
+        given.append(list(numbers))
+        return numbers
+
+    def alone(connection: sqlite3.Connection) -> None:
+        del connection
+        given.append([])
+
+    writer = Writer(connect, lambda notices: None)
+    await writer.start()
+    answers = await asyncio.gather(*(writer.run_together(note, number) for number in range(100)))
+    assert (answers, given) == (list(range(100)), [list(range(100))])
+    given.clear()
+    before, between = writer.run_together(note, 1), writer.run(alone)
+    await asyncio.gather(before, between, writer.run_together(note, 2))
+    assert [number for numbers in given for number in numbers or [0]] == [1, 0, 2]
+    await writer.stop()
+
+
+async def test_what_was_asked_for_just_before_the_end_is_done() -> None:
+    writer = Writer(connect, lambda notices: None)
+    await writer.start()
+    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    stopping = asyncio.ensure_future(writer.stop())
+    assert await asked == 1
+    await stopping

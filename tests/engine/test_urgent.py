@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from bot.engine.service import Engine
@@ -33,6 +34,19 @@ async def test_a_command_goes_before_a_backlog_and_after_what_came_before_it_on_
         assert delivered(world)[:2] == ["push", "command"]
         assert world.written == ["command a x"]
         assert "push-after" not in delivered(world)[:3]
+
+
+async def test_a_command_that_comes_together_with_others_goes_behind_what_came_before_it(
+    url_with_tables: str, world: World
+) -> None:
+    async with opened(url_with_tables) as web:
+        first = [web.accept(f"star-{n}", "star", body({}), f"repo:{n}") for n in range(20)]
+        push = web.accept("push", "pull_request", body({}), LOCK)
+        command = web.accept("command", "issue_comment", body({}), LOCK, urgent=True)
+        assert all(await asyncio.gather(*first, push, command))
+    async with running(url_with_tables, world, pace=ONE_AT_A_TIME) as engine:
+        await settled(engine, "command")
+    assert delivered(world)[:2] == ["push", "command"]
 
 
 async def test_our_own_deliveries_and_timers_go_before_a_backlog(url_with_tables: str, world: World) -> None:
