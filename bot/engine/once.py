@@ -17,6 +17,7 @@ ONCE = "once:"
 QUEUE = "default"
 FIELDS = ("queue_name", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at")
 TRIES = 5
+"""Rounds of inserting and searching. Another round is needed only if retention deletes a job between the two."""
 
 IS_ONCE: LiteralString = "substr(queueing_lock, 1, 5) = 'once:'"
 """The condition of the index `nightjar_once`. A query by key must repeat it, or the database scans the whole table:
@@ -53,7 +54,8 @@ async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> l
     """Insert those jobs whose keys are new, in one statement, and return the job of each key in the order asked.
 
     They are inserted in that order, and workers are notified. A key that occurs twice in `jobs` is new the first time.
-    At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job.
+    At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job
+    (https://sqlite.org/limits.html#max_variable_number).
 
     Raises ConnectorException if nothing could be stored.
     """

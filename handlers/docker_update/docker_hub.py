@@ -26,7 +26,7 @@ class DockerHub:
     """A registry with Docker Hub's API, at an address without a slash at its end.
 
     Names are `namespace/name` and tags as `handlers.docker_update.images` reads them, so that they need no quoting. All
-    methods raise what `Reader.json` raises: only 404 means that something is not there.
+    methods raise what `Reader.json` raises: only 404 means that an image or tag does not exist.
     """
 
     reader: Reader
@@ -34,7 +34,7 @@ class DockerHub:
 
     async def has(self, name: str, tag: str) -> bool:
         """Say whether an image has a tag."""
-        # TVM's script took every HTTP error, even a rate limit (429), for an image that is not there.
+        # TVM's script treated every HTTP error, even a rate limit (429), as a missing image.
         return await self.reader.json(TAG.format(url=self.url, name=name, tag=tag)) is not None
 
     async def tags(self, name: str) -> Mapping[str, float]:

@@ -104,6 +104,8 @@ async def show_all(context: Context) -> Plan:
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
     """Write the check run of a target on a commit."""
+    # Before anything is read: an older plan must not overwrite what a newer one has written
+    # (docs/decisions/when-a-check-run-is-written.md).
     as_of = time.time()
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
@@ -171,6 +173,7 @@ def _ignore(
         ), []
     if not key or not findings.new_failures:
         return replace(findings, notice=texts.NOTHING_TO_IGNORE.format(login=login)), []
+    # The check run has changed since the page was loaded: they would ignore failures that they have not seen.
     if press.shown != (sentences.title(findings), findings.external_id):
         return replace(findings, notice=texts.IGNORE_CHANGED.format(login=login)), []
     before = findings.ignored.tests if findings.ignored else frozenset()

@@ -35,7 +35,7 @@ class IngestRun:
         return f"run:{self.bucket}:{self.key}:{self.version}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Take the run; one that was taken before is left as it is."""
+        """Ingest the run; a run that was ingested before stays as it is."""
         arrival = Arrival(self.bucket, self.key, self.version)
         run = await context.part(INGEST).take(arrival, context.github, context.repository, context.config)
         text = f"{run.key.folder} {run.state}" + (f": {run.reason}" if run.reason else "")
@@ -44,7 +44,7 @@ class IngestRun:
 
 @dataclass(frozen=True, slots=True)
 class RequestCheckRun:
-    """Have the check of a lab's target (`on`) computed and written again, in order with all else that writes it."""
+    """Request that the check run of a lab's target (`on`) is written again, in order with its other writes."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 

@@ -27,7 +27,10 @@ from handlers.hardware.regression_state import (
 FAILING = "failing"
 """The key of the current failures in the packed changes."""
 SHARED, LEAST_OF_LARGER = 0.9, 0.5
-"""Two sets of failing tests are the same if they share this part of the smaller set, and this part of the larger."""
+"""Two sets of failing tests are the same if they share this part of the smaller set, and this part of the larger.
+
+The reasons for these limits are in docs/decisions/one-message-for-several-targets.md.
+"""
 ACTIVE = 7 * 86400.0
 """News does not wait for a target whose newest evaluated commit is older than this, in seconds."""
 JOINED = 7 * 86400.0

@@ -217,6 +217,7 @@ def joined_members(
     """Return the members that join an existing group, by its key, and all others."""
     joined, alone = dict[str, list[GroupMember]](), list[GroupMember]()
     recent = [group for group in groups if group.opened_at >= at - JOINED]
+    # Sorted, so that groups do not depend on the order in which results arrived.
     for one in sorted(members, key=lambda one: (one.where, one.suite, one.since, one.tests)):
         found = next((g for g in recent if joins(one, (*g.members, *joined.get(g.name, ())))), None)
         if found is None:

@@ -202,6 +202,7 @@ class Watch:
                 async for page in listing:
                     pages += 1
                     announced += await self._announce_new(page, results)
+        # Only after the whole listing: if the bucket fails in between, the next tick lists it again.
         listed = self._now()
         pause = pause_after(pages, results.poll_seconds)
         await self._records.put(record, Listed(listed, listed + pause, searched))
@@ -253,6 +254,7 @@ class Watch:
             if delivery.event == CHECK_EVENT.name and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
                 await self._touch(delivery.guid)
+        # Last: after a crash in between, the same check runs are marked as pending again, which is harmless.
         await self._records.put(record, FailedChecks(self._now() + HOUR, newest))
         return 0
 
@@ -293,6 +295,8 @@ class Watch:
         about = Repository(
             await self.repository_id(scheduled_checks.about.repository), scheduled_checks.about.repository, None
         )
+        # The event before its mark: after a crash in between, the next tick announces the same GUID, which is handled
+        # once. The other way round, the check run would never be written.
         await announce(self._accept, CHECK_EVENT, about, CheckEvent.of(scheduled_checks))
         await asyncio.to_thread(self._store.announced, scheduled_checks)
 

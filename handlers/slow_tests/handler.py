@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "slow-tests"
 KEY = "slow_tests"
-SUCCESS = "success"  # never another state: the status informs, and must not block a merge
+SUCCESS = "success"  # always this state: the status only informs, and must not block a merge
 BRANCH_PREFIX = "refs/heads/"
 
 RUN_SLOW = CommandSpec(
@@ -104,7 +104,7 @@ async def show_on_head(context: Context) -> Plan:
     key = CHOICE.of(context.repository.id, event.pull.number)
     choice = await context.records.get(key)
     verdict = decide_slow_tests(config, event.pull.head_ref, choice, context.app_config.mentions[0])
-    # A command may come between this and its retry: then what this would show is no longer true.
+    # A command may come before a retry of this; then this verdict is out of date.
     shown = replace(
         slow_tests_status(config, event.pull.head_sha, verdict, pull_page_url(context, event.pull.number)),
         record=key.name,
@@ -115,7 +115,7 @@ async def show_on_head(context: Context) -> Plan:
 
 @router.on("push", name="slow-tests-branches", feature=KEY)
 async def show_on_branch(context: Context) -> Plan:
-    """Show on each commit of a branch that it always runs slow tests: a CI that builds branches reads statuses."""
+    """Show on each commit of a branch that slow tests always run there: CI that builds branches reads statuses."""
     config, payload = context.config.slow_tests, context.delivery.payload
     ref = payload.text("ref")
     branch = ref.removeprefix(BRANCH_PREFIX)
@@ -127,7 +127,7 @@ async def show_on_branch(context: Context) -> Plan:
 
 
 async def run_slow_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Switch slow tests on, and have CI run again where it was done without them."""
+    """Switch slow tests on, and restart CI that finished without them."""
     return await _switch(asked, on=True)
 
 
@@ -176,7 +176,7 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
 
 
 def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
-    """Return what must restart because it finished before slow tests were on, and what to say about all else."""
+    """Return the runs to restart because they finished before slow tests were on, and the text about all others."""
     runs = [run for run in runs if run.state is not CiState.MISSING]
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
     ended = [run for run in ours if run.state in (CiState.SUCCEEDED, CiState.FAILED)]

@@ -1,6 +1,6 @@
 """What people read about slow tests: the commit status on each head, and the answers to the two commands.
 
-What a status describes ends at 140 characters (`bot.effects.statuses`).
+A status's description is cut at 140 characters (`bot.effects.statuses`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ RUN_SUMMARY = "Run the slow tests for this pull request, on this push and on lat
 SKIP_SUMMARY = "Stop running the slow tests for this pull request."
 
 OFF_PREFIX = "Off:"
-"""How a status begins where slow tests are off: CI may read it (`handlers.ci_decisions.ask_github`)."""
+"""The beginning of the status if slow tests are off; CI may read it (`handlers.ci_decisions.ask_github`)."""
 OFF_IN_GROUP = "Off: a merge group runs them only if `slow_tests: branches` matches its branch"
 ON_BRANCH = "On: the branch {branch} always runs slow tests."
 ON_REQUESTED = "On: requested by {login}. To turn off, comment: {mention} skip slow tests"

@@ -1,6 +1,7 @@
-"""The two families of error, as far as labs and the server share what raises them.
+"""The two families of errors that labs and the server share.
 
-`UserError` is shown to the person as it is; `TryAgain` is worth another try. Of a report, a reader raises `Refused`.
+The text of `UserError` is for the person; after `TryAgain`, another try may succeed. Readers of reports raise
+`Refused`.
 """
 
 from __future__ import annotations

@@ -187,6 +187,8 @@ def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: fl
     """Return the first run of each suite at each commit on the nightly branch, by target."""
     table = schema.runs
     received = sa.func.min(table.c.received_at)
+    # Results arrive after their commit, so the condition on `received_at` removes none: it selects the period in the
+    # index `nightjar_runs_received`, which has no `committed_at`.
     statement = (
         sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
         .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
@@ -222,6 +224,8 @@ def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) ->
 def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
     """Return the last stored run of each of some targets."""
     table, targets = schema.runs, schema.targets
+    # One subquery per target stops at its last run in the index `nightjar_runs_received`; a maximum by group would read
+    # all runs.
     last = (
         sa.select(table.c.id)
         .where(table.c.target_id == targets.c.id, schema.found_state == RunState.STORED.value)

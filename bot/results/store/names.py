@@ -139,6 +139,7 @@ class SuiteNames:
             return ordinals
         found = Placement(cast("list[int]", ordinals))
         with self._lock:
+            # The cache raises ValueError for a value that is larger than itself.
             if len(found) <= MAX_PLACED:
                 self._placed[key] = found
         return found
@@ -147,6 +148,7 @@ class SuiteNames:
         known = self._read(connection, suite)
         with self._lock:
             before = self._suites.get(suite.id)
+            # The cache raises ValueError for a value that is larger than itself.
             if suite.names <= MAX_KNOWN and (before is None or len(before.ordered) < suite.names):
                 if before is not None:
                     known.take_places(before)

@@ -124,6 +124,8 @@ def newest_points(
     joined = table.join(points, points.c.series_id == table.c.id)
     if until:
         joined = joined.join(last, sa.and_(last.c.series_id == table.c.id, last.c.sha == until))
+    # One subquery per series reads only the end of the index `nightjar_points_order`. To number the points of each
+    # series (`row_number`), a database would have to read all of them.
     oldest = (
         sa.select(other.c.committed_at)
         .where(other.c.series_id == table.c.id, other.c.linked, up_to_last(other))
@@ -145,6 +147,7 @@ def newest_points(
         )
         for row in connection.execute(statement):
             found.setdefault(row.series_id, []).append(LinkedPoint(row.id, row.sha, row.committed_at))
+    # More than `count` are found if others have the same time as the oldest one.
     return {number: every[-count:] for number, every in found.items()}
 
 

@@ -100,6 +100,8 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
 def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:
     """Note that a check run is being written for a revision."""
     table = schema.checks
+    # If results have changed since, whether more is awaited is decided again. A slower replica that marks an older
+    # revision changes nothing.
     is_newest = table.c.revision == pending.revision
     over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
     connection.execute(

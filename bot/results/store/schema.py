@@ -33,7 +33,7 @@ class Storable(sa.types.TypeDecorator[str]):
 
 
 AT_ONCE = 500
-"""Values of one IN; SQLite takes 32,766."""
+"""The most values of one IN; SQLite allows 32,766 (https://sqlite.org/limits.html#max_variable_number)."""
 
 Value = TypeVar("Value")
 

@@ -1,8 +1,8 @@
-r"""Match patterns against text from a report: on RE2 where it is installed, as on every server, else on Python's `re`.
+r"""Match patterns against text from a report: with RE2 if it is installed, as on every server, else with Python's `re`.
 
-A server reads what others send, so it needs RE2, whose time is linear in the text. A lab reads its own files, and may
-do so with what Python has. The syntax is RE2's for both (https://github.com/google/re2/wiki/Syntax): `\s`, `\w`, `\d`
-and `\b` know ASCII only, and `$` is the end of the text, not the place before a last line end.
+A server reads text from others, so it needs RE2, whose time is linear in the text. A lab reads its own files, so
+Python's `re` is good enough. Both use RE2's syntax (https://github.com/google/re2/wiki/Syntax): `\s`, `\w`, `\d` and
+`\b` match only ASCII, and `$` is the end of the text, not the place before a last line end.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ else:
 __all__ = ["SPACE", "Pattern"]
 
 SPACE = r"\t-\r\x1c-\x20\x85\p{Z}"
-"""What `str.isspace` calls space, to be written inside brackets: `[{SPACE}]`."""
+"""The characters that `str.isspace` accepts, for use inside brackets: `[{SPACE}]`."""

@@ -1,4 +1,4 @@
-"""What a pattern is for its callers, whatever finds the matches."""
+"""The interface of patterns, which does not depend on the library that finds the matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Span = tuple[int, int]
 
 
 class PatternMatch:
-    """One match; positions count the text's characters. A group that took no part is None, and spans (-1, -1)."""
+    """One match. Positions count characters. A group that did not take part is None, with the span (-1, -1)."""
 
     __slots__ = ("_index", "_spans", "_text")
 
@@ -24,7 +24,7 @@ class PatternMatch:
         return None if start < 0 else self._text[start:end]
 
     def groups(self) -> tuple[str | Any, ...]:
-        """Return what each group matched, without the whole."""
+        """Return the text of each group, without that of the whole match."""
         return tuple(self[group] for group in range(1, len(self._spans)))
 
     def start(self) -> int:
@@ -37,10 +37,10 @@ class PatternMatch:
 
 
 class TextPattern(ABC):
-    """A pattern in RE2's syntax. Raises ValueError for text that is none.
+    """A pattern in RE2's syntax. Raises ValueError for an invalid pattern.
 
-    Half a surrogate pair, which JSON can hold and UTF-8 cannot, is matched as if it were U+FFFD. No method takes a
-    position to begin at: a loop that called it would encode the text again each time. Use `finditer`.
+    Half of a surrogate pair, which JSON can contain and UTF-8 cannot, is matched as if it were U+FFFD. No method has a
+    start position, because a loop with such calls would encode the text again each time; use `finditer`.
     """
 
     __slots__ = ("source",)
@@ -62,11 +62,11 @@ class TextPattern(ABC):
         """Find all matches, none of which overlap."""
 
     def findall(self, text: str) -> list[str]:
-        """Return all matches, whole, whatever groups the pattern has."""
+        """Return the whole text of all matches, even if the pattern has groups."""
         return [found[0] for found in self.finditer(text)]
 
     def sub(self, replacement: str | Callable[[PatternMatch], str], text: str) -> str:
-        """Replace every match; a replacement that is text is put there as it is."""
+        """Replace every match; a text as the replacement is used literally."""
         pieces, position = [], 0
         for found in self.finditer(text):
             pieces.append(text[position : found.start()])
@@ -75,7 +75,7 @@ class TextPattern(ABC):
         return "".join((*pieces, text[position:])) if pieces else text
 
     def split(self, text: str) -> list[str]:
-        """Return what stands between the matches."""
+        """Return the texts between the matches."""
         pieces, position = [], 0
         for found in self.finditer(text):
             pieces.append(text[position : found.start()])
@@ -84,7 +84,7 @@ class TextPattern(ABC):
 
 
 def without_half_pairs(text: str, instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
-    """Return a text with another character for each half of a surrogate pair, which UTF-8 cannot hold."""
+    """Replace each half of a surrogate pair, which UTF-8 cannot hold, by another character."""
     if not text.isascii():
         try:
             text.encode()

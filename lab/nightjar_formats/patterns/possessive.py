@@ -1,4 +1,4 @@
-"""Patterns of Python's `re`, none of which gives back what it has matched."""
+"""Patterns for Python's `re` that do not backtrack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import AnyStr
 def possessive(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Compile a pattern with possessive quantifiers, which Python has since 3.11.
 
-    On an older one, where a lab reads its own files, it is compiled without: what follows must decide the same then.
+    Older versions, with which a lab reads its own files, compile it without them, so the pattern must match the same
+    text either way.
     """
     return re.compile(source if sys.version_info >= (3, 11) else _without_plus(source), flags)  # noqa: TID251
 

@@ -1,4 +1,4 @@
-"""Patterns on Python's `re`, for a lab that has no RE2 and reads its own files. The server never uses it."""
+"""Match patterns with Python's `re`, for a lab without RE2, which reads its own files. The server never does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nightjar_formats.patterns.match import PatternMatch, TextPattern, without_h
 
 _PIECE = re.compile(r"\\p\{(?P<category>[A-Z][a-z]?)\}|\\x\{(?P<hex>[0-9a-fA-F]+)\}|\\.|.", re.DOTALL)  # noqa: TID251
 _SPACE = r"\t\n\f\r "
-"""What `\\s` means to RE2; Python adds the vertical tab."""
+"""The meaning of `\\s` in RE2; Python adds the vertical tab."""
 
 
 class RePattern(TextPattern):
-    """A pattern that Python matches, with RE2's meaning. It is compiled where it is used first."""
+    """A pattern with RE2's meaning that Python matches. It is compiled at its first use."""
 
     __slots__ = ("_compiled", "_flags")
 
@@ -62,7 +62,7 @@ def _found(match: re.Match[str] | None, text: str) -> PatternMatch | None:
 
 
 def in_syntax_of_re(source: str, *, by_line: bool = False) -> str:
-    r"""Return a pattern of RE2's syntax as Python writes it, to be compiled with `re.ASCII`.
+    r"""Translate a pattern from RE2's syntax to Python's, for `re.ASCII`.
 
     >>> print(in_syntax_of_re(r"[^\s:]+\s$"))
     [^\t\n\f\r :]+[\t\n\f\r ]\Z
@@ -92,7 +92,7 @@ def in_syntax_of_re(source: str, *, by_line: bool = False) -> str:
 
 @lru_cache(maxsize=1)
 def _characters_of() -> Mapping[str, str]:
-    """Return the ranges of characters of each of Unicode's categories, as they stand in brackets."""
+    """Return the ranges of characters in each Unicode category, for use inside brackets."""
     ranges: dict[str, list[list[int]]] = defaultdict(list)
     for code in range(0x110000):
         kind = category(chr(code))

@@ -1,4 +1,4 @@
-"""Patterns on RE2, which the server always has: time linear in the text."""
+"""Match patterns with RE2, which the server always has: its time is linear in the text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re2  # type: ignore[import-untyped]
 from nightjar_formats.patterns.match import PatternMatch, Span, TextPattern, without_half_pairs
 
 MAX_MEMORY = 1 << 20
-"""Bytes that one pattern may use for what it remembers of a text; beyond that RE2 forgets, or goes slower."""
+"""The most bytes of a pattern's cache; beyond that, RE2 drops cached states or becomes slower."""
 
 _UNANCHORED, _AT_START, _WHOLE = re2._Anchor.UNANCHORED, re2._Anchor.ANCHOR_START, re2._Anchor.ANCHOR_BOTH
 
@@ -24,7 +24,7 @@ class Re2Pattern(TextPattern):
         self, source: str, *, ignore_case: bool = False, dot_is_any: bool = False, by_line: bool = False
     ) -> None:
         options = re2.Options()
-        # Else RE2 writes what is wrong with somebody's pattern to standard error; it is raised below.
+        # Otherwise RE2 writes faults of patterns to standard error; they are raised below.
         options.log_errors = False
         options.max_mem = MAX_MEMORY
         options.case_sensitive = not ignore_case
@@ -35,7 +35,7 @@ class Re2Pattern(TextPattern):
         except re2.error as error:
             raise ValueError(f"{source!r} is no pattern of RE2: {error}") from None
         self._index: Mapping[str, int] = compiled.groupindex
-        # The module's own methods take five times as long for each match, and raise for half a surrogate pair.
+        # The methods of `re2` take five times as long for each match, and raise for half of a surrogate pair.
         self._matched = compiled._regexp.Match
 
     def match(self, text: str) -> PatternMatch | None:
@@ -66,19 +66,19 @@ class Re2Pattern(TextPattern):
             yield PatternMatch(text, spans if len(text) == end else characters.spans(spans), self._index)
             if ends == end:
                 return
-            # Behind an empty match it goes on one character further, or it would find that again for ever.
+            # After an empty match, continue one character later, or the search would never end.
             start = ends if ends > begins else characters.after(ends)
 
 
 class _Characters:
-    """Counts characters of UTF-8 for spans of bytes that come in order, so that no byte is counted twice."""
+    """Converts byte positions to character positions, in ascending order, so that each byte is counted once."""
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
         self._bytes = self._count = 0
 
     def spans(self, spans: list[Span]) -> list[Span]:
-        # The next match begins behind this one, whose groups all lie within it.
+        # The next match begins after this one, and all groups of this one are inside it.
         (begins, ends), *groups = spans
         start, inside = self._at(begins), self._encoded[begins:ends]
         found = [(start, self._at(ends))]
@@ -96,7 +96,7 @@ class _Characters:
         return self._count
 
     def after(self, place: int) -> int:
-        """Return where the character that begins at a place ends."""
+        """Return the end of the character that begins at a position."""
         place += 1
         while place < len(self._encoded) and self._encoded[place] & 0xC0 == 0x80:
             place += 1
