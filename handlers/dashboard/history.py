@@ -19,6 +19,7 @@ from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
 from bot.results.store.contexts import AskedFailures
 from bot.results.store.grid_rows import GridLine, GridRange
+from bot.results.store.newest_points import SuiteOnTarget
 from bot.results.store.renamed import END
 from bot.results.store.test_runs import TestRun
 from bot.results.store.trace import Position, Segment, TestHistory
@@ -130,13 +131,16 @@ def _on_targets(
     runs = store.grids.runs_of_test(lines, test, traced, asked)
     called = {(series, run.sha): run for series, those in runs.items() for run in those[:RUNS]}
     seconds = store.grids.durations(lines[0].row, called)
-    found = []
+    every = []
     for line in lines:
         segments = traced.get(line.about, ())
         if last := _last_seen(store, line, runs[line.series], segments):
-            seen = TestOnLine(line, runs[line.series], segments, last)
-            found.append(_on_target(store, settings, seen, nightly, seconds, test, links, now))
-    return found
+            every.append(TestOnLine(line, runs[line.series], segments, last))
+    flaky = _flakiness(store, [seen for seen in every if seen.flaky], test, settings)
+    return [
+        _on_target(store, settings, seen, nightly, seconds, test, links, now, flaky.get(seen.line.series))
+        for seen in every
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +196,13 @@ def _on_target(
     test: str,
     links: HistoryAddresses,
     now: float,
+    flaky: HistoryFlakiness | None,
 ) -> HistoryOnTarget:
     line, last = seen.line, seen.last
     expected = line.about.full_name in configured_targets(settings)
     bad = last.status in BAD and not last.flaky
     failure = _failure(store, line, last) if bad else None
     failing = _failing(store, line, last, test, settings, failure) if failure else None
-    flaky = _flakiness(store, seen, test, settings)
     steps = _reproduce(settings, line, last, test)
     return HistoryOnTarget(
         lab=line.about.lab,
@@ -265,17 +269,29 @@ def _failing(
     )
 
 
-def _flakiness(store: ResultsStore, seen: TestOnLine, test: str, settings: RepositoryConfig) -> HistoryFlakiness | None:
-    line, last = seen.line, seen.last
-    if not seen.flaky or last.status is None:
-        return None
-    now = {test: SeenTest(last.status, last.flaky)}
-    found = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases).get(test, Flakiness())
-    if not found.proved:
-        return None
-    return HistoryFlakiness(
-        runs=found.runs, failed=found.failed, words=how_flaky(found), proofs=seen.flaky[:MOST_PROOFS]
-    )
+def _flakiness(
+    store: ResultsStore, every: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+) -> dict[int, HistoryFlakiness]:
+    """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
+    if not every:
+        return {}
+    suites = [
+        SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in (s.line for s in every)
+    ]
+    newest = store.failures.newest_flakiness(suites, test, settings.aliases)
+    described = {}
+    for seen in every:
+        line, last = seen.line, seen.last
+        sha, found = newest.get(line.series, ("", Flakiness()))
+        if sha != last.sha and last.status is not None:  # the newest run no longer has the test
+            now = {test: SeenTest(last.status, last.flaky)}
+            of_last = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases)
+            found = of_last.get(test, Flakiness())
+        if found.proved and last.status is not None:
+            described[line.series] = HistoryFlakiness(
+                runs=found.runs, failed=found.failed, words=how_flaky(found), proofs=seen.flaky[:MOST_PROOFS]
+            )
+    return described
 
 
 def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, now: float) -> HistoryQuarantine | None:

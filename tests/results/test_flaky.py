@@ -14,6 +14,8 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
+from bot.results.store.grid_rows import GridRange
+from bot.results.store.newest_points import SuiteOnTarget
 from bot.results.store.store import ResultsStore
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
@@ -154,6 +156,27 @@ def test_the_store_looks_at_the_window_alone(store: ResultsStore, story: str) ->
     last = len(story)
     now = store.seen(ABOUT, SUITE, sha(last))
     assert store.failures.flakiness(ABOUT, SUITE, sha(last), now) == {"a": flaky(story)}
+
+
+@pytest.mark.parametrize("story", ["PfPPF", "PfFP" * 30, "P" * 50 + "fPFPF", "F", "PfSF", "----Pf"])
+def test_at_the_newest_runs_of_several_targets_it_is_the_same_as_at_each_of_them(
+    store: ResultsStore, story: str
+) -> None:
+    put_story(store, {"a": story, "b": "P" * len(story)})
+    lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "a")
+    suites = [SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in lines]
+    newest, now = sha(len(story)), store.seen(ABOUT, SUITE, sha(len(story)))
+    expected = store.failures.flakiness(ABOUT, SUITE, newest, now)["a"]
+    assert store.failures.newest_flakiness(suites, "a") == {suites[0].series: (newest, expected)}
+    assert store.failures.newest_flakiness(suites, "unknown") == {}
+
+
+def test_a_renamed_test_is_as_flaky_at_the_newest_runs_as_it_was_under_its_other_name(store: ResultsStore) -> None:
+    put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
+    lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "b")
+    suites = [SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in lines]
+    (found,) = store.failures.newest_flakiness(suites, "b", Aliases([("a", "b")])).values()
+    assert found == (sha(6), flaky("PfPPPF"))
 
 
 def test_however_many_tests_fail_it_takes_the_same_few_statements(store: ResultsStore) -> None:

@@ -1,8 +1,8 @@
-"""Compute how flaky some tests of a suite are at a commit, from the earlier runs of the nightly branch."""
+"""Compute how flaky tests are at a commit, from the earlier runs of the nightly branch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from nightjar_formats.model import SeenTest, TargetKey
@@ -12,6 +12,13 @@ from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.store import names, runs, schema
 from bot.results.store.failures import histories
 from bot.results.store.names import SuiteNames
+from bot.results.store.newest_points import (
+    SuiteOnTarget,
+    TestsInWindow,
+    newest_columns,
+    newest_points,
+    window_histories,
+)
 from bot.results.store.renamed import series_names
 
 
@@ -60,4 +67,24 @@ def of_tests(
     return {
         name_of[ordinal]: flakiness_of([*history, (len(chain), now[name_of[ordinal]])], len(chain) + 1)
         for ordinal, history in pasts
+    }
+
+
+def at_newest_runs(
+    connection: sa.Connection, known: SuiteNames, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases
+) -> dict[int, tuple[str, Flakiness]]:
+    """Return the commit of the newest run of each suite that has a test, and how flaky the test is there, by series."""
+    windows = newest_points(connection, [one.series for one in suites], WINDOW)
+    columns = newest_columns(connection, suites)
+    places = {one.series: known.ordinal(connection, one.row, test) for one in suites}
+    asked = [
+        TestsInWindow(one, windows[one.series], columns[one.series], [place])
+        for one in suites
+        if one.series in columns and (place := places[one.series]) is not None
+    ]
+    histories = window_histories(connection, known, asked, aliases)
+    return {
+        tests.one.series: (tests.window[-1].sha, flakiness_of(past, len(tests.window)))
+        for tests in asked
+        for past in histories[tests.one.series].values()
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from nightjar_formats.model import SeenTest, TargetKey
 
@@ -13,6 +13,7 @@ from bot.results.store import failures, flakiness, health, revisions
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, FailureEnd, NewestRun, SuiteFailures
 from bot.results.store.names import SuiteNames
+from bot.results.store.newest_points import SuiteOnTarget
 
 
 class FailureReports:
@@ -67,6 +68,13 @@ class FailureReports:
         """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
         with self._database.reading() as connection:
             return flakiness.of_tests(connection, self._known, about, suite, sha, now, aliases)
+
+    def newest_flakiness(
+        self, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases = NO_ALIASES
+    ) -> dict[int, tuple[str, Flakiness]]:
+        """Return the commit of each suite's newest run, and how flaky a test is there, by the number of its series."""
+        with self._database.reading() as connection:
+            return flakiness.at_newest_runs(connection, self._known, suites, test, aliases)
 
     def health(self, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
         """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""

@@ -25,6 +25,7 @@ PAGES = {
     "slow": f"{HERE}/slow",
     "skipped": f"{HERE}/skipped",
     "compare": f"{HERE}/compare?base={sha(3)}&head={sha(COMMITS)}",
+    "test": f"{HERE}/tests?id={RESTLESS}",
     "feed": f"{HERE}/regressions.atom",
 }
 
