@@ -1,4 +1,4 @@
-"""A browser, and a dashboard to walk through: one of each for all tests of this folder.
+"""A browser and a dashboard, shared by all tests of this folder.
 
 Screenshots are saved in `build/screenshots`, which git ignores.
 """
@@ -65,13 +65,13 @@ class Walk:
         return await self.text()
 
     async def follow(self, name: str) -> str:
-        """Press the first link of this name; return the text of the page that it leads to."""
+        """Press the first link with this name; return the text of the page that it opens."""
         await self.page.get_by_role("link", name=name).first.click()
         await self.page.wait_for_load_state()
         return await self.text()
 
     async def text(self) -> str:
-        """Return what a person can read of the page."""
+        """Return the visible text of the page."""
         return await self.page.inner_text("main")
 
     async def screenshot(self, name: str, width: int) -> None:
@@ -80,7 +80,7 @@ class Walk:
         await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
 
     async def audit(self, options: Mapping[str, object] | None = None) -> None:
-        """Raise AssertionError for what keeps somebody from using the page."""
+        """Raise AssertionError for barriers that keep people from using the page."""
         found = (await Axe().run(self.page, options=options)).response["violations"]
         serious = [
             (one["id"], one["help"], [node["html"][:200] for node in one["nodes"][:3]])
@@ -108,7 +108,7 @@ class Walk:
         assert not self.complaints, self.complaints
 
     async def foreign_links(self, *known: str) -> list[str]:
-        """Return the addresses that the page's links lead to, but for our own pages and the `known` beginnings."""
+        """Return the addresses of the page's links, except those of our own pages and with the `known` beginnings."""
         links = await self.page.eval_on_selector_all("a[href], area, form, iframe", "all => all.map(one => one.href)")
         return [link for link in links if link and not link.startswith((f"{self.url}/", *known))]
 
@@ -140,7 +140,7 @@ async def walking(browser: Browser, url: str) -> AsyncIterator[Walk]:
         walker = Walk(await context.new_page(), url)
 
         def heard(message: ConsoleMessage) -> None:
-            # A page of an error is shown as the browser's own complaint too.
+            # The browser also reports each page with an error status.
             if message.type in ("error", "warning") and "status of 4" not in message.text:
                 walker.complaints.append(message.text)
 

@@ -36,7 +36,7 @@ BOT = "nightjar[bot]"
 LAST_SCANS: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE lock = 'timer:repository-files' AND status = 'succeeded'"
 )
-"""The last timer of a start: it has run if this finds a row."""
+"""Finds a finished run of the timer that reads the repositories' own settings."""
 UNSETTLED: LiteralString = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
 """Finds a job that the bot has not finished. It runs hundreds of times per test, so it does not read deliveries."""
 UNHURRIED = Allowance(

@@ -17,14 +17,14 @@ PASSWORD = "0123456789abcdef"
 
 @dataclass(frozen=True)
 class Deployed:
-    """What follows `nightjar` on a command line, and the variables beside the secrets."""
+    """The arguments of `nightjar` on a command line, and the variables other than secrets."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
 
 
 def of_compose() -> Deployed:
-    """Return what Compose starts; it replaces `${NAME:?message}` by the variable."""
+    """Return the command of Compose, with each `${NAME:?message}` replaced by the variable."""
     service = YAML(typ="safe").load(COMPOSE)["services"]["bot"]
     environment = {
         name: re.sub(r"\$\{POSTGRES_PASSWORD:\?[^}]*\}", PASSWORD, value)
@@ -40,7 +40,7 @@ def unit_settings(path: Path = UNIT) -> list[tuple[str, str]]:
 
 
 def of_systemd(state: Path, credentials: Path, path: Path = UNIT) -> Deployed:
-    """Return what systemd starts, with its specifiers replaced: systemd.unit(5)."""
+    """Return the command of systemd, with its specifiers replaced: systemd.unit(5)."""
     specifiers = {"%S": str(state), "%d": str(credentials), "%%": "%"}
     settings = [(name, re.sub("%[Sd%]", lambda one: specifiers[one[0]], value)) for name, value in unit_settings(path)]
     [command] = [value for name, value in settings if name == "ExecStart"]
@@ -49,7 +49,7 @@ def of_systemd(state: Path, credentials: Path, path: Path = UNIT) -> Deployed:
 
 
 def of_chart(database: str) -> Deployed:
-    """Return what a pod starts; `database` is what the Secret has."""
+    """Return the command of a pod; `database` is the URL in the Secret."""
     done = template("image.repository=nightjar", "existingSecret=nightjar", "config=@app.yaml")
     [deployment] = [one for one in YAML(typ="safe").load_all(done.stdout) if one and one["kind"] == "Deployment"]
     container = deployment["spec"]["template"]["spec"]["containers"][0]

@@ -1,4 +1,4 @@
-"""The bot's own metrics, with their labels, and what expressions of Prometheus use."""
+"""Compare the bot's metrics and their labels with the expressions of Prometheus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUPING = re.compile(r"\b(?:by|without|on) \(([^)]*)\)")
 TEXTUAL = re.compile(r"\"[^\"]*\"")
 
 Labels = Mapping[str, frozenset[str]]
-"""By metric the labels of its series, those of Prometheus included."""
+"""The labels of each metric's series, including those that Prometheus adds."""
 
 
 async def bot_metrics(tmp_path: Path) -> Labels:
@@ -29,7 +29,7 @@ async def bot_metrics(tmp_path: Path) -> Labels:
             for collector, all_names in names
             for name in all_names
         }
-        # Those of the process are made when they are read.
+        # The metrics of the process are created when they are read.
         samples = (sample for metric in registry.collect() for sample in metric.samples)
         labels |= {one.name: SERVED_BY_PROMETHEUS for one in samples if one.name.startswith("process_")}
     assert "nightjar_deliveries_total" in labels

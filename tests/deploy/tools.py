@@ -1,4 +1,4 @@
-"""Programs of others that read what deploy/ has, and what they say."""
+"""Run other projects' programs on the files of deploy/."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) 
 
 
 def promtool(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> str:
-    """Return what promtool prints; fail where it finds a fault."""
+    """Return the output of promtool; fail if it finds a fault."""
     done = run("promtool", *arguments, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def helm(*arguments: str | os.PathLike[str]) -> str:
-    """Return what Helm prints; fail where it finds a fault."""
+    """Return the output of Helm; fail if it finds a fault."""
     done = run("helm", *arguments, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""GitHub as the simulation needs it: check runs that are written within the limits, and what each of them says."""
+"""The simulation's GitHub: check runs that are written within the limits, and the content of each."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from handlers.hardware.jobs.model import ShownStep
 from handlers.hardware.jobs.store import JobStore
 
 RESULTS = 4
-"""The step of a check run that says what the results are."""
+"""The step of a check run that has the results."""
 MOST_WRITES = 3
 """Of the check run of a job, unless its results come after the third one (docs/decisions/results-after-the-end.md)."""
 
 
 @dataclass(order=True)
 class PendingWrite:
-    """A check run that is to be written; `since` is when that was announced."""
+    """A check run that must be written; `since` is the time of its announcement."""
 
     at: float
     number: int
@@ -34,16 +34,16 @@ class PendingWrite:
     job: str = field(compare=False)
     since: float = field(compare=False)
     guid: str = field(compare=False, default="")
-    """Of a delivery about a step; empty for one about results."""
+    """The GUID of a delivery about a step; empty for one about results."""
     head: HeadWrite | None = field(compare=False, default=None)
-    """The head, once the write was put off."""
+    """The head, if the write was postponed."""
 
 
 class Checks:
-    """The engine's deliveries about check runs, one after the other as the installation's limits allow.
+    """The engine's deliveries about check runs, which are processed as fast as the installation's limits allow.
 
-    The limits are those of `bot.github.limits`, and a write that would wait long goes back to the queue for as long as
-    the governor says. What is written then is what the job says at that moment.
+    The limits are those of `bot.github.limits`. A write that would wait long returns to the queue for as long as the
+    governor says, and is then made from the current state of the job.
     """
 
     def __init__(self, store: JobStore, now: Callable[[], float], seed: int, fails: float) -> None:
@@ -56,7 +56,7 @@ class Checks:
         """Writes while one about a newer head waited for the limits."""
         self.most_in_minute = self.most_in_hour = 0
         self._now = now
-        # Of its own, so that people and labs do the same however often a write is tried.
+        # Separate, so that the number of tries of a write does not change what people and labs do.
         self._chance = random.Random(seed)
         self._fails = fails
         self._ledger = Ledger(Allowance())
@@ -69,11 +69,11 @@ class Checks:
 
     @property
     def next(self) -> float:
-        """Return when there is something to do; infinity for never."""
+        """Return the time of the next work; infinity if there is none."""
         return self._pending[0].at if self._pending else float("inf")
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Take a delivery in, as the engine does: once for each GUID."""
+        """Accept a delivery, as the engine does: once for each GUID."""
         if guid in self._seen:
             return False
         self._seen.add(guid)
@@ -87,27 +87,27 @@ class Checks:
         return SimpleNamespace(settled=guid not in self._open, state=DONE) if guid in self._seen else None
 
     def add(self, lab: str, job: str, guid: str = "") -> None:
-        """Have a check run written: for a step, or (without a GUID) for results."""
+        """Queue the write of a check run: for a step, or (without a GUID) for results."""
         self._number += 1
         now = self._now()
         heapq.heappush(self._pending, PendingWrite(now, self._number, lab, job, now, guid))
 
     def said(self, job: str) -> int:
-        """Return the step that the check run of a job says, 0 if there is none."""
+        """Return the step in the check run of a job, 0 if there is none."""
         return self.steps[job][-1] if job in self.steps else 0
 
     @property
     def fourth_writes(self) -> list[str]:
-        """Return the jobs whose results came after a check run had said queued, in progress, and ended without any."""
+        """Return the jobs whose check run said queued, in progress and ended without results before results came."""
         return [job for job, steps in self.steps.items() if len(steps) > MOST_WRITES]
 
     @property
     def after_the_end(self) -> int:
-        """Count the results that came after a check run had said that there are none."""
+        """Count the results that came after the check run said that there are none."""
         return sum({ShownStep.ENDED, RESULTS} <= {*steps} for steps in self.steps.values())
 
     async def work(self) -> None:
-        """Do what is to be done now."""
+        """Do the work that is scheduled by now."""
         while self._pending and self._pending[0].at <= self._now():
             await self._write(heapq.heappop(self._pending))
 
@@ -131,7 +131,7 @@ class Checks:
         self.waits.append(at - pending.since)
         self.ahead += any(other.head is not None and other.head.since > head.since for other in self._pending)
         if pending.guid and self._chance.random() < self._fails:
-            return  # the sweep announces it once more, an hour later
+            return  # the sweep announces it again an hour later
         if step <= self.said(job.id):
             raise AssertionError(f"the check run of {job.id} goes from {self.steps[job.id]} to {step}")
         self.steps[job.id].append(step)

@@ -1,4 +1,4 @@
-"""The jobs of all labs in memory: the real store above a dictionary, so that a month takes minutes."""
+"""The real job store on a dictionary instead of a database, so that simulating a month takes minutes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLAIMABLE = frozenset({DeviceJobState.QUEUED, DeviceJobState.LEASED})
 class MemoryStore(JobStore):
     """A store whose reads and writes are in memory, under the conditions of the statements in `rows`.
 
-    `meanwhile` is called between what a change has read and its write, where another replica may come first.
+    `meanwhile` is called between the read and the write of a change, when another replica may write first.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -76,7 +76,7 @@ class MemoryStore(JobStore):
         return list(self._open.values())
 
     async def expire(self) -> list[DeviceJob]:
-        """Do what happens by itself."""
+        """Expire leases and jobs whose time is over."""
         changed, now = list[DeviceJob](), self._clock()
         while self._scheduled and self._scheduled[0][0] <= now and len(changed) < BATCH:
             moment, name = heapq.heappop(self._scheduled)
@@ -85,7 +85,7 @@ class MemoryStore(JobStore):
         return changed
 
     async def unshown(self) -> list[DeviceJob]:
-        """Return jobs whose check runs do not say what they should, the newest heads first."""
+        """Return jobs whose check runs are outdated, newest heads first."""
         return sorted(self._unshown.values(), key=lambda job: -job.requested_at)[:BATCH]
 
     async def served(self, lab: str) -> LastServed:

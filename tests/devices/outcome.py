@@ -1,4 +1,4 @@
-"""What happened in a simulation, and what must never happen."""
+"""The outcome of a simulation, with violations of its rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.devices.github import MOST_WRITES, RESULTS, Checks
 from tests.devices.world import Target
 
 EVERY_STEP = [ShownStep.QUEUED, ShownStep.RUNNING, ShownStep.ENDED, RESULTS]
-"""The only way to a fourth write."""
+"""The only sequence with a fourth write."""
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class Pull:
 
 @dataclass
 class Outcome:
-    """What happened."""
+    """The events of a simulation."""
 
     pulls: int = 0
     heads: int = 0
@@ -40,7 +40,7 @@ class Outcome:
     tests: int = 0
     """Tests that an agent began."""
     wrong: list[str] = field(default_factory=list)
-    """What must never happen."""
+    """Violations of the rules."""
 
 
 def wrong_ends(jobs: Iterable[DeviceJob], uploaded: set[str], checks: Checks) -> list[str]:

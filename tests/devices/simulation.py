@@ -1,8 +1,8 @@
 """A deterministic simulation of people, labs and faults around the real queue of device tests. Nothing sleeps.
 
-What it drives is the bot's own: the transitions, the queue, the store above a dictionary or on a database, the effects
-of requests, pushes and approvals, the sweep with app.yaml, and the limits on what is written to GitHub. Agents of labs
-do as `docs/labs.md` says: a heartbeat a minute, and an end to the test when the lease is over.
+It runs the bot's own code: the transitions, the queue, the store on a dictionary or a database, the effects of
+requests, pushes and approvals, the sweep with app.yaml, and the limits of writes to GitHub. Agents of labs follow
+`docs/labs.md`: they send a heartbeat every minute, and stop a test when its lease ends.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tests.devices.outcome import Outcome, Pull, wrong_ends
 from tests.devices.world import BEGIN, DAY, HOUR, HOURS, MINUTE, REPOSITORIES, Rates, Size, Target, World
 
 IDLE = float("inf")
-"""What a process yields that sleeps until somebody wakes it."""
+"""Yielded by a process that sleeps until another one wakes it."""
 SUITE = "operators"
 LONGEST = APPROVAL_SECONDS + QUEUE_SECONDS + 6 * HOUR
-"""When every job must have ended after the last request, whatever the faults."""
+"""The time after the last request by which every job must have ended, with any faults."""
 Process = AsyncIterator[float]
-"""Somebody who acts, and yields how many seconds pass until the next act."""
+"""A person or machine that acts, and yields the seconds until its next action."""
 
 
 class Simulation:
@@ -62,7 +62,7 @@ class Simulation:
         self._idle: dict[str, list[Process]] = defaultdict(list)
         self._idling: list[str] = []
         self._acting = 0
-        """How many pull requests are open, and runs not ingested."""
+        """The number of open pull requests and of runs that are not ingested."""
         self._over = False
         self._running: Counter[str] = Counter()
         self._sweep_away_until = 0.0
@@ -79,16 +79,16 @@ class Simulation:
         self._configure(frozenset())
 
     def clock(self) -> float:
-        """Return the present moment."""
+        """Return the current time."""
         return self.now
 
     @property
     def store(self) -> JobStore:
-        """Whichever replica answers."""
+        """The store of the replica that answers."""
         return self.replicas[0] if len(self.replicas) == 1 else self.chance.choice(self.replicas)
 
     async def run(self) -> Outcome:
-        """Run until everything has ended after the last pull request, or should have."""
+        """Run until all jobs have ended after the last pull request, or the time for that is over."""
         for target in self.world.targets:
             for _ in range(target.slots if target.tier < 3 else 0):
                 self.spawn(self._device(target), self.chance.random() * MINUTE)
@@ -111,7 +111,7 @@ class Simulation:
         return self.outcome
 
     def spawn(self, process: Process, pause: float = 0.0) -> None:
-        """Let somebody begin to act."""
+        """Start a process."""
         self._at(pause, process)
 
     def wake(self, job: DeviceJob) -> None:
@@ -246,7 +246,7 @@ class Simulation:
 
     async def _approve(self, pull: Pull) -> Process:
         sha = pull.sha
-        # Somebody reads the change: it may be another one when they have.
+        # Somebody reads the change, and meanwhile it may change.
         yield self._exponential(10 * MINUTE)
         if sha != pull.sha:
             self.outcome.faults["approvals of a head that was pushed away"] += 1
@@ -270,7 +270,7 @@ class Simulation:
             yield 5.0
 
     async def _race(self, wanted: DeviceJob) -> None:
-        """Let another replica hand out a job of the same lab, before what this one has read is written."""
+        """Let another replica hand out a job of the same lab between this one's read and write."""
         if self._racing or wanted.state is not DeviceJobState.LEASED or self.chance.random() >= self.rates.raced:
             return
         self._racing = True
@@ -293,7 +293,7 @@ class Simulation:
             self.outcome.wrong.append(f"{job.id} was handed out before a newer head of its pull request")
 
     async def _test(self, target: Target, claimed: ClaimedJob) -> Process:
-        """Run a test as an agent does that knows of its lease what answers say."""
+        """Run a test as an agent does, which knows only the lease in the answers."""
         job, chance = claimed.job, self.chance
         self.outcome.tests += 1
         self._running[job.id] += 1
@@ -362,7 +362,7 @@ class Simulation:
             await announce_step(self.checks.accept, given_back)
 
     async def _ingest(self, job: DeviceJob, pause: float) -> Process:
-        """Ingest a run, now and then twice: queues deliver at least once."""
+        """Ingest a run, sometimes twice: queues deliver at least once."""
         yield pause
         self._acting -= 1
         for _ in range(1 + self._lost("answers")):

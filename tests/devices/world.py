@@ -1,4 +1,4 @@
-"""What is simulated: how many labs, targets and pull requests there are, how they behave, and how often what fails."""
+"""The parameters of the simulation: numbers of labs, targets and pull requests, their behavior, and rates of faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOURS = (2, 2, 1, 1, 1, 1, 2, 3, 5, 7, 8, 8, 7, 8, 9, 9, 8, 7, 5, 4, 3, 3, 3, 2)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is simulated. `tick` is how often the sweep looks, in seconds."""
+    """The size of a simulation. `tick` is the interval of the sweep, in seconds."""
 
     labs: int
     targets: int
@@ -32,12 +32,12 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often what happens: shares, unless it says otherwise."""
+    """The rates of events: shares, unless the docstring says otherwise."""
 
     writers: float = 0.5
-    """Of the people."""
+    """The share of people with the write role."""
     approved: float = 0.85
-    """Of what waits for approval."""
+    """The share of waiting requests that are approved."""
     tier_1: float = 0.6
     """Targets of tier 1 whose files a pull request changes, on average."""
     requested: float = 0.08
@@ -50,7 +50,7 @@ class Rates:
     lost_call: float = 0.02
     """Calls of a lab that do not arrive; as many again are carried out, and their answers are lost."""
     agent_dies: float = 0.03
-    """Tests during which the agent dies. It begins again a quarter of an hour later, and knows of nothing."""
+    """Tests during which the agent dies. It restarts a quarter of an hour later, without any state."""
     never_back: float = 0.002
     """Tests during which the device breaks, for two days."""
     partition: float = 0.02
@@ -60,7 +60,7 @@ class Rates:
     too_long: float = 0.005
     """Tests that never end: the deadline ends them."""
     raced: float = 0.1
-    """Changes to a job at whose moment another replica hands out jobs of the same lab."""
+    """Changes to a job during which another replica hands out jobs of the same lab."""
     sweep_away: float = 1.0
     """Times a day that no replica sweeps, for one to six hours."""
     config_changed: float = 0.3

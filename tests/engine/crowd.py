@@ -1,4 +1,4 @@
-"""A process that books forty writes at once: `python -m tests.engine.crowd URL`. It prints how many may go at once."""
+"""A process that books forty writes: `python -m tests.engine.crowd URL`. It prints how many need not wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACE = WritePace(per_minute=80, per_hour=450, burst=10_000, spacing=0.0)
 
 
 async def main(url: str) -> None:
-    """Book, and say how many bookings have no wait."""
+    """Book the writes, and print the number of those without a wait."""
     database = Database(url)
     await database.open()
     budget = WriteBudget(database.connector)

@@ -1,4 +1,4 @@
-"""A database that holds what some weeks leave behind, and every statement that is run on it."""
+"""A database with the data of some weeks, and every statement that runs on it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bot.engine.sqlite import SqliteConnector
 
 JOBS = 20_000
 
-# Of each delivery its own job, one plan and one effect, all ended; a tenth of the deliveries wait until tomorrow, as
-# many as wait behind a limit of GitHub's, and a few have failed.
+# Each delivery has its own job, one plan and one effect, all ended. A tenth of the deliveries wait until tomorrow, as
+# many wait for a limit of GitHub's, and a few have failed.
 FILL = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, scheduled_at)
 SELECT 'default', task, 0, 'pr:2#' || n, 'once:' || task || ':old-' || n,
@@ -62,7 +62,7 @@ ON_POSTGRES = {
 }
 
 TABLES = ("procrastinate_jobs", "procrastinate_events", "nightjar_notes", "nightjar_inbox", "nightjar_records")
-"""What grows with every delivery."""
+"""The tables that grow with every delivery."""
 
 EXPLAINING = {
     "session_preload_libraries": "auto_explain",
@@ -72,7 +72,7 @@ EXPLAINING = {
     "log_min_messages": "log",
     "log_line_prefix": "@@@",
 }
-"""Has a server log the plan of every statement, also of those within functions
+"""Settings with which a server logs the plan of every statement, also within functions
 (https://www.postgresql.org/docs/current/auto-explain.html)."""
 
 
@@ -84,14 +84,14 @@ def fill_sqlite(path: Path) -> None:
 
 
 def fill_postgres(url: str) -> None:
-    """Fill a database, and have its statistics known, as autovacuum would within a minute."""
+    """Fill a database, and update its statistics, as autovacuum does within a minute."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(FILL.format(**ON_POSTGRES).encode())
         connection.execute("ANALYZE")
 
 
 class Traced:
-    """The statements that were run on a SQLite file by whatever connection, with their values."""
+    """The statements that all connections ran on a SQLite file, with their values."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self.statements = path, list[str]()

@@ -1,7 +1,7 @@
-"""Random operations on two databases at once, which must answer alike.
+"""Random operations on two databases, which must give the same answers.
 
-What Procrastinate's PostgreSQL functions answer is the truth; ids differ, for PostgreSQL spends numbers on inserts
-that it refuses, and are compared through a map.
+Procrastinate's PostgreSQL functions define the right answers. IDs differ, because PostgreSQL also uses up numbers for
+inserts that it refuses, so they are compared through a map.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Answer = tuple[str, object]
 
 
 class Twins:
-    """The same operations on PostgreSQL and SQLite; `step` does one and compares all that they said."""
+    """The same operations on PostgreSQL and SQLite; `step` runs one and compares the answers."""
 
     def __init__(self, postgres: BaseAsyncConnector, sqlite: BaseAsyncConnector, seed: int) -> None:
         self.connectors = (postgres, sqlite)
@@ -75,7 +75,7 @@ class Twins:
         await operation()
 
     async def finish(self) -> None:
-        """Compare all jobs and all that was noted of them."""
+        """Compare all jobs and their notes."""
         await self._list_all()
         events = (
             "SELECT job_id, type, count(*) AS count FROM procrastinate_events GROUP BY job_id, type ORDER BY job_id"
@@ -313,7 +313,7 @@ class Twins:
         await self._same(lambda manager, which: manager.unregister_worker(worker[which]))
 
     async def _age(self) -> None:
-        """Let a job's history be long ago."""
+        """Move a job's history into the past."""
         if (job_id := self._some_job(0.0)) is None:
             return
         days = self.random.choice([8, 31])

@@ -1,6 +1,6 @@
 """A process that runs an engine with a toy processor: `python -m tests.engine.replica URL WORLD PACE`.
 
-It prints the port on which it takes deliveries as JSON lines, and then the GUID of each once it is stored.
+It prints the port on which it accepts deliveries as JSON lines, and the GUID of each delivery once it is stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.waiting import until
 
 
 class Replica:
-    """Such a process, from outside."""
+    """Controls such a process."""
 
     def __init__(self, process: Program, deliveries: asyncio.StreamWriter | None) -> None:
         self._process = process
@@ -43,7 +43,7 @@ class Replica:
             self.acknowledged.add(line.decode().strip())
 
     async def send(self, guid: str, lock: str, body: str) -> None:
-        """Hand a delivery over; it is `acknowledged` when it is durable."""
+        """Send a delivery; it is `acknowledged` when it is durable."""
         assert self._deliveries is not None
         line = json.dumps({"guid": guid, "event": "issue_comment", "lock": lock, "body": body})
         with contextlib.suppress(ConnectionError):
@@ -78,7 +78,7 @@ class Replica:
 
 @contextlib.asynccontextmanager
 async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = False) -> AsyncIterator[Replica]:
-    """Start a replica, and return when it works; it is killed in the end if it lives. A doomed one may die at once."""
+    """Start a replica and wait until it works; kill it at the end if it still runs. A `doomed` one may die at once."""
     arguments = (url, str(world), json.dumps(asdict(pace)))
     process = await launch("tests.engine.replica", *arguments, env=os.environ, cwd=Path(__file__).parents[2])
     it: Replica | None = None
@@ -89,7 +89,7 @@ async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = Fal
         it = Replica(process, (await asyncio.open_connection("127.0.0.1", int(port)))[1] if port else None)
         yield it
     finally:
-        # Also where the test was over, or the replica not ready, before it had started.
+        # Also if the test ended, or the replica was not ready, before it had started.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()

@@ -1,4 +1,4 @@
-"""Engines of a test's own process, and what tests ask of them."""
+"""Engines in a test's own process, and functions that wait for and read their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.engine.toy import Toy, World
 from tests.waiting import until
 
 QUICK = WorkerPace(poll=0.05, heartbeat=0.3, stalled=2.0, reap=0.2, graceful=5.0)
-"""What takes seconds in production takes tenths here."""
+"""A pace with tenths of seconds instead of production's seconds."""
 
 LOCK = "pr:1#7"
 
@@ -80,11 +80,11 @@ def outcomes(record: DeliveryRecord) -> dict[str, str]:
 
 
 def texts(record: DeliveryRecord) -> dict[str, str]:
-    """Return what was noted of each effect of a delivery, by `handler target`."""
+    """Return the note of each effect of a delivery, by `handler target`."""
     return {f"{p.handler} {e.target}": e.job.text for p in record.plans for e in p.effects}
 
 
 def twice(written: Iterable[str]) -> list[str]:
-    """Return what is there more than once."""
+    """Return the items that occur more than once."""
     seen: set[str] = set()
     return [key for key in written if key in seen or seen.add(key)]  # type: ignore[func-returns-value]

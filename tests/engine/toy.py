@@ -1,7 +1,6 @@
-"""A processor of the tests' own: what it plans and how it fails is written in the payload, what it did in a world.
+"""A processor for tests: the payload says what it plans and how it fails, and it records its actions in a world.
 
-The world is a SQLite file that outlives the process and counts, so a test sees what was done, in which order, how
-often, and whether anything was done twice.
+The world is a SQLite file that survives the process, so a test sees what was done, in which order and how often.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ CREATE TABLE IF NOT EXISTS happenings (
 
 
 class World:
-    """What a processor wrote."""
+    """The records of processors."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=20)
@@ -49,7 +48,7 @@ class World:
         self._connection.close()
 
     def passed(self, point: str) -> int:
-        """Count one more pass of a point; return how many there were before."""
+        """Count another pass of a point; return the number of earlier passes."""
         count = self._connection.execute(
             "INSERT INTO passes VALUES (?, 1) ON CONFLICT (point) DO UPDATE SET count = count + 1 RETURNING count",
             (point,),
@@ -64,13 +63,13 @@ class World:
         self._connection.execute("INSERT INTO writes (key, text) VALUES (?, ?)", (key, _storable(text)))
 
     def says(self, key: str, text: str) -> bool:
-        """Say whether this is what was written last under a key."""
+        """Say whether this is the last text that was written under a key."""
         row = self._connection.execute("SELECT text FROM writes WHERE key = ? ORDER BY n DESC", (key,)).fetchone()
         return row is not None and row[0] == _storable(text)
 
     @property
     def written(self) -> list[str]:
-        """The keys that were written, in order; one that was written twice is there twice."""
+        """The written keys in order; a key that was written twice occurs twice."""
         return [row[0] for row in self._connection.execute("SELECT key FROM writes ORDER BY n")]
 
     @property
@@ -87,7 +86,7 @@ class World:
         return [row[0] for row in self._connection.execute("SELECT what FROM happenings ORDER BY n")]
 
     def moments(self, prefix: str) -> list[tuple[str, float, int]]:
-        """Return what happened whose name begins so: its name, its time, and the process."""
+        """Return the events whose names have a prefix: name, time and process."""
         rows = self._connection.execute("SELECT what, at, pid FROM happenings ORDER BY n")
         return [(what, at, pid) for what, at, pid in rows if what.startswith(prefix)]
 
@@ -97,7 +96,7 @@ def _storable(text: str) -> str:
 
 
 class Toy:
-    """A processor that does what payloads tell it."""
+    """A processor that follows the scripts in payloads."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -163,7 +162,7 @@ class Toy:
             raise error_of(script["always"])
 
     def _die(self, point: str, script: Mapping[str, Any], when: str) -> None:
-        """End the process as a power cut would, the first `deaths` times that it comes by here."""
+        """End the process as a power cut does, the first `deaths` times that it passes a point."""
         if script.get("dies") == when and self.world.passed(f"{point} dies") < script.get("deaths", 1):
             os.kill(os.getpid(), signal.SIGKILL)
 

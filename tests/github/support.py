@@ -1,4 +1,4 @@
-"""What the tests of the GitHub client share."""
+"""Helpers that the tests of the GitHub client share."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def refused(status: int, message: str = "Not Found", **headers: str) -> Say:
 def client_of(
     app: GitHubApp, installation: int = INSTALLATION, *, permissions: WritePermissions = EVERYTHING
 ) -> GitHub:
-    """Return a client that may do everything that an effect may."""
+    """Return a client with the permissions of all effects."""
     return app.client(InstalledRepository(installation, REPOSITORY), permissions)
 
 
 class Seen:
-    """What the metrics would record."""
+    """The events that metrics would record."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, int]] = []

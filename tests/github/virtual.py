@@ -13,9 +13,9 @@ from bot.github.governor import Timing
 
 
 class JumpingTime:
-    """For one task: a sleep ends at once and moves the clock; `slept` remembers how long each was.
+    """A clock for one task: a sleep ends at once and moves the clock; `slept` has the length of each.
 
-    `wall` is what the wall clock says at the beginning, None for the machine's own.
+    `wall` is the wall clock's time at the beginning, None for that of the machine.
     """
 
     def __init__(self, wall: float | None = None) -> None:
@@ -36,7 +36,7 @@ class JumpingTime:
 
 
 class SharedTime:
-    """For many tasks: the clock moves to the next waking as soon as every task waits for it."""
+    """A clock for many tasks: it moves to the end of the next sleep as soon as every task sleeps."""
 
     ROUNDS = 12  # turns of the event loop after which a task without I/O has come to its next sleep
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git; return what it says."""
+    """Run git; return its output."""
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
     done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
@@ -38,7 +38,7 @@ class Rack:
     bucket: World
 
     async def job(self, name: str = "job", **changes: Any) -> None:
-        """Ask for a test of the commit; nobody looks at its check run."""
+        """Request a test of the commit, without a check of its check run."""
         await self.lab.asked_for(name, sha=self.sha, shown=ShownStep.ENDED, **changes)
 
     async def agent(
@@ -87,7 +87,7 @@ class Rack:
         await until(known)
 
     async def has_ended(self, file: str) -> None:
-        """Wait until the process whose number a file holds is there no more."""
+        """Wait until the process whose number is in a file has ended."""
         number = int((self.here / file).read_text())
         await until(lambda: not is_alive(number))
 

@@ -1,4 +1,4 @@
-"""Which whole tables the statements of some work would read, as the databases plan them."""
+"""Find statements that would read whole tables, according to the databases' plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 @dataclass
 class Plans:
-    """How many statements were run, and the steps of their plans that read a whole table, each with its statement."""
+    """The number of statements, and the steps of their plans that read a whole table, each with its statement."""
 
     statements: int = 0
     scans: list[str] = field(default_factory=list)
@@ -20,10 +20,10 @@ class Plans:
 
 @contextlib.contextmanager
 def plans_seen() -> Iterator[Plans]:
-    """Explain each statement that is run meanwhile, in whatever thread.
+    """Explain each statement that runs in the block, in any thread.
 
-    PostgreSQL reads a small table as a whole though it has an index, so it is asked to avoid that: then it does so only
-    where no index serves.
+    PostgreSQL reads a small table as a whole although it has an index. A setting makes it avoid that, so that it reads
+    a whole table only if no index helps.
     """
     plans = Plans()
 

@@ -1,4 +1,4 @@
-"""A made-up corpus of test IDs as a device lab's runner reports them, renamed by rules whose truth is known."""
+"""A generated corpus of test IDs as a device lab's runner reports them, renamed by rules with known pairs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Boundary:
 Parts = tuple[str, str, str, str]
 """The area, topic, suite and function of a test."""
 RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
-    # What was called `kernel.poll.kernel.poll.poll_api.test_poll_wait` leaves words out that it has twice.
+    # `kernel.poll.kernel.poll.poll_api.test_poll_wait` loses the words that it has twice.
     "left out": (
         lambda p: f"{p[0]}.{p[1]}.{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",
         lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",

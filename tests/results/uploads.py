@@ -1,4 +1,4 @@
-"""Uploads as tests write them down, and what they come to by a model that is as simple as can be: a dict of results."""
+"""Uploads for tests, and their expected results from a model that is as simple as possible: a dict of results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Upload:
 
     @property
     def run(self) -> Run:
-        """What is known about it besides its tests."""
+        """The run without its tests."""
         claims = Claims(self.suite, self.attempt, *self.shard, environment={"device": "Pixel 9"})
         moment = 1000.0 * self.commit if self.at is None else self.at
         admission = Admission(moment, self.mainline, self.pull_request)
@@ -53,7 +53,7 @@ class Upload:
 
     @property
     def columns(self) -> Columns:
-        """Its tests; what failed has a message and a text."""
+        """Its tests; failed ones have a message and a text."""
         return collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
 
     def _case(self, name: str, status: Status) -> Case:
@@ -61,7 +61,7 @@ class Upload:
         return Case(name, status, nodeid=name, flaky=name in self.flaky, seconds=0.5, message=message, text=text)
 
     def without_results(self, state: RunState, reason: str = "te.xml is missing") -> Run:
-        """Return the run as it is noted while its files are not there, or not to be taken."""
+        """Return the run as it is stored while its files are missing, or if they are refused."""
         return replace(self.run, state=state, reason=reason)
 
     def in_shards(self, total: int) -> list[Upload]:
@@ -76,12 +76,12 @@ class Upload:
 
 
 def resolve(case: Case) -> tuple[str, str]:
-    """Take a case's ID as it stands."""
+    """Return a case's ID unchanged."""
     return case.nodeid, case.nodeid.partition("::")[0]
 
 
 class Verdict(NamedTuple):
-    """How a test ended."""
+    """The outcome of a test."""
 
     status: Status
     flaky: bool
@@ -107,7 +107,7 @@ def merged(uploads: Iterable[Upload]) -> Results:
 
 
 def is_complete(uploads: Sequence[Upload]) -> bool:
-    """Return whether all shards of one suite and commit are there."""
+    """Return whether all shards of one suite and commit exist."""
     totals = {one.shard[1] for one in uploads}
     return any({one.shard for one in uploads} >= {(index + 1, total) for index in range(total)} for total in totals)
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that kill, mislead and disturb the bot."""
+"""Fixtures of the tests that kill and disturb the bot."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.robustness.crashes import Undisturbed, watch
 from tests.robustness.nightly_runs import NightlyRuns
 
 AT_ONCE = 3
-"""How many of these tests run at once, whatever the number of workers: they mostly wait, but not always."""
+"""How many of these tests run at once, with any number of workers: they mostly wait, but not always."""
 LONGEST = 600
 """Seconds for one test: some hold many conversations, on a machine that may be busy."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests in here to so many workers by turns: the slow ones of a file stand together."""
+    """Distribute these tests over so many workers in turn, because a file's slow tests are next to each other."""
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     for number, item in enumerate(here):
         item.add_marker(pytest.mark.xdist_group(f"robustness {number % AT_ONCE}"))
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """Return how the conversations go where nothing happens."""
+    """Return the course of the conversations without faults."""
     return made_once(
         tmp_path_factory, "undisturbed", lambda: asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
     )
@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 def undisturbed_nightly_runs(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """Return how nightly runs go without any fault: a lab is notified of them and uploads their results."""
+    """Return the course of nightly runs without faults: a lab is notified of them and uploads their results."""
 
     def make() -> Undisturbed:
         world = World(bucket_server, bucket_aws)

@@ -1,4 +1,4 @@
-"""Conversations that together take every kind of effect, and what anybody can see of one when it is over."""
+"""Conversations that together use every kind of effect, and the visible result of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Conversation:
 
     BODY: ClassVar[str] = ""
     REFUSED: ClassVar[str] = ""
-    """Words of the failures that it is about; no other may be there in the end."""
+    """A part of the texts of expected failures; there must be no others at the end."""
 
     def __init__(self, place: Place, repository: Repository) -> None:
         self.place = place
@@ -36,13 +36,13 @@ class Conversation:
         self.job: JenkinsJob | None = None
 
     async def hold(self) -> None:
-        """Say everything, each thing when what was said before is done."""
+        """Hold the whole conversation; each step begins when the one before is done."""
         self.pull = self.repository.open_pull_request("hubot", "Faster", self.BODY)
         await self.until(lambda: self.repository.status(self.pull.head_sha, SLOW_TESTS))
         await self.talk()
 
     async def talk(self) -> None:
-        """Say what there is to say once the pull request is open."""
+        """Hold the conversation on the open pull request."""
         raise AssertionError("each conversation has its own")
 
     async def done(self, comment: Comment, reaction: str = "+1") -> None:
@@ -65,7 +65,7 @@ class Conversation:
         return run
 
     def let_ci_end(self) -> None:
-        """Let whatever runs end, badly."""
+        """Let all running workflows and jobs fail."""
         for run in self.repository.workflow_runs:
             if run.status != "completed":
                 run.finish("failure")
@@ -74,7 +74,7 @@ class Conversation:
                 build.finish("FAILURE")
 
     def seen(self) -> dict[str, Any]:
-        """Return what people see, and how often anything was done, without what differs between repositories."""
+        """Return what people see, and how often the bot did each thing, without differences between repositories."""
         pull, repository = self.pull, self.repository
         return {
             "comments": [
@@ -84,7 +84,7 @@ class Conversation:
             "statuses": [
                 (status.context, status.state, plain(status.description or "", repository))
                 for commit in pull.commits
-                # Those of one context are in their order; that of different contexts says nothing.
+                # Statuses of one context are in order; the order between contexts means nothing.
                 for status in sorted(repository.all_statuses(commit.sha), key=lambda status: status.context)
             ],
             "reviewers": [user.login for user in pull.requested_reviewers],
@@ -104,7 +104,7 @@ class Conversation:
 
     @property
     def deeds(self) -> Counter[str]:
-        """Return how often the bot did what GitHub sends webhooks about."""
+        """Count the bot's actions about which GitHub sends webhooks."""
         theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
         of_app = {d.guid: d for d in theirs if d.target is self.place.app}
         return Counter(f"{one.event}.{one.action}" for one in of_app.values() if one.body["sender"]["login"] == BOT)
@@ -118,7 +118,7 @@ class Reviewers(Conversation):
     async def talk(self) -> None:
         """Wait for the sticky comment, make a second one, and name another person that GitHub refuses."""
         await self.until(lambda: len(self._sticky()) == 1)
-        # As a race between two replicas leaves it.
+        # A race between two replicas could leave this.
         self.pull.comment(self.place.app.bot, self._sticky()[0].body, app=self.place.app)
         self.pull.edit("hubot", body=f"{self.BODY}\n\ncc @nobody-here")
         await self.until(lambda: len(self._sticky()) == 1 and "nobody-here" in self._sticky()[0].body)
@@ -128,7 +128,7 @@ class Reviewers(Conversation):
 
 
 class SlowTests(Conversation):
-    """Slow tests are switched on after CI had ended, so it runs again, here and there."""
+    """Slow tests are switched on after CI has ended, so it runs again in both CI systems."""
 
     async def talk(self) -> None:
         """Let CI fail, and ask."""
@@ -137,7 +137,7 @@ class SlowTests(Conversation):
 
 
 class Rerun(Conversation):
-    """One job is to run again, and one line is no command until it is edited; somebody pushes settings with a fault."""
+    """One job is restarted, one line is no command until it is edited, and somebody pushes settings with a fault."""
 
     async def talk(self) -> None:
         """Let CI fail, push, ask, and correct the typo."""
@@ -154,7 +154,7 @@ CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
 
 
 class NightlyMoves(Conversation):
-    """The nightly branch is made and moves on, cannot be moved, and can again, by a timer that somebody runs."""
+    """The nightly branch is created and moves, cannot be moved, and moves again, when somebody runs the timer."""
 
     REFUSED = CANNOT_MOVE.format(branch="nightly")
 
@@ -179,7 +179,7 @@ class NightlyMoves(Conversation):
         return sha
 
     def seen(self) -> dict[str, Any]:
-        """Return where the branch is, and how often anything was done."""
+        """Return the state of the branch, and how often the bot did each thing."""
         repository = self.repository
         commits = repository.git.ancestry(repository.branch("main"))
         return {
@@ -198,7 +198,7 @@ class NightlyMoves(Conversation):
         return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
 
     def _file(self) -> dict[str, Any]:
-        """Return what the bot has written into the bucket; nothing where it has not, or there is no bucket."""
+        """Return the bot's file in the bucket; empty without a file or a bucket."""
         key, bucket = f"results/{self.repository.full_name}/nightly.json", self.place.bucket
         if bucket is None or key not in bucket.keys(key):
             return {}

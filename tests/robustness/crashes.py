@@ -1,4 +1,4 @@
-"""Where a process can be killed: every request it makes, found by watching conversations that nothing disturbs."""
+"""The points at which a process can be killed: every request of it, found by observing undisturbed conversations."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from tests.robustness.place import PATIENCE, Place, place
 from tests.robustness.side_by_side import SideBySide
 
 BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
-"""Routes that are asked for one repository after the other, too, when the bot starts: no conversation has its own."""
+"""Routes that the bot also requests for all repositories at its start, so they belong to no conversation."""
 
 
 class Hold(Protocol):
-    """What is held when the bot does it; `reached` says so."""
+    """An action of the bot that is held; `reached` is set when it is."""
 
     reached: asyncio.Event
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
 
     def abandon(self) -> None:
-        """Let go of it after the process died: held *before* it takes effect, it is lost."""
+        """Release it after the process died; an action that is held *before* it takes effect is lost."""
 
 
 class Boundary(Protocol):
-    """Something that the bot does in a conversation, where it can be held and killed."""
+    """An action of the bot in a conversation, at which it can be held and killed."""
 
     @property
     def talk(self) -> type[Conversation]:
         """The conversation."""
 
     def pause(self, here: Place, repository: Repository) -> Hold:
-        """Hold it when it is done about a repository."""
+        """Hold the action if it is about a repository."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class Point:
 
     @property
     def place(self) -> tuple[type[Conversation], str]:
-        """Return the conversation and the server: requests to different servers have no order that is known."""
+        """Return the conversation and the server: requests to different servers have no known order."""
         return self.talk, self.server
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the paths of such requests in a repository."""
         owner = re.escape(repository.owner.login)
-        # The name of a ref has slashes, as in heads/nightly, and so has a path.
+        # The name of a ref contains slashes, as in heads/nightly, and so does a path.
         route = re.escape(self.route).replace(r"\{owner\}", owner).replace(r"\{ref\}", ".+").replace(r"\{path\}", ".+")
         route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", route)
         return re.compile(f"^{route}$")
@@ -95,7 +95,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The conversations where nothing happens: their requests, what is seen in the end, and what was used."""
+    """Undisturbed conversations: their requests, their visible results, and the kinds of effects that they used."""
 
     points: tuple[Point, ...]
     seen: Mapping[type[Conversation], dict[str, Any]]
@@ -132,7 +132,7 @@ def points_of(here: Place, talk: Conversation) -> list[Point]:
 
 
 def _objects(here: Place, owner: str) -> Iterator[tuple[str, str]]:
-    """Yield what was read of a repository's objects in the bucket; listings come with the clock, and are left out."""
+    """Yield the reads of a repository's objects in the bucket, without listings, which depend on the clock."""
     for method, path in here.gate.requests if here.gate else ():
         if f"/{owner}/" in path and "list-type=" not in path:
             key = path.removeprefix("/").partition("/")[2]
@@ -156,16 +156,16 @@ async def watch(
 
 T = TypeVar("T")
 KILLS = 2
-"""Of one bot. A job that more kills hit runs alone, for which the others that are held then would have to end."""
+"""Kills of one bot. A job that is hit by more kills runs alone, and would wait for the other held jobs to end."""
 APART = 6
-"""Requests from one point of a conversation to the next, at least: hardly a job makes so many."""
+"""The fewest requests between two points of a conversation: hardly any job makes so many."""
 
 
 B = TypeVar("B", bound=Boundary)
 
 
 def alone(points: Iterable[B]) -> list[list[B]]:
-    """Return a group, for a conversation, of each point."""
+    """Return a group with one point for each point."""
     return [[point] for point in points]
 
 
@@ -179,8 +179,8 @@ def in_groups(
 ) -> list[list[T]]:
     """Return items in groups for one conversation each, so that each item's request is still the one that is meant.
 
-    `trace` has all requests; a group has `most` items, which are so many requests `apart`. What is done again shifts
-    the numbers of later requests: so none of a group has the route of an earlier one, or of what its job had read.
+    `trace` has all requests; a group has `most` items, which are so many requests `apart`. Repeated requests shift the
+    numbers of later ones, so no item of a group has the route of an earlier item, or of a read of that item's job.
     """
     where = {point: number for number, point in enumerate(trace)}
 
@@ -211,7 +211,7 @@ def _route(point: Point) -> tuple[str, str]:
 
 
 def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
-    """Return the routes of what a job does again that is lost at a request: this one, and the reads before it."""
+    """Return the routes that a job requests again if it is lost at a request: this one, and the reads before it."""
     found = {_route(point)}
     here = [one for one in trace if one.place == point.place]
     for one in reversed(here[: here.index(point.at("before"))]):
@@ -222,7 +222,7 @@ def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
 
 
 class Crash:
-    """Conversations side by side, each held at points of its own, one after the other: one kill hits all of them."""
+    """Parallel conversations, each held at its own points, one after another; one kill hits all of them."""
 
     def __init__(self, here: Place, groups: Sequence[Sequence[Boundary]]) -> None:
         self.here = here
@@ -268,12 +268,12 @@ class Crash:
             raise AssertionError(f"never came to {untouched}\n{self.here.github.transcript()}") from None
 
     def let_go(self) -> None:
-        """Let go of the held requests of a process that lives."""
+        """Release the held requests of a running process."""
         for pause in self._held:
             pause.resume()
 
     def lose_what_is_held(self) -> None:
-        """Let go of the held requests of a process that is dead: none of them takes effect later."""
+        """Drop the held requests of a dead process, so that none takes effect later."""
         for pause in self._held:
             pause.abandon()
 

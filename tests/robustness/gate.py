@@ -1,4 +1,4 @@
-"""A gate in front of the S3 stand-in: what the bot asks goes through it, can be counted, held, refused or lost."""
+"""A gate in front of the simulated S3: the bot's requests pass through it and can be counted, held, refused or lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 1 << 30
 
 
 class Gate:
-    """S3 and SQS at an address of their own; `requests` are (method, path with its query), decoded, in order."""
+    """A proxy of S3 and SQS; `requests` are (method, decoded path with query), in order."""
 
     def __init__(self, server: BucketServer) -> None:
         self.server = server
@@ -30,11 +30,11 @@ class Gate:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables by which boto3 comes here."""
+        """Return the variables with which boto3 uses the gate."""
         return {**self.server.environment, "AWS_ENDPOINT_URL": self.url}
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Pass a request on, unless something is to befall it."""
+        """Forward a request, unless a fault applies to it."""
         path = unquote(request.path_qs)
         self.requests.append((request.method, path))
         fault = self.faults.take(request.method, path, path)
@@ -60,14 +60,14 @@ async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Re
     if fault.status is None or fault.abandoned:
         return web.Response(status=500)
     answer = answer_of(fault.status, fault.message)
-    # The body may still be on its way: what came next on this connection would be taken for the rest of it.
+    # The body may still be arriving: a next request on this connection would be read as the rest of it.
     answer.force_close()
     return answer
 
 
 @asynccontextmanager
 async def gate(server: BucketServer) -> AsyncIterator[Gate]:
-    """Open a gate in front of a stand-in."""
+    """Open a gate in front of a simulated S3."""
     opened = Gate(server)
     app = web.Application(client_max_size=LARGEST)
     app.router.add_route("*", "/{path:.*}", opened.answer)

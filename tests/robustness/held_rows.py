@@ -1,4 +1,4 @@
-"""Writes of the bot's own records, held on PostgreSQL: a kill falls before or after one of them."""
+"""Hold writes of the bot's own records on PostgreSQL, so that a kill comes before or after one of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HeldRows:
         connection.execute(SET_UP)
 
     def hold(self, operation: RowWrite, key_like: str, skip: int) -> int:
-        """Hold a write to records whose keys are like a pattern, after others like it; return its number."""
+        """Hold a write to records whose keys match a pattern, after `skip` such writes; return its number."""
         number = next(self._numbers)
         self._connection.execute("SELECT pg_advisory_lock(%s)", [number])
         self._connection.execute(f"CREATE SEQUENCE tests_held_{number:d}")
@@ -57,7 +57,7 @@ class HeldRows:
         return number
 
     def waiting(self, number: int) -> list[int]:
-        """Return the server's process that waits with a write, if any does."""
+        """Return the server's process that waits in a write, if any does."""
         return [pid for (pid,) in self._connection.execute(WAITING, [number])]
 
     def release(self, number: int, *, lost: bool) -> None:
@@ -69,13 +69,13 @@ class HeldRows:
 
 @contextmanager
 def held_rows(url: str) -> Iterator[HeldRows]:
-    """Open what holds writes in a PostgreSQL database that has the bot's tables."""
+    """Install the triggers that hold writes in a PostgreSQL database with the bot's tables."""
     with closing(psycopg.connect(url, autocommit=True)) as connection:
         yield HeldRows(connection)
 
 
 class HeldRow:
-    """A write that is held when it is made; `reached` says so."""
+    """A write that is held; `reached` is set when it is."""
 
     def __init__(self, rows: HeldRows, number: int, when: When) -> None:
         self.reached = asyncio.Event()
@@ -91,7 +91,7 @@ class HeldRow:
         self._rows.release(self._number, lost=False)
 
     def abandon(self) -> None:
-        """Let the server finish it without the process that made it; held *before*, it is lost."""
+        """Let the server finish the write of a dead process; a write that is held *before* it takes effect is lost."""
         self._rows.release(self._number, lost=self._when == "before")
 
 

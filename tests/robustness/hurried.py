@@ -1,4 +1,4 @@
-"""The bot as `nightjar serve` and `nightjar worker` start it, but for two waits that no test has the time for.
+"""Start the bot as `nightjar serve` and `nightjar worker` do, with two waits shortened for tests.
 
 `python -m tests.robustness.hurried serve --config app.yaml --host 127.0.0.1 --port 0`
 """
@@ -20,8 +20,8 @@ from bot.github.limits import Allowance
 CHECK_AFTER = 0.5
 """Seconds until the check for a lost write; with the bot's own 12, each of a hundred kills would wait that long."""
 ALLOWANCE = Allowance(rest_points_per_minute=9000)
-"""All limits on writes are GitHub's. Only points are more: a hundred installations begin in the same second, and each
-has the App, which has points of its own, make several tokens at 5 points each."""
+"""GitHub's limits of writes, with more points: a hundred installations start in the same second, and for each, the App
+spends points of its own on several tokens, 5 points each."""
 
 
 def main() -> None:

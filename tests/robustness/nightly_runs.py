@@ -1,4 +1,4 @@
-"""Two nightly runs and a pull request that a lab tests: in suites and shards, with a run that is refused."""
+"""A lab tests two nightly runs and a pull request, in suites and shards, with a run that is refused."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BREAKS = "AssertionError: 3 != 4"
 class NightlyRuns(Conversation):
     """A lab uploads the results of two nightly runs and of a pull request, whose failures somebody ignores.
 
-    In the end somebody has all checks run again.
+    At the end, somebody reruns all checks.
     """
 
     async def hold(self) -> None:
-        """Upload everything, each commit's results after those of the one before were reported."""
+        """Upload everything; each commit's results come after those of the one before were reported."""
         self.commits: dict[str, str] = {}
         self._nightly_run("the beginning", FILES)
         await self._first_run()
@@ -60,7 +60,7 @@ class NightlyRuns(Conversation):
         await self.until(lambda: self._runs(sha)[-1].id > shown.id)
 
     def _nightly_run(self, name: str, files: Mapping[str, str | None]) -> str:
-        # Runs are ordered by the second of their commits, and no nightly branch moves twice in one.
+        # Runs are ordered by the seconds of their commits, and no nightly branch moves twice in one second.
         self.place.github.clock.advance(seconds=1)
         self.commits[name] = self.repository.push("nightly", files, by="hubot").sha
         return self.commits[name]
@@ -95,7 +95,7 @@ class NightlyRuns(Conversation):
         return [run.title for run in self._runs(sha)] == [title]
 
     def seen(self) -> dict[str, Any]:
-        """Return every check run that there is on each commit."""
+        """Return all check runs on each commit."""
         return {
             name: [
                 (

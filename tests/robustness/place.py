@@ -1,4 +1,4 @@
-"""A GitHub, a Jenkins and the real bot as a process of its own, for conversations in many repositories at once.
+"""A GitHub, a Jenkins and the real bot in its own process, for parallel conversations in many repositories.
 
 Each repository has an owner, and with it an installation, of its own: the limits on how fast the bot may write hold for
 each installation, so conversations that run side by side do not slow one another down.
@@ -39,18 +39,18 @@ RESULTS = {
     "labs": {LAB: {"targets": [TARGET, "adreno"], "reproduce": "pytest {test}"}},
 }
 UNTIL_REPORTED_AGAIN = 3
-"""Seconds after which a queue sends a message again that nobody has acknowledged."""
+"""Seconds after which a queue delivers an unacknowledged message again."""
 HURRIED = "tests.robustness.hurried"
-"""The bot with two waits shortened: after a write of which nobody knows its outcome, and for the App's points."""
+"""The bot with two waits shortened: after a write with an unknown outcome, and for the App's points."""
 SELDOM = 0.05
-"""Seconds between two reads of everything that came in."""
+"""Seconds between two reads of all deliveries."""
 PATIENCE = 240.0
-"""Seconds that a conversation may take: far more than it does, with a hundred others on a machine that is busy."""
+"""The most seconds of a conversation: far more than it takes among a hundred others on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Everything that a test may look at, set in motion, or kill."""
+    """Everything that a test can check, start or kill."""
 
     folder: Path
     github: GitHubSandbox
@@ -69,9 +69,9 @@ class Place:
         return repository
 
     def configure(self, names: Sequence[str], **keys: Any) -> None:
-        """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
+        """Write app.yaml for these repositories; `keys` are the keys of each besides the Jenkins server."""
         results = {"results": self.results} if self.results else {}
-        # Scheduled half a day from now, that is never: only the conversations that need the timer run it.
+        # Scheduled half a day from now, so it never runs by itself: conversations that need the timer run it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
         timers = {"nightly": nightly, "last_good": {"every": "10000d", "require": ["cpu"]}}
         each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
@@ -79,7 +79,7 @@ class Place:
         (self.folder / "app.yaml").write_text(text)
 
     async def run_timer(self, repository: Repository, name: str, moment: str) -> None:
-        """Have a timer run, once for each `moment`."""
+        """Run a timer, once for each `moment`."""
         async with self.beside() as engine:
             await note_id(engine.records, repository.full_name, repository.id)
             about, pending = (
@@ -89,7 +89,7 @@ class Place:
             await announce(engine.accept, TIMER_EVENT, about, pending)
 
     async def start(self) -> None:
-        """Start the bot, and have GitHub send webhooks to it."""
+        """Start the bot, and let GitHub send webhooks to it."""
         names = json.loads((self.folder / "app.yaml").read_text())["repositories"]
         async with self.beside() as engine:
             # Mark the files as scanned just now, so that the bot's clock causes no request that a test would count.
@@ -103,7 +103,7 @@ class Place:
             return [record.as_json() for record in await engine.journal.recent(limit=10_000, failed=failed)]
 
     def beside(self) -> Engine:
-        """Return an engine that only reads, beside the bot's own."""
+        """Return a second engine on the bot's database, which only reads."""
         return Engine(self.bot.environment["DATABASE_URL"])
 
     async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A set-up in a folder of its own, in front of a GitHub, and a browser without scripts."""
+"""A set-up in its own folder, a simulated GitHub, and a browser without scripts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Shown:
 
     @property
     def action(self) -> str:
-        """Return where the first form that is posted goes."""
+        """Return the address of the first form with the method POST."""
         found = re.search(r'method="post" action="([^"]*)"', self.text)
         assert found is not None, self.text
         return urljoin(self.url, html.unescape(found[1]))
@@ -85,7 +85,7 @@ class SetupWalk:
             return await self._shown(answer)
 
     async def create(self, **entered: str) -> Shown:
-        """Press the button, and GitHub's; return the page that GitHub sends the browser back to."""
+        """Press the button, and then GitHub's; return the page to which GitHub redirects the browser."""
         page = await self.choose(**entered)
         return await self.post(page.action, manifest=page.field("manifest"), create="1")
 
@@ -102,7 +102,7 @@ class SetupWalk:
 
 
 def place_in(folder: Path, announced: list[str], env: Path | None = None) -> SetupPlace:
-    """Return where a set-up of this folder runs."""
+    """Return the place of a set-up in a folder."""
     path = env or folder / "nightjar.env"
 
     def load_settings() -> Settings:
@@ -113,7 +113,7 @@ def place_in(folder: Path, announced: list[str], env: Path | None = None) -> Set
 
 @asynccontextmanager
 async def setup_walk(github: GitHubSandbox, folder: Path, env: Path | None = None) -> AsyncIterator[SetupWalk]:
-    """Run a set-up, and a browser beside it."""
+    """Run a set-up, and a browser for it."""
     announced: list[str] = []
     place = place_in(folder, announced, env)
     settings = place.load_settings() if place.env.exists() else None

@@ -1,4 +1,4 @@
-"""What input may make of the code that reads it; each function runs in a process of its own."""
+"""Misbehavior that input may cause in the code that reads it; each function runs in its own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lengths(files: Sequence[BinaryIO], *_: object) -> list[int]:
 
 
 def backtrack() -> None:
-    """Never give way: the interpreter's lock is held within C, where no handler of Python's runs."""
+    """Never release the interpreter's lock: it is held in C code, where no Python handler runs."""
     re.match(r"(a+)+$", "a" * 64 + "b")
 
 
@@ -35,7 +35,7 @@ def grow() -> int:
 
 
 def swallow_memory_error() -> None:
-    """Do as a parser does that takes every error for a fault of its input."""
+    """Act like a parser that treats every error as a fault of its input."""
     try:
         bytearray(8 << 30)
     except MemoryError as error:
@@ -59,7 +59,7 @@ def crash() -> None:
 
 
 def crash_once(path: str) -> str:
-    """Crash the first time: the file is removed by then."""
+    """Crash the first time, while the file exists, and remove it."""
     if Path(path).exists():
         Path(path).unlink()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -79,7 +79,7 @@ def name_a_function() -> object:
 
 
 def environment_of(pid: int) -> str:
-    """Return what stands in the environment of another process, or why it cannot be read."""
+    """Return the environment of another process, or the reason why it cannot be read."""
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError as error:

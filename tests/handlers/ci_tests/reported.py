@@ -1,4 +1,4 @@
-"""What CI tested, as tests of its sections need it."""
+"""Results of CI, for tests of the sections about them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PAGE = "https://github.example/octocat/compiler/commit"
 
 
 def suite(*, complete: bool = True, **tests: str) -> SuiteOutcomes:
-    """Return a suite: `add="passed 1.5"`, a status and perhaps seconds."""
+    """Return a suite from tests such as `add="passed 1.5"`: a status, and seconds if known."""
     return suite_of(tests, complete=complete)
 
 
 def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> SuiteOutcomes:
-    """Return a suite likewise, of any number of tests."""
+    """Return a suite from a mapping of tests."""
     seen, seconds = {}, {}
     for name, message in tests.items():
         status, _, took = message.partition(" ")
@@ -48,10 +48,10 @@ def outcomes(
     troubles: tuple[str, ...] = (),
     over: bool = True,
 ) -> HeadAndBase:
-    """Return what CI tested at HEAD."""
+    """Return the results of CI at HEAD."""
     return HeadAndBase(HEAD, AT, suites, bases or {}, vanished, troubles, over)
 
 
 def link(sha: str = BASE) -> str:
-    """Return how a base is shown."""
+    """Return the link that a text has for a base."""
     return f"[`{sha[:7]}`]({PAGE}/{sha})"

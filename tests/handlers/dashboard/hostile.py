@@ -70,7 +70,7 @@ PAGES = (
 
 
 class PageMarkup(HTMLParser):
-    """What a page holds besides text: `faults` are scripts, handlers and links that are not ours."""
+    """The elements of a page; `faults` are scripts, handlers and links that are not ours."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

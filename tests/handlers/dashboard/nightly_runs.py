@@ -1,4 +1,4 @@
-"""Two weeks of nightly runs of three targets, with everything that a page has to draw."""
+"""Two weeks of nightly runs of three targets, with every case that a page must show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def runtime() -> list[str]:
 
 @dataclass(frozen=True)
 class Sent:
-    """A run that a lab sent: what did not pass, and what it claims."""
+    """A run of a lab: its tests that did not pass, and its claims."""
 
     number: int
     target: Target
@@ -74,7 +74,7 @@ class Sent:
 
     @property
     def run(self) -> Run:
-        """What is known about it besides its tests."""
+        """The run without its tests."""
         arrived = committed_at(self.number) + 5 * 3600
         key = RunKey(REPOSITORY, *self.target, sha(self.number), self.run_name or f"{self.suite}-{self.run_id}")
         claims = Claims(

@@ -1,4 +1,4 @@
-"""The dashboard on a free port, in front of a real store of results: no GitHub, no bucket, no worker."""
+"""The dashboard on a free port, with a real store of results but no GitHub, bucket or worker."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PUBLIC = frozenset({"octocat/compiler", "octocat/new", "octocat/docs"})
 
 @dataclass
 class DashboardSite:
-    """A running dashboard, and a client that follows no redirection and keeps what is compressed as it is."""
+    """A running dashboard, and a client that follows no redirects and does not decompress answers."""
 
     url: str
     client: aiohttp.ClientSession

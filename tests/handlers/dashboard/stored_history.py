@@ -1,4 +1,4 @@
-"""What the bot did besides reading results: moves of the nightly branch."""
+"""Stored moves of the nightly branch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _move(number: int) -> TrackingMove:
 
 
 async def fill_engine(engine: Engine) -> None:
-    """Store where the nightly branch of the first repository is, and how it came there."""
+    """Store the state and the moves of the first repository's nightly branch."""
     await note_id(engine.records, REPOSITORY, REPOSITORY_ID)
     moves = [_move(number) for number in reversed(range(NIGHTLY_RUNS))]
     scanned = _scanned()

@@ -1,4 +1,4 @@
-"""What the bot did for two pull requests, as the engine's tables have it."""
+"""The bot's stored actions for two pull requests, in the engine's tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
 
 
 class StoryWriter:
-    """Writes what came in about one pull request, and what was done, straight into the tables."""
+    """Writes the deliveries and actions of one pull request directly into the tables."""
 
     def __init__(self, engine: Engine, repository_id: int, number: int) -> None:
         self._connector = engine.database.connector

@@ -39,7 +39,7 @@ async def operated_town(folder: Path) -> AsyncIterator[OperatedTown]:
 
 
 async def fail(place: Town, message: str = "blocked for a reason") -> str:
-    """Have a command fail for good, with these words of GitHub; return the GUID of its delivery."""
+    """Let a command fail for good with this message of GitHub; return the GUID of its delivery."""
     place.github.faults.add("GET", PULL, status=451, message=message, times=None)
     place.repo.pulls[0].comment("hubot", "@ci help")
     await place.quiet()

@@ -1,7 +1,7 @@
 """Read the reports of a folder and print what is read: `python reading.py FOLDER [WITHOUT…]`.
 
-Whatever stands behind the folder cannot be imported, as in a lab. This file needs nothing but nightjar_formats, so that
-any Python can run it.
+The modules after the folder cannot be imported, as in a lab. This file needs only nightjar_formats, so any Python can
+run it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 BROKEN = (0.5, 0.97)
-"""Shares of a report that are read alone, as of one that was cut off."""
+"""Shares of a report that are read as if the report was cut off."""
 
 
 def read_all(folder: Path) -> dict[str, list[str]]:
-    """Return the cases of each report below a folder, whole and cut off, and what a check says about it."""
+    """Return the cases of each report below a folder, whole and cut off, and the result of a check."""
     from nightjar_formats.readers.opening import inflated
     from nightjar_formats.runs.offline_check import check_files
 
@@ -41,7 +41,7 @@ def _cases(content: bytes, name: str) -> list[str]:
         for case in read(io.BytesIO(content), name):
             lines.append(repr([str(field) if isinstance(field, str) else field for field in case]))
     except Refused as refused:
-        # What a parser itself says follows the colon.
+        # The parser's own text follows the colon.
         lines.append("{}: {}".format(type(refused).__name__, str(refused).partition("is not JSON")[0]))
     return lines
 

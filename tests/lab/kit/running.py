@@ -1,4 +1,4 @@
-"""`nightjar-lab` as a lab runs it: a process of its own, with its own environment, output and exit status."""
+"""Run `nightjar-lab` as a lab does: in a process with its own environment, output and exit status."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Seque
 
 
 def run_here(*words: str, env: Mapping[str, str]) -> Finished:
-    """Run `nightjar-lab` in this process, which takes less time; for what needs neither a bot nor signals."""
+    """Run `nightjar-lab` in this process, which is faster, for tests without a bot and signals."""
     others = {name: None for name in os.environ if name.startswith(("NIGHTJAR_", "AWS_")) and name not in env}
     done = CliRunner().invoke(kit, words, env={**others, **env}, prog_name="nightjar-lab")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception

@@ -1,4 +1,4 @@
-"""What all tests of the plugin share: a project of its own, and an environment without our own settings."""
+"""Fixtures of the plugin's tests: a project, and an environment without our own settings."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TARGETS = ("NIGHTJAR_TEST_TARGETS", "TVM_TEST_TARGETS", "NIGHTJAR_TEST_DISABLE_C
 
 @dataclass(frozen=True)
 class ProjectRun:
-    """What pytest did with a project: the outcome and the reason of each test, by its ID without the file."""
+    """The result of pytest on a project: the outcome and the reason of each test, by its ID without the file."""
 
     status: int
     outcomes: dict[str, tuple[str, str]]
@@ -56,7 +56,7 @@ class ProjectRun:
 
 @dataclass(frozen=True)
 class Project:
-    """A project in a folder of its own, without the plugins of ours that it would not have."""
+    """A project in its own folder, without our plugins."""
 
     pytester: pytest.Pytester
     monkeypatch: pytest.MonkeyPatch

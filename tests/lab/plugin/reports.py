@@ -20,7 +20,7 @@ def cases(path: str | Path = REPORT) -> list[Case]:
 
 
 def outcomes(path: str | Path = REPORT) -> dict[str, str]:
-    """Return by test name how each ended: status, where it went wrong, and whether the report says that it is flaky."""
+    """Return the outcome of each test by name: status, where it went wrong, and whether the report calls it flaky."""
     found = cases(path)
     ended = {case.name: " ".join(filter(None, (case.status, case.trouble, "flaky" * case.flaky))) for case in found}
     assert len(ended) == len(found)

@@ -1,4 +1,4 @@
-"""A flow that does to its process whatever the name of a case says, at the stage that the name says: `run_segfault`."""
+"""A flow that damages its process as the name of a case says, at the stage in the name: `run_segfault`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def act(deed: str) -> None:
     if deed == "closes":
         os.closerange(0, 1024)
     if deed == "forks":
-        # The copy goes on as if it were the worker.
+        # The copy continues as if it were the worker.
         os.fork()
     if deed == "orphans" and not os.fork():
-        # It holds the connection and the output, and does not end by itself.
+        # It holds the connection and the output open, and does not end by itself.
         act("announces")
     if deed == "announces":
         Path(ANNOUNCED).write_text(str(os.getpid()))
@@ -122,7 +122,7 @@ KILLED = TestSuite("killed", lambda: ("pass_a", "pass_b", "run_announces"), make
 
 
 def announced(folder: Path) -> int:
-    """Wait until a worker is at the case that announces itself; return a descriptor of its process."""
+    """Wait until a worker runs the case that announces itself; return a descriptor of its process."""
     return os.pidfd_open(int((folder / ANNOUNCED).read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Reports that tools wrote, and the form in which their cases are written down beside them."""
+"""Reports from real tools, and the text form of their expected cases, in files next to them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ SHOWN = 60
 
 
 def reports(folder: str) -> list[str]:
-    """Return the reports of a folder of the data that have their cases written down beside them."""
+    """Return the reports of a folder that have a file with their expected cases."""
     beside = sorted((DATA / folder).glob(f"*{WRITTEN}"))
     return [str(path.with_suffix("").relative_to(DATA)) for path in beside if path.with_suffix("").exists()]
 
 
 def written_beside(report: str) -> str:
-    """Return what is written down beside a report."""
+    """Return the expected cases of a report."""
     return Path(f"{DATA / report}{WRITTEN}").read_text(encoding="utf-8")
 
 
 def written_down(report: str) -> str:
-    """Read a report and write down its cases."""
+    """Read a report, and return its cases in text form."""
     return as_lines(cases(report))
 
 
 def as_lines(every: Iterable[Case]) -> str:
-    """Write down cases, a line each: `status [flaky] [trouble] | ID | place | seconds | message | text`."""
+    """Return cases as lines: `status [flaky] [trouble] | ID | place | seconds | message | text`."""
     resolve = Resolver(None).resolve
     return "".join(_line(case, resolve(case)[0]) + "\n" for case in every)
 

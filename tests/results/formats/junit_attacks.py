@@ -1,7 +1,6 @@
 """Hostile JUnit reports, each read in a process of its own: `python -m tests.results.formats.junit_attacks NAME`.
 
-The process prints its outcome as JSON, and what it cost. Reports are made piece by piece, so that making them
-costs nothing.
+The process prints its outcome and its cost as JSON. Reports are generated piece by piece, so that they need no memory.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ENTITIES = b"".join(b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 1
 
 
 def filled(head: bytes, unit: bytes, size: int, tail: bytes) -> Iterator[bytes]:
-    """Give a report whose middle is `size` bytes of one unit over and over."""
+    """Yield a report whose middle is one unit repeated to `size` bytes."""
     block = unit * (BLOCK // len(unit))
     yield head
     yield from itertools.repeat(block, size // len(block))
@@ -33,7 +32,7 @@ def filled(head: bytes, unit: bytes, size: int, tail: bytes) -> Iterator[bytes]:
 
 
 def numbered(head: bytes, unit: bytes, count: int, tail: bytes) -> Iterator[bytes]:
-    """Give a report whose middle is a unit with one number after the other."""
+    """Yield a report whose middle is a unit with consecutive numbers."""
     yield head
     yield from (unit % number for number in range(count))
     yield tail

@@ -1,4 +1,4 @@
-"""The corpus of JUnit reports, and the form in which a test case is written down beside them."""
+"""The corpus of JUnit reports, and the text form of their expected cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 60
 
 
 def normal_form(cases: Iterable[Case]) -> str:
-    """Write down cases, a line each: `status [flaky] [trouble] | class | name | place | seconds | message | text`."""
+    """Return cases as lines: `status [flaky] [trouble] | class | name | place | seconds | message | text`."""
     return "".join(_line(case) + "\n" for case in cases)
 
 

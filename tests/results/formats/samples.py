@@ -1,4 +1,4 @@
-"""Real reports, opened as a lab's are, and the ways in which they can be broken."""
+"""Real reports, opened like those of labs, and ways to damage them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nightjar_formats.refused import Refused
 DATA = Path(__file__).parents[2] / "data" / "results"
 
 KINDS = DATA / "pytest" / "kinds.py.txt"
-"""One of each kind of ending, with `--reruns 1`; beside it what pytest and its plugins wrote of it."""
+"""A test of each outcome, with `--reruns 1`; the reports of pytest and its plugins are next to it."""
 
 
 def plain(path: str) -> bytes:
@@ -50,7 +50,7 @@ def refusal(content: bytes | str, form: str | None = None, kind: type[Refused] =
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Return a report with bytes of it overwritten, left out, said twice, or cut off."""
+    """Return a report with bytes that are overwritten, removed, repeated or cut off."""
     content = bytearray(whole)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
@@ -68,7 +68,7 @@ BAD_TOKENS = [b"\0", b"\xff", b'"', b"\\", b"\\ud800", b"{", b"[", b"]", b"}", b
 
 
 class Cost(NamedTuple):
-    """What it cost a process of its own to read a file: seconds of processor time, megabytes at the peak."""
+    """The cost of reading a file in a separate process: seconds of processor time, and megabytes at the peak."""
 
     said: str
     seconds: float
@@ -76,13 +76,13 @@ class Cost(NamedTuple):
 
 
 def cost_of(path: Path, form: str = "") -> Cost:
-    """Read a file in a process that does nothing else, and return what it said and what it cost."""
+    """Read a file in a separate process, and return its output and cost."""
     done = subprocess.run([sys.executable, "-c", ALONE, path, form], capture_output=True, text=True, check=True)
     said, seconds, kilobytes = done.stdout.rstrip("\n").rsplit("\n", 2)
     return Cost(said, float(seconds), int(kilobytes) >> 10)
 
 
-# VmHWM and not ru_maxrss, which a process takes over from the one that started it.
+# VmHWM and not ru_maxrss, which a process inherits from its parent.
 ALONE = """
 import pathlib, re, sys, time
 from nightjar_formats.readers import read

@@ -16,7 +16,7 @@ HUBOT, OCTOCAT, MONA = Someone(1, "hubot"), Someone(2, "octocat"), Someone(3, "m
 
 
 def new_job(name: str = "job", **changes: Any) -> DeviceJob:
-    """Return a job as it is before it is submitted."""
+    """Return a job before its submission."""
     fields: dict[str, Any] = {
         "id": name,
         "repository_id": 7,
@@ -43,7 +43,7 @@ def queued(name: str = "job", **changes: Any) -> DeviceJob:
 
 
 def leased(name: str = "job", *, lease: str = "digest", slot: int = 0, now: float = NOW, **changes: Any) -> DeviceJob:
-    """Return a job that a lab has."""
+    """Return a job that is leased to a lab."""
     return transitions.hand_out(queued(name, **changes), lease, slot, 2 * HOUR, now)
 
 
