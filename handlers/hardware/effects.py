@@ -10,6 +10,7 @@ from typing import ClassVar
 from nightjar_formats.model import TargetKey
 
 from bot.aws.bucket import Arrival
+from bot.effects.remember import StoreRecord
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
@@ -69,7 +70,8 @@ class StoreReports:
     """Store which failures of a lab's target (`on`) a message reports, and how earlier ones ended.
 
     `sha` is the nightly run of the message. `failures` is compressed by `packed`, by how they ended; new failures have
-    the empty key.
+    the empty key. The records of `then` are stored afterwards, in their order. They are not effects of their own,
+    because an effect that failed is tried again after those that follow it.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -78,6 +80,7 @@ class StoreReports:
     on: str
     sha: str
     failures: str
+    then: tuple[StoreRecord, ...] = ()
 
     @property
     def target(self) -> str:
@@ -93,4 +96,6 @@ class StoreReports:
         began = ended.pop("", [])
         report, aliases = results.store.failures.report, context.config.aliases
         await asyncio.to_thread(report, about, self.sha, began, ended, aliases)
+        for record in self.then:
+            await record.apply(context)
         return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

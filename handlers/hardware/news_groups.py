@@ -12,7 +12,6 @@ from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
 from bot.news.effects import IssueState
 from bot.news.message import News
-from bot.plan.effect import Effect
 from bot.results.store.failures import Failure, FailureEnd
 from handlers.hardware.regression_state import (
     RECOVERED,
@@ -170,7 +169,7 @@ class NewsHold:
         key: str,
         news: News,
         issue: IssueState,
-    ) -> Effect:
+    ) -> StoreRecord:
         """Return the effect that stores news until it is posted."""
         began = tuple(
             GroupMember(
@@ -189,14 +188,14 @@ class NewsHold:
         reliability = (changes.unreliable, changes.reliable)
         return self._stored(target, key, began, packed(sides), reliability, news, issue)
 
-    def refresh(self, target: JudgedTarget, key: str) -> tuple[Effect, ...]:
+    def refresh(self, target: JudgedTarget, key: str) -> tuple[StoreRecord, ...]:
         """Return the effect that triggers an update of the issues of the target's groups, if it may be in any.
 
         If there are other targets, the message of a group may be in progress and its record not yet stored.
         """
         return (self._stored(target, key),) if self.grouped or self.others else ()
 
-    def _stored(self, target: JudgedTarget, key: str, *news: Any) -> Effect:
+    def _stored(self, target: JudgedTarget, key: str, *news: Any) -> StoreRecord:
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         record = WAITING_NEWS.of(self.repository_id, target.about.lab, target.about.target, digest)
         return StoreRecord.of(record, WaitingNews(target, self.at, key, *news))

@@ -20,7 +20,6 @@ from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
 from bot.news.effects import IssueState, message_effects
-from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.diff import CONFIRMED_RUNS
@@ -219,7 +218,8 @@ def decide_regressions(
     says whether the messages wait for those of other targets; `history` links the page of each test. `behind`: the
     issue lacks the newest message, because GitHub was unavailable for too long, so it is updated even without news.
     """
-    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing), history)
+    about = target.about
+    issue, title, body = _issue_of(about), issue_title(target), issue_body(target, hold.own(failing), history)
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=_why_no_news(target))
@@ -228,17 +228,18 @@ def decide_regressions(
     # One nightly run may lead to several messages, because late runs confirm more failures.
     health = f"{changes.unreliable}{changes.reliable}" if changes.unreliable or changes.reliable else ""
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
-    reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)
     begins = bool(changes.began or changes.unreliable)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
-    reported = (reports,) if changes.of_tests else ()
     remembered = _remembered(key, known, target, news_key)
     if hold.shared:
         waiting = hold.waiting(target, changes, failing, news_key, news, issue_state)
         # A target that was judged is waited for no longer, so its news is stored before that.
-        return Plan((*reported, waiting, *remembered), why=texts.NEWS_WAITS.format(news=news.title))
-    messages = (*message_effects(to, news_key, news, issue_state), *hold.refresh(target, news_key))
-    return Plan((*reported, *remembered, *messages), why=news.title)
+        reports = StoreReports(about.lab, about.target, target.sha, failures, (waiting, *remembered))
+        return Plan((reports,), why=texts.NEWS_WAITS.format(news=news.title))
+    # The issues of groups are refreshed by what is reported.
+    records = (*remembered, *hold.refresh(target, news_key))
+    reports = StoreReports(about.lab, about.target, target.sha, failures, records)
+    return Plan((reports, *message_effects(to, news_key, news, issue_state)), why=news.title)
 
 
 def _why_no_news(target: JudgedTarget) -> str:
@@ -254,7 +255,7 @@ def _issue_of(about: TargetKey) -> str:
 
 def _remembered(
     key: Key[KnownRegressions], known: KnownRegressions, target: JudgedTarget, news: str = ""
-) -> tuple[Effect, ...]:
+) -> tuple[StoreRecord, ...]:
     unreliable = tuple(sorted(target.unreliable))
     now = KnownRegressions(target.sha, target.committed_at, news or known.news, target.page or known.page, unreliable)
     return (StoreRecord.of(key, now),) if now != known else ()

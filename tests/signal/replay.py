@@ -210,6 +210,8 @@ class Replay:
             elif isinstance(effect, StoreReports):
                 ended = unpacked(effect.failures)
                 self._store.failures.report(self._about, effect.sha, ended.pop(""), ended)
+                for record in effect.then:
+                    self._records.apply(record)
         return sum(not isinstance(effect, StoreRecord | StoreReports) for effect in plan.effects)
 
     def _context(self, event: CheckEvent) -> Context:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +41,10 @@ from tests.handlers.labs import MATMUL, TILE, Labs, a_lab
 from tests.results.reported import ABOUT, AT
 
 ONE, OTHER = "adreno", "hexagon-v73"
+REFUSE = """
+CREATE TRIGGER tests_refuse BEFORE INSERT ON nightjar_records WHEN NEW.key LIKE 'regression-news:%'
+BEGIN SELECT RAISE(ABORT, 'not now'); END
+"""
 
 
 @pytest.fixture
@@ -143,7 +149,9 @@ async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_pos
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
     sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
     plan = await judged(labs, ONE, sha)
-    assert [type(one) for one in decoded(plan)] == [StoreReports, StoreRecord, StoreRecord]
+    (reports,) = decoded(plan)
+    assert isinstance(reports, StoreReports)
+    assert [one.key.partition(":")[0] for one in reports.then] == ["regression-news", "regressions"]
     news = f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}"
     assert plan.why == f"{news}; waiting for the results of other targets"
     assert (issues(labs), await waiting(labs)) == ([], 1)
@@ -159,6 +167,28 @@ async def test_between_two_effects_of_one_target_the_news_of_the_other_is_not_po
     for effect in effects:
         assert not await is_posted_now(labs)
         await labs.world.apply_alone(effect)
+    assert (await is_posted_now(labs), await waiting(labs)) == (True, 2)
+
+
+async def test_news_that_the_database_refuses_for_now_is_waited_for(labs: Labs, tmp_path: Path) -> None:
+    """An effect that failed is tried again after those that follow it."""
+    await nightly_run(labs, {ONE: (), OTHER: ()})
+    await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
+    sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
+    await judged(labs, ONE, sha)
+    effects = decoded(await planned(labs, OTHER, sha))
+    with closing(sqlite3.connect(tmp_path / "nightjar.db", isolation_level=None)) as database:
+        database.execute(REFUSE)
+        failed = []
+        for effect in effects:
+            try:
+                await labs.world.apply_alone(effect)
+            except Exception:
+                failed.append(effect)
+        database.execute("DROP TRIGGER tests_refuse")
+    assert len(failed) == 1
+    assert not await is_posted_now(labs)
+    await apply(labs, failed)
     assert (await is_posted_now(labs), await waiting(labs)) == (True, 2)
 
 
@@ -263,12 +293,12 @@ async def test_a_recovery_whose_news_is_not_stored_yet_is_in_the_issue_once(labs
     await failing_twice(labs, [TILE], [TILE])
     await apply(labs, await posted(labs))
     sha = uploaded(labs, {ONE: [], OTHER: []})
-    reports, *others = decoded(await planned(labs, ONE, sha))
+    reports, *messages = decoded(await planned(labs, ONE, sha))
     assert isinstance(reports, StoreReports)
-    await apply(labs, [reports])
+    await apply(labs, [replace(reports, then=())])
     await judged(labs, OTHER, sha)
     await apply(labs, await posted(labs, "2"))
-    await apply(labs, others)
+    await apply(labs, [reports, *messages])
     await apply(labs, await posted(labs, "3"))
     (issue,) = labs.world.repository.issues.values()
     assert (issue.state, listed(issue)) == ("closed", {(ONE, 1, sha), (OTHER, 1, sha)})

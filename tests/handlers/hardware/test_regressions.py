@@ -89,7 +89,7 @@ async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_th
     sha = await confirmed(labs)
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
-    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "StoreRecord", "EnsureIssue"]
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
     assert asked(labs) == [COMPARE] * 2
     labs.world.github.requests.clear()
@@ -197,10 +197,10 @@ def test_only_new_regressions_are_reported_after_a_person_closed_the_issue(begin
 
 
 def test_what_is_reported_is_stored_before_it_is_posted() -> None:
-    reports, remember, discord, slack = decided(RegressionChanges(began=BROKEN), to=("discord", "slack")).effects
+    reports, discord, slack = decided(RegressionChanges(began=BROKEN), to=("discord", "slack")).effects
     assert isinstance(reports, StoreReports)
+    (remember,) = reports.then
     assert unpacked(reports.failures) == {"": [*BROKEN], RECOVERED: [], REMOVED: []}
-    assert isinstance(remember, StoreRecord)
     assert isinstance(discord, PostMessage)
     assert isinstance(slack, PostMessage)
     assert remember.stored is not None
@@ -232,7 +232,7 @@ async def test_a_quarantined_test_is_reported_when_its_quarantine_has_ended_and_
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord"]
     plan = await planned(labs, sha, later=86_400.0)
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
-    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "StoreRecord", "EnsureIssue"]
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "EnsureIssue"]
 
 
 def test_a_message_counts_the_quarantined_tests_that_fail_too() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from bot.effects.issues import EnsureIssue
-from bot.effects.remember import StoreRecord
 from bot.news.effects import PostMessage
 from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
@@ -98,8 +97,9 @@ def test_the_end_comes_with_the_failures_that_last() -> None:
 
 def test_it_is_stored_what_people_know_and_the_issue_stays_open_meanwhile() -> None:
     plan = decided(RegressionChanges(unreliable=("operators",)))
-    stored, message, issue = plan.effects
-    assert isinstance(stored, StoreRecord)
+    reports, message, issue = plan.effects
+    assert isinstance(reports, StoreReports)
+    (stored,) = reports.then
     assert isinstance(message, PostMessage)
     assert isinstance(issue, EnsureIssue)
     assert stored.stored is not None
