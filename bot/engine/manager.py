@@ -116,6 +116,8 @@ class EngineJobManager(JobManager):
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
         self._begun: set[int] = set()
+        self._seen_all: int | None = None
+        """How many notices there were when the last fetch began, if it fetched all that could run."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
@@ -123,12 +125,20 @@ class EngineJobManager(JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
         if not self._fetched:
+            seen, self._seen_all = self._seen_all, None
+            if seen is not None and seen == self._heard():
+                # The worker always asks once more. The last fetch saw that nothing else may run, and nothing was
+                # announced since it began.
+                return None
             await self._intake.give_way()
+            heard = self._heard()
             most = max(1, self._concurrency - len(self._begun))
             rows = await self.connector.execute_query_all_async(
                 FETCH, worker_id=worker_id, most=most, window=WINDOW * most
             )
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
+            if jobs and not any(row.get("more", True) for row in rows):
+                self._seen_all = heard
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
@@ -137,8 +147,13 @@ class EngineJobManager(JobManager):
         self._begun.add(cast("int", job.id))
         return job
 
+    def _heard(self) -> int | None:
+        heard: int | None = getattr(self.connector, "heard", None)
+        return heard
+
     async def register_worker(self) -> int:
         """Put a worker on the list, which begins without jobs."""
+        self._seen_all = None
         self._fetched.clear()
         self._begun.clear()
         return await super().register_worker()

@@ -193,6 +193,11 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             waking.add_done_callback(self._waking.discard)
         return [_original(row) for row in rows]
 
+    @property
+    def heard(self) -> int | None:
+        """How many notifications have arrived, None while nobody listens."""
+        return self._heard if self._listeners else None
+
     async def _wake(self) -> None:
         for listener in tuple(self._listeners):
             await listener(channel=ANY_QUEUE, payload=WAKE)

@@ -169,6 +169,11 @@ class SqliteConnector(connector.BaseAsyncConnector):
         except sqlite3.Error as error:
             raise ConnectorException(str(error)) from error
 
+    @property
+    def heard(self) -> int | None:
+        """How many notices have been published, None while nobody listens."""
+        return self._published if self._listeners else None
+
     async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
         """Call back for every job of these channels that may now run or is to stop, until cancelled."""
         listener = _Listener(frozenset(channels), asyncio.get_running_loop(), asyncio.Queue())

@@ -47,10 +47,13 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
     if not free:
         # Behind those that cannot run now there may be one that can.
         return fetch_job(connection, queues=None, worker_id=worker_id) if scanned == window else []
+    fetched = free
     if len(free) > 1:
         tried = {job_id for job_id, attempts in cursor.execute(ATTEMPTS, (json.dumps(free),)) if attempts}
-        free = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]
-    return connection.execute(BEGIN, (worker_id, json.dumps(free))).fetchall()
+        fetched = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]
+    more = scanned == window or len(free) == most or len(free) > len(fetched)
+    rows = connection.execute(BEGIN, (worker_id, json.dumps(fetched))).fetchall()
+    return [{**row, "more": more} for row in rows]
 
 
 def end_noted(

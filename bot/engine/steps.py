@@ -28,7 +28,7 @@ WINDOW = 4
 # condition of the statement that locks it again
 # (https://www.postgresql.org/docs/current/transaction-iso.html#XACT-READ-COMMITTED). SKIP LOCKED leaves out the jobs
 # that another replica fetches at this moment. The LEFT JOIN returns a row even if nothing was fetched: its `scanned`
-# says whether jobs beyond the window may be free.
+# says whether jobs beyond the window may be free, its `more` whether any job may be free that was not fetched.
 FETCH: LiteralString = """
 WITH head AS (
     SELECT id FROM procrastinate_jobs
@@ -52,7 +52,10 @@ WITH head AS (
     RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
               job.scheduled_at, job.queue_name, job.attempts, job.worker_id
 )
-SELECT fetched.*, (SELECT count(*) FROM head) AS scanned FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
+SELECT fetched.*, (SELECT count(*) FROM head) AS scanned,
+       (SELECT count(*) FROM head) = %(window)s OR (SELECT count(*) FROM free) = %(most)s
+           OR (SELECT count(*) FROM free) > (SELECT count(*) FROM fetched) AS more
+  FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
  ORDER BY fetched.priority DESC, fetched.id
 """
 RETURN_UNBEGUN: LiteralString = """

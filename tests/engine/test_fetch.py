@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -24,6 +26,10 @@ from tests.waiting import until
 STATES = "SELECT queueing_lock, status, attempts, worker_id FROM procrastinate_jobs ORDER BY id"
 TRIED = "UPDATE procrastinate_jobs SET attempts = 1 WHERE queueing_lock = ANY(%(keys)s)"
 LATER = "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(4000000000) WHERE queueing_lock = ANY(%(keys)s)"
+
+LISTENS = """
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%%' AND state = 'idle'
+"""
 
 
 def manager_of(connector: BaseAsyncConnector, concurrency: int) -> EngineJobManager:
@@ -127,8 +133,9 @@ async def test_replicas_share_out_jobs_and_locks(database_url: str, replicas: in
 
 async def _work(database: Database) -> list[str]:
     manager = manager_of(database.connector, 4)
-    worker, mine = await manager.register_worker(), list[str]()
-    while any(state.startswith("todo") for state in (await states(database.connector)).values()):
+    worker, mine, jobs = await manager.register_worker(), list[str](), list[Job]()
+    # The last round may have left fetched jobs with the manager.
+    while jobs or any(state.startswith("todo") for state in (await states(database.connector)).values()):
         jobs = [job for job in [await manager.fetch_job(None, worker) for _ in range(4)] if job]
         mine += [str(job.queueing_lock)[5:] for job in jobs]
         for job in jobs:
@@ -171,3 +178,51 @@ async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_even
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
         await connector.close_async()
+
+
+@contextlib.asynccontextmanager
+async def listening(database: Database) -> AsyncIterator[None]:
+    async def hear(*, channel: str, payload: str) -> None:
+        """Do nothing: no worker listens here."""
+
+    task = asyncio.create_task(database.connector.listen_notify(hear, [ANY_QUEUE]))
+    await until(lambda: database.connector.heard is not None)
+    if not database.embedded:
+        await until(lambda: database.connector.execute_query_all_async(LISTENS))
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_fetch_of_all_that_may_run_answers_the_next_one_unless_something_was_announced(
+    database: Database,
+) -> None:
+    """The worker always asks once more, and at its next poll."""
+    connector, manager = database.connector, manager_of(database.connector, 9)
+    worker = await manager.register_worker()
+    async with listening(database):
+        await stored(connector, "a")
+        await stored(connector, "-x")
+        await until(lambda: connector.heard == 2)
+        assert await fetched(manager, worker, 2) == ["a", "-x"]
+        unannounced = "UPDATE procrastinate_jobs SET status = 'todo' WHERE queueing_lock = 'once:-x'"
+        heard = connector.heard
+        await connector.execute_query_async(unannounced)
+        assert connector.heard == heard
+        assert await fetched(manager, worker, 2) == ["nothing", "-x"]
+        heard = connector.heard
+        await stored(connector, "b")
+        await until(lambda: connector.heard != heard)
+        assert await fetched(manager, worker, 1) == ["b"]
+
+
+@pytest.mark.parametrize(("slots", "order"), [(9, "a -x -z -y"), (2, "a -x -y -z")], ids=["tried before", "no slot"])
+async def test_what_a_fetch_leaves_is_fetched_by_the_next_one(database: Database, slots: int, order: str) -> None:
+    connector, manager = database.connector, manager_of(database.connector, slots)
+    worker = await manager.register_worker()
+    async with listening(database):
+        for key in ("a", "-x", "-y", "-z"):
+            await stored(connector, key)
+        await until(lambda: connector.heard == 4)
+        await connector.execute_query_async(TRIED, keys=["once:-y"])
+        assert " ".join(await fetched(manager, worker, 4)) == order
