@@ -67,6 +67,11 @@ class HeldRows:
         self._connection.execute("SELECT pg_advisory_unlock(%s)", [number])
 
 
+def without_time_limit(url: str) -> str:
+    """Return a database's URL with which the server ends no statement, however long a slow machine holds it."""
+    return f"{url}?options=-c%20statement_timeout%3D{PATIENCE:.0f}s"
+
+
 @contextmanager
 def held_rows(url: str) -> Iterator[HeldRows]:
     """Install the triggers that hold writes in a PostgreSQL database with the bot's tables."""

@@ -14,7 +14,7 @@ from sandbox.model.issues import Issue
 from tests.bucket import World
 from tests.conversations.lab import FILES, junit
 from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
-from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows
+from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows, without_time_limit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
 from tests.robustness.place import BOT, LAB, PATIENCE, SELDOM, TARGET, Place, place
 from tests.tables import make_tables
@@ -92,7 +92,7 @@ async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_
 ) -> None:
     make_tables(postgres_url)
     with held_rows(postgres_url) as rows:
-        async with place(tmp_path, postgres_url, bucket=aws_world) as here:
+        async with place(tmp_path, without_time_limit(postgres_url), bucket=aws_world) as here:
             crash = Crash(here, alone(at_every_write(rows, when)))
             talks = crash.talks.talks
             here.configure([talk.repository.full_name for talk in talks.values()], regressions={"to": ["issue"]})
