@@ -15,7 +15,7 @@ from procrastinate.exceptions import UniqueViolation
 
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.engine import portable, text
+from bot.engine import text
 from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.once import ONCE, NewJob
 from bot.engine.packing import packed, unpacked
@@ -68,6 +68,8 @@ BODIES_AT_ONCE = 500
 MOST_ROWS = 32
 """Of one statement, a power of two."""
 
+# One lock at a time: with a list of them, SQLite would read all waiting jobs of this priority.
+GO_FIRST_ON_SQLITE = "UPDATE procrastinate_jobs SET priority = ? WHERE lock = ? AND status = 'todo' AND priority = ?"
 KNOWN_TO_SQLITE = "SELECT guid FROM nightjar_inbox WHERE guid IN {marks}"
 # https://sqlite.org/autoinc.html: the table has a row for each table that ever had one.
 NEXT_IDS = "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'procrastinate_jobs' RETURNING seq"
@@ -116,8 +118,8 @@ async def store_delivery(
         return False
 
 
-def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], Values]:
-    """Return those of deliveries whose GUIDs differ, in their order, and the values of `GO_FIRST` for them.
+def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:
+    """Return those of deliveries whose GUIDs differ, in their order, and the locks of those that are urgent.
 
     What `GO_FIRST` does to stored jobs is done to those that come with an urgent one, but before it.
     """
@@ -130,12 +132,13 @@ def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], 
             first.add(row["lock"])
         elif row["lock"] in first and row["note"] is None:
             row["priority"] = URGENT_PRIORITY
-    return list(rows.values()), {"first": list(first), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
+    return list(rows.values()), list(first)
 
 
-def values_of_store(rows: Sequence[Values]) -> Values:
-    """Return the values of `STORE` for deliveries that came together: a list for each column."""
-    return {name: [row.get(name) for row in rows] for name in ALL_VALUES}
+def values_of_store(rows: Sequence[Values], first: Sequence[object]) -> Values:
+    """Return the values of `STORE` for what `together` returned: a list for each column, and what goes first."""
+    columns = {name: [row.get(name) for row in rows] for name in ALL_VALUES}
+    return {**columns, "first": list(first), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
 
 
 def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
@@ -145,7 +148,7 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
     """
     cursor = connection.cursor()
     cursor.row_factory = None
-    given, go_first = together(deliveries)
+    given, first = together(deliveries)
     rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in given]
     # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
     known = {
@@ -154,8 +157,8 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
     new = [row for row in rows if row["guid"] not in known]
     if not new:
         return [[] for _ in deliveries]
-    if go_first["first"]:
-        portable.execute(connection, GO_FIRST, go_first, has_rows=False)
+    for lock in first:
+        cursor.execute(GO_FIRST_ON_SQLITE, (URGENT_PRIORITY, stored(lock), DELIVERY_PRIORITY))
     many = (len(new),)
     ((last,),) = cursor.execute(NEXT_IDS, many).fetchall() or cursor.execute(FIRST_IDS, many).fetchall()
     for number, row in enumerate(new, last - len(new) + 1):

@@ -159,8 +159,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         return [_original(row) for row in rows]
 
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
-        rows, go_first = together(deliveries)
-        new = await super().execute_query_all_async(STORE, **values_of_store(rows), **go_first)
+        new = await super().execute_query_all_async(STORE, **values_of_store(*together(deliveries)))
         return ids_of(deliveries, {text.original(row["guid"]): row["id"] for row in new})
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
