@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
 from bot.effects import texts
-from bot.engine.records import Key, StoredValue
+from bot.engine.records import Key, Records, StoredValue
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
@@ -34,8 +34,12 @@ class StoreRecord:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record; writing the same twice is the same as once."""
+        await self.write(context.records)
+        return Applied((texts.RECORD_REMOVED if self.stored is None else texts.RECORD_STORED).format(key=self.key))
+
+    async def write(self, records: Records) -> None:
+        """Write the record."""
         if self.stored is None:
-            await context.records.remove_name(self.key)
-            return Applied(texts.RECORD_REMOVED.format(key=self.key))
-        await context.records.write(self.key, self.stored)
-        return Applied(texts.RECORD_STORED.format(key=self.key))
+            await records.remove_name(self.key)
+        else:
+            await records.write(self.key, self.stored)

@@ -97,5 +97,5 @@ class StoreReports:
         report, aliases = results.store.failures.report, context.config.aliases
         await asyncio.to_thread(report, about, self.sha, began, ended, aliases)
         for record in self.then:
-            await record.apply(context)
+            await record.write(context.records)
         return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

@@ -44,7 +44,8 @@ class SideBySide:
         deliveries = await self.here.quiet()
         refused = {talk.REFUSED for talk in self.talks.values() if talk.REFUSED}
         assert [message for message in failures(deliveries) if not any(words in message for words in refused)] == []
-        assert tracebacks(self.here.bot) == []
+        shown = tracebacks(self.here.bot)
+        assert shown == [], "\n".join(shown)
         return deliveries
 
     def differences(self, undisturbed: Mapping[type[Conversation], Mapping[str, Any]]) -> dict[str, Any]:
