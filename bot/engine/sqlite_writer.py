@@ -244,6 +244,8 @@ class Writer:
         """Refuse new operations and answer every old one, so that no caller waits for a thread that has ended."""
         with self._gate:
             self._accepting = False
+            for loop in list(self._gathered):
+                self._hand_over(loop)
         left = list(unanswered)
         while True:
             try:

@@ -46,6 +46,32 @@ async def test_a_thread_that_dies_answers_those_who_wait_and_those_who_come_late
     await writer.stop()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_thread_that_dies_answers_what_a_loop_has_not_handed_over_yet() -> None:
+    writer = Writer(connect, lambda notices: None)
+    await writer.start()
+    gate = threading.Event()
+    (thread,) = (each for each in threading.enumerate() if each.name == "nightjar-sqlite")
+
+    def die(connection: sqlite3.Connection) -> None:
+        del connection
+        gate.wait(20)
+        raise SystemExit
+
+    def end_of_the_thread() -> None:
+        gate.set()
+        thread.join(20)
+
+    dying = asyncio.ensure_future(writer.run(die))
+    await asyncio.sleep(0)
+    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    # In the same turn of the loop, after it has asked and before it hands over.
+    asyncio.get_running_loop().call_soon(end_of_the_thread)
+    answers = await asyncio.wait_for(asyncio.gather(dying, asked, return_exceptions=True), 20)
+    assert {type(answer) for answer in answers} == {ConnectorException}
+    await writer.stop()
+
+
 async def test_notices_are_published_after_the_commit_and_not_after_a_failure() -> None:
     published: list[tuple[str, str]] = []
     received: list[Notices] = []
