@@ -194,7 +194,7 @@ async def listening(database: Database) -> AsyncIterator[None]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-DUE_AT = "UPDATE procrastinate_jobs SET scheduled_at = {at} WHERE queueing_lock = 'once:-x'"
+STARTS_AT = "UPDATE procrastinate_jobs SET scheduled_at = {at} WHERE queueing_lock = 'once:-x'"
 
 
 async def test_a_fetch_of_all_that_may_run_answers_the_next_one_unless_something_was_announced(
@@ -207,10 +207,10 @@ async def test_a_fetch_of_all_that_may_run_answers_the_next_one_unless_something
         await stored(connector, "a")
         await stored(connector, "-x")
         await until(lambda: connector.heard == 2)
-        # Nobody is notified of when a job is due.
-        await connector.execute_query_async(DUE_AT.format(at="to_timestamp(4102444800)"))
+        # Nobody is notified when the time of a waiting job comes.
+        await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
         assert await fetched(manager, worker, 1) == ["a"]
-        await connector.execute_query_async(DUE_AT.format(at="NULL"))
+        await connector.execute_query_async(STARTS_AT.format(at="NULL"))
         assert await fetched(manager, worker, 2) == ["nothing", "-x"]
         heard = connector.heard
         await stored(connector, "b")
