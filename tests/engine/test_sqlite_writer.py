@@ -48,10 +48,10 @@ async def test_a_thread_that_dies_answers_those_who_wait_and_those_who_come_late
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_a_thread_that_dies_answers_what_a_loop_has_not_handed_over_yet() -> None:
+    gate, others = threading.Event(), set(threading.enumerate())
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    gate = threading.Event()
-    (thread,) = (each for each in threading.enumerate() if each.name == "nightjar-sqlite")
+    (thread,) = set(threading.enumerate()) - others
 
     def die(connection: sqlite3.Connection) -> None:
         del connection
