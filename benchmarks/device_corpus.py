@@ -77,8 +77,9 @@ class _Board:
         self.versions = set(chance.sample(range(VERSIONS), RUNS_OF_BOARD))
         start = chance.randrange(len(every) // 2)
         # A board has the half of all tests that its hardware can run.
-        self._tests = sorted((*every[start : start + len(every) // 2], *chance.sample(every[:start] or every, 150)))
-        self._tests = sorted(set(self._tests))
+        others = every[:start] or every
+        some = chance.sample(others, min(150, len(others)))
+        self._tests = sorted({*every[start : start + len(every) // 2], *some})
         self._skipped = [chance.random() < 1 / 3 for _ in self._tests]
         self._seconds = [chance.lognormvariate(-3, 1.3) for _ in self._tests]
         self._failing: set[int] = set()
