@@ -5,13 +5,11 @@ All figures are processor time of this process, in which everything runs: what t
 
 from __future__ import annotations
 
-import gc
 import io
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from xml.parsers import expat
 
@@ -20,7 +18,6 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
 from bot.core.memory import collect_what_comes_later
-from bot.results.compare.searching import renames
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
@@ -47,7 +44,7 @@ class Corpus:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "nightjar.db"
-        self.store = ResultsStore(f"sqlite:///{self._path}", renames=_searched)
+        self.store = ResultsStore(f"sqlite:///{self._path}")
         self.store.open()
         self.expat = self.parse = self.put = 0.0
         self.tests = 0
@@ -75,8 +72,7 @@ class Corpus:
         """Read a run with expat alone, then as the bot does, and store it."""
         self.expat += _timed(lambda: _count(one.report))
         began = time.process_time()
-        with _as_in_the_pool():
-            parsed = parse_run([io.BytesIO(one.report)], NAMES, FILES)
+        parsed = parse_run([io.BytesIO(one.report)], NAMES, FILES)
         parse = time.process_time() - began
         put = _timed(lambda: self.store.put(run_of(one), parsed.columns))
         self.parse += parse
@@ -91,19 +87,6 @@ def run_of(one: BoardRun) -> Run:
     about = TargetKey(REPOSITORY, LAB, f"board-{one.board}")
     key = RunKey(REPOSITORY, LAB, about.target, f"{one.version + 1:040x}", "1")
     return Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
-
-
-def _searched(removed: Iterable[str], added: Iterable[str]) -> Mapping[str, str]:
-    with _as_in_the_pool():
-        return renames(removed, added)
-
-
-@contextmanager
-def _as_in_the_pool() -> Generator[None]:
-    """Collect no garbage, as in the pool: a process of it ends with its job."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def _timed(work: Callable[[], object]) -> float:

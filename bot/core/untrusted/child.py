@@ -9,7 +9,6 @@ in any case by its own alarm.
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
 import math
 import os
@@ -50,7 +49,6 @@ def main() -> None:
             return  # the server has ended
         parent, child = os.getpid(), os.fork()
         if child == 0:
-            gc.disable()  # its memory is limited and freed with it; collecting takes 7 % of a search for renamed tests
             control.close()
             _work(socket.socket(fileno=descriptors[0]), parent)
         os.close(descriptors[0])
