@@ -36,14 +36,14 @@ class Conversation:
         self.job: JenkinsJob | None = None
 
     async def hold(self) -> None:
-        """Hold the whole conversation; each step begins when the one before is done."""
+        """Hold the whole conversation; each step begins when the previous one is done."""
         self.pull = self.repository.open_pull_request("hubot", "Faster", self.BODY)
         await self.until(lambda: self.repository.status(self.pull.head_sha, SLOW_TESTS))
         await self.talk()
 
     async def talk(self) -> None:
         """Hold the conversation on the open pull request."""
-        raise AssertionError("each conversation has its own")
+        raise AssertionError("subclasses override this")
 
     async def done(self, comment: Comment, reaction: str = "+1") -> None:
         """Wait for the reaction that ends a comment's commands."""
@@ -65,7 +65,7 @@ class Conversation:
         return run
 
     def let_ci_end(self) -> None:
-        """Let all running workflows and jobs fail."""
+        """Make all running workflows and jobs fail."""
         for run in self.repository.workflow_runs:
             if run.status != "completed":
                 run.finish("failure")
@@ -74,7 +74,7 @@ class Conversation:
                 build.finish("FAILURE")
 
     def seen(self) -> dict[str, Any]:
-        """Return what people see, and how often the bot did each thing, without differences between repositories."""
+        """Return what people see and how often the bot did each thing, without what differs between repositories."""
         pull, repository = self.pull, self.repository
         return {
             "comments": [
@@ -84,7 +84,7 @@ class Conversation:
             "statuses": [
                 (status.context, status.state, plain(status.description or "", repository))
                 for commit in pull.commits
-                # Statuses of one context are in order; the order between contexts means nothing.
+                # The statuses of one context are in order; the order between contexts means nothing.
                 for status in sorted(repository.all_statuses(commit.sha), key=lambda status: status.context)
             ],
             "reviewers": [user.login for user in pull.requested_reviewers],
@@ -104,19 +104,19 @@ class Conversation:
 
     @property
     def deeds(self) -> Counter[str]:
-        """Count the bot's actions about which GitHub sends webhooks."""
+        """Count the bot's actions for which GitHub sends webhooks."""
         theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
         of_app = {d.guid: d for d in theirs if d.target is self.place.app}
         return Counter(f"{one.event}.{one.action}" for one in of_app.values() if one.body["sender"]["login"] == BOT)
 
 
 class Reviewers(Conversation):
-    """A text names people, and GitHub refuses some of them; it is changed; and two sticky comments become one."""
+    """A description names people; GitHub refuses some of them; it is edited; and two sticky comments become one."""
 
     BODY = "cc @triager, @reader and @stranger"
 
     async def talk(self) -> None:
-        """Wait for the sticky comment, make a second one, and name another person that GitHub refuses."""
+        """Wait for the sticky comment, add a second one, and name another person, who GitHub refuses."""
         await self.until(lambda: len(self._sticky()) == 1)
         # A race between two replicas could leave this.
         self.pull.comment(self.place.app.bot, self._sticky()[0].body, app=self.place.app)
@@ -128,19 +128,19 @@ class Reviewers(Conversation):
 
 
 class SlowTests(Conversation):
-    """Slow tests are switched on after CI has ended, so it runs again in both CI systems."""
+    """Slow tests are switched on after CI has finished, so CI runs again in both systems."""
 
     async def talk(self) -> None:
-        """Let CI fail, and ask."""
+        """Let CI fail, then ask for slow tests."""
         self.add_failures()
         await self.done(self.pull.comment("hubot", "@ci run slow tests"))
 
 
 class Rerun(Conversation):
-    """One job is restarted, one line is no command until it is edited, and somebody pushes settings with a fault."""
+    """One job is restarted, a line with a typo is edited into a command, and somebody pushes invalid settings."""
 
     async def talk(self) -> None:
-        """Let CI fail, push, ask, and correct the typo."""
+        """Let CI fail, push, ask for a rerun, and correct the typo."""
         self.repository.push("main", {PATH: "help: maybe\n"}, by="hubot", message="Set what holds here")
         await self.until(lambda: self.repository.check_runs(self.repository.branch("main"), CONFIG))
         self.add_failures()
@@ -154,7 +154,7 @@ CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
 
 
 class NightlyMoves(Conversation):
-    """The nightly branch is created and moves, cannot be moved, and moves again, when somebody runs the timer."""
+    """The nightly branch is created, moves, fails to move, and moves again; somebody runs the timer each time."""
 
     REFUSED = CANNOT_MOVE.format(branch="nightly")
 

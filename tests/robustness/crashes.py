@@ -1,4 +1,4 @@
-"""The points at which a process can be killed: every request of it, found by observing undisturbed conversations."""
+"""The points at which a process can be killed: each of its requests, found by observing undisturbed conversations."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
 
 
 class Hold(Protocol):
-    """An action of the bot that is held; `reached` is set when it is."""
+    """An action of the bot that is held; `reached` is set once the bot gets there."""
 
     reached: asyncio.Event
 
     def resume(self) -> None:
-        """Let it continue."""
+        """Let the action continue."""
 
     def abandon(self) -> None:
         """Release it after the process died; an action that is held *before* it takes effect is lost."""
 
 
 class Boundary(Protocol):
-    """An action of the bot in a conversation, at which it can be held and killed."""
+    """An action of the bot in a conversation at which the bot can be held and killed."""
 
     @property
     def talk(self) -> type[Conversation]:
-        """The conversation."""
+        """Hold the conversation."""
 
     def pause(self, here: Place, repository: Repository) -> Hold:
-        """Hold the action if it is about a repository."""
+        """Hold the action if it belongs to a repository."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Point:
         return self.method not in ("GET", "HEAD")
 
     def at(self, when: When) -> Point:
-        """Return the same request at another moment."""
+        """Return the same request, on the other or the same side of its effect."""
         return replace(self, when=when)
 
     def faults(self, here: Place) -> Faults:
-        """Return the faults of the server that is asked."""
+        """Return the faults of the server that receives the request."""
         if self.server == "s3":
             assert here.gate is not None
             return here.gate.faults
@@ -73,19 +73,19 @@ class Point:
 
     @property
     def place(self) -> tuple[type[Conversation], str]:
-        """Return the conversation and the server: requests to different servers have no known order."""
+        """Return the conversation and the server: requests to different servers have no defined order."""
         return self.talk, self.server
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
-        """Return the paths of such requests in a repository."""
+        """Return the pattern of such a request's path in a repository."""
         owner = re.escape(repository.owner.login)
-        # The name of a ref contains slashes, as in heads/nightly, and so does a path.
+        # The name of a ref contains slashes, as in heads/nightly, and so may a path.
         route = re.escape(self.route).replace(r"\{owner\}", owner).replace(r"\{ref\}", ".+").replace(r"\{path\}", ".+")
         route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", route)
         return re.compile(f"^{route}$")
 
     def pause(self, here: Place, repository: Repository) -> Fault:
-        """Hold the request when it is made in a repository."""
+        """Hold the request when it is made for a repository."""
         faults = self.faults(here)
         return faults.pause(self.method, self.pattern(repository), when=self.when, skip=self.number)
 
@@ -103,17 +103,17 @@ class Undisturbed:
 
     @property
     def around_writes(self) -> list[Point]:
-        """Return both sides of every write."""
+        """Return the points on both sides of every write."""
         return [point.at(when) for point in self.points if point.writes for when in ("before", "after")]
 
     @property
     def at_reads(self) -> list[Point]:
-        """Return every read: while a plan is made, and between it and its effects."""
+        """Return the points at every read: while a plan is made, and between the plan and its effects."""
         return [point for point in self.points if not point.writes]
 
 
 def points_of(here: Place, talk: Conversation) -> list[Point]:
-    """Return every request that was made about a conversation's repository, in order."""
+    """Return every request about a conversation's repository, in order."""
     owner = talk.repository.owner.login
     records = here.github.requests.records
     made = [
@@ -142,7 +142,7 @@ def _objects(here: Place, owner: str) -> Iterator[tuple[str, str]]:
 async def watch(
     folder: Path, kinds: Sequence[type[Conversation]] = (*CONVERSATIONS, NightlyMoves), bucket: World | None = None
 ) -> Undisturbed:
-    """Hold the conversations once, undisturbed."""
+    """Hold each conversation once, undisturbed."""
     async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
         side_by_side = SideBySide(here, {kind.__name__: kind for kind in kinds})
         await here.start()
@@ -165,22 +165,26 @@ B = TypeVar("B", bound=Boundary)
 
 
 def alone(points: Iterable[B]) -> list[list[B]]:
-    """Return a group with one point for each point."""
+    """Return one group for each point."""
     return [[point] for point in points]
 
 
 def packed(points: Iterable[Point], trace: Sequence[Point]) -> list[list[Point]]:
-    """Return points in groups for one conversation each, each as large as the number of kills: see `in_groups`."""
+    """Return points in groups, one conversation for each group, of as many points as there are kills:
+
+    see `in_groups`.
+    """
     return in_groups(points, trace, lambda point: point, most=KILLS, apart=APART)
 
 
 def in_groups(
     items: Iterable[T], trace: Sequence[Point], point_of: Callable[[T], Point], *, most: int, apart: int
 ) -> list[list[T]]:
-    """Return items in groups for one conversation each, so that each item's request is still the one that is meant.
+    """Return items in groups, one conversation for each group, such that each item still means the same request.
 
-    `trace` has all requests; a group has `most` items, which are so many requests `apart`. Repeated requests shift the
-    numbers of later ones, so no item of a group has the route of an earlier item, or of a read of that item's job.
+    `trace` has all requests. A group has at most `most` items, at least `apart` requests from each other. A repeated
+    request shifts the numbers of later ones, so no item of a group has the route of an earlier item, or of a read by
+    that item's job.
     """
     where = {point: number for number, point in enumerate(trace)}
 
@@ -211,7 +215,7 @@ def _route(point: Point) -> tuple[str, str]:
 
 
 def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
-    """Return the routes that a job requests again if it is lost at a request: this one, and the reads before it."""
+    """Return the routes that a job requests again if it is killed at a request: this one, and the reads before it."""
     found = {_route(point)}
     here = [one for one in trace if one.place == point.place]
     for one in reversed(here[: here.index(point.at("before"))]):
@@ -222,7 +226,7 @@ def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
 
 
 class Crash:
-    """Parallel conversations, each held at its own points, one after another; one kill hits all of them."""
+    """Parallel conversations, each held at its own points, one after another; each kill hits all of them."""
 
     def __init__(self, here: Place, groups: Sequence[Sequence[Boundary]]) -> None:
         self.here = here
@@ -232,10 +236,10 @@ class Crash:
         self._held: list[Hold] = []
 
     async def kill_at_every_point(self) -> None:
-        """Begin the conversations; kill the bot at each of their points, and start it again."""
+        """Begin the conversations; kill the bot at each of their points, and restart it each time."""
         await self.come_to_the_points()
         while True:
-            # What a bot misses that is unavailable, other tests have: webhooks of conversations that go on wait
+            # Other tests cover what the bot misses while it is down: webhooks of conversations that go on wait
             # meanwhile.
             self.here.github.webhooks.hold()
             await self.here.github.delivered()
@@ -279,6 +283,6 @@ class Crash:
 
 
 def spread(points: Iterable[Point], number: int) -> list[Point]:
-    """Return so many of the points, evenly from first to last."""
+    """Return `most` of the points, evenly spread from first to last."""
     listed = list(points)
     return [listed[n * (len(listed) - 1) // (number - 1)] for n in range(number)]

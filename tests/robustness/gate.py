@@ -60,7 +60,7 @@ async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Re
     if fault.status is None or fault.abandoned:
         return web.Response(status=500)
     answer = answer_of(fault.status, fault.message)
-    # The body may still be arriving: a next request on this connection would be read as the rest of it.
+    # The body may still be arriving: the next request on this connection would read the rest of it.
     answer.force_close()
     return answer
 

@@ -1,4 +1,4 @@
-"""Hold writes of the bot's own records on PostgreSQL, so that a kill comes before or after one of them."""
+"""Hold writes of the bot's own records on PostgreSQL, so that a kill comes just before or just after one of them."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class HeldRows:
         return number
 
     def waiting(self, number: int) -> list[int]:
-        """Return the server's process that waits in a write, if any does."""
+        """Return the server process that waits in a write, if any does."""
         return [pid for (pid,) in self._connection.execute(WAITING, [number])]
 
     def release(self, number: int, *, lost: bool) -> None:
-        """Let a write take effect, or lose it."""
+        """Let a write take effect, or drop it."""
         for pid in self.waiting(number) if lost else ():
             self._connection.execute(END, [pid])
         self._connection.execute("SELECT pg_advisory_unlock(%s)", [number])
@@ -80,7 +80,7 @@ def held_rows(url: str) -> Iterator[HeldRows]:
 
 
 class HeldRow:
-    """A write that is held; `reached` is set when it is."""
+    """A write that is held; `reached` is set once the bot gets there."""
 
     def __init__(self, rows: HeldRows, number: int, when: When) -> None:
         self.reached = asyncio.Event()
@@ -92,7 +92,7 @@ class HeldRow:
         self.reached.set()
 
     def resume(self) -> None:
-        """Let it take effect."""
+        """Let the write take effect."""
         self._rows.release(self._number, lost=False)
 
     def abandon(self) -> None:
@@ -112,7 +112,7 @@ class StoredPoint:
     when: When
 
     def pause(self, _here: Place, repository: Repository) -> HeldRow:
-        """Hold the write when it is made about a repository."""
+        """Hold the write when it belongs to a repository."""
         number = self.rows.hold(self.operation, f"{self.prefix}:{repository.id}:%", self.number)
         return HeldRow(self.rows, number, self.when)
 

@@ -1,4 +1,4 @@
-"""A lab tests two nightly runs and a pull request, in suites and shards, with a run that is refused."""
+"""A lab tests two nightly runs and a pull request, with suites and shards; one run is refused."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BREAKS = "AssertionError: 3 != 4"
 
 
 class NightlyRuns(Conversation):
-    """A lab uploads the results of two nightly runs and of a pull request, whose failures somebody ignores.
+    """A lab uploads the results of two nightly runs and of a pull request whose failures somebody ignores.
 
     At the end, somebody reruns all checks.
     """
 
     async def hold(self) -> None:
-        """Upload everything; each commit's results come after those of the one before were reported."""
+        """Upload everything; each commit's results come after those of the previous commit were reported."""
         self.commits: dict[str, str] = {}
         self._nightly_run("the beginning", FILES)
         await self._first_run()

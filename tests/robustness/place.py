@@ -1,7 +1,7 @@
 """A GitHub, a Jenkins and the real bot in its own process, for parallel conversations in many repositories.
 
-Each repository has an owner, and with it an installation, of its own: the limits on how fast the bot may write hold for
-each installation, so conversations that run side by side do not slow one another down.
+Each repository has its own owner, and with it its own installation: the limits on how fast the bot may write apply to
+each installation, so conversations that run side by side do not slow each other down.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Place:
     """What app.yaml says about the results of each repository, where labs upload to a bucket."""
 
     def add_repository(self, owner: str, name: str = "compiler") -> Repository:
-        """Make a repository on which the App is installed; `config` must name it before the bot starts."""
+        """Create a repository on which the App is installed; `config` must name it before the bot starts."""
         repository = self.github.create_repository(f"{owner}/{name}", people=PEOPLE)  # type: ignore[arg-type]
         self.app.install(repository)
         return repository
 
     def configure(self, names: Sequence[str], **keys: Any) -> None:
-        """Write app.yaml for these repositories; `keys` are the keys of each besides the Jenkins server."""
+        """Write app.yaml for these repositories; `keys` are the keys of each besides its Jenkins server."""
         results = {"results": self.results} if self.results else {}
         # Scheduled half a day from now, so it never runs by itself: conversations that need the timer run it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
@@ -103,11 +103,11 @@ class Place:
             return [record.as_json() for record in await engine.journal.recent(limit=10_000, failed=failed)]
 
     def beside(self) -> Engine:
-        """Return a second engine on the bot's database, which only reads."""
+        """Return a second engine on the bot's database that only reads."""
         return Engine(self.bot.environment["DATABASE_URL"])
 
     async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:
-        """Wait until every webhook was answered and processed, and return the deliveries."""
+        """Wait until every webhook was answered and processed, then return the deliveries."""
         async with self.beside() as engine:
 
             async def settled() -> bool:
@@ -128,7 +128,7 @@ class Place:
 
 
 def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the words of every job that failed, with the delivery's event."""
+    """Return the reason of every failed job, with its delivery's event."""
     return [f"{one['event']}: {job['text']}" for one in deliveries for job in jobs(one) if job["state"] == "failed"]
 
 
@@ -141,7 +141,7 @@ def jobs(delivery: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tracebacks(bot: BotProcess) -> list[str]:
-    """Return what a log shows of faults of ours."""
+    """Return the tracebacks of our own faults in a log."""
     shown = [str(entry["exception"]) for entry in bot.logs if "exception" in entry]
     return shown + [line for line in bot.output if line.startswith(("Traceback", "  File"))]
 
@@ -154,9 +154,9 @@ async def place(
     environment: Mapping[str, str] | None = None,
     bucket: World | None = None,
 ) -> AsyncIterator[Place]:
-    """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules.
+    """Start GitHub and Jenkins, and prepare the bot; at the end, check that it broke none of GitHub's rules.
 
-    Labs upload to the `bucket`, if there is one; a queue announces what appears in it.
+    Labs upload to the `bucket`, if there is one; a queue announces new objects in it.
     """
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     async with AsyncExitStack() as stack:
@@ -185,7 +185,7 @@ async def place(
 
 
 def plain(text: str, repository: Repository) -> str:
-    """Return a text without what differs from one repository, or run, to the next: names, SHAs, numbers, moments."""
+    """Return a text without what differs between repositories or runs: names, SHAs, numbers, times."""
     text = text.replace(repository.full_name, "REPOSITORY").replace(repository.owner.login, "OWNER")
     text = re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
     text = re.sub(r"answer:[0-9a-f]+", "answer:INTENT", text)

@@ -1,4 +1,4 @@
-"""Many conversations at once, each in a repository of its own, held with one bot."""
+"""Many conversations at once, each in its own repository, with one bot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWNER = "example-lab"
 
 
 class SideBySide:
-    """Conversations by what sets each of them apart; app.yaml names their repositories."""
+    """Conversations, each under the key that tells it apart; app.yaml names their repositories."""
 
     def __init__(
         self, here: Place, kinds: Mapping[str, type[Conversation]], *, beside: Sequence[Repository] = ()
@@ -36,9 +36,9 @@ class SideBySide:
         await asyncio.gather(*self._tasks)
 
     async def end(self) -> list[dict[str, Any]]:
-        """Wait until every conversation is over and nothing is left to do; return the deliveries.
+        """Wait until every conversation is over and no work is left; return the deliveries.
 
-        None has failed, but for what the conversations are about.
+        No delivery may have failed, except where the conversation is about a failure.
         """
         await self.finish()
         deliveries = await self.here.quiet()
@@ -49,7 +49,7 @@ class SideBySide:
         return deliveries
 
     def differences(self, undisturbed: Mapping[type[Conversation], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what differs from how the conversations end where nothing happens, by what sets each apart."""
+        """Return how conversations differ from the undisturbed ones, by their keys."""
         found = {}
         for name, talk in self.talks.items():
             now, then = talk.seen(), undisturbed[type(talk)]

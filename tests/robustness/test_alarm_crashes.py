@@ -14,10 +14,10 @@ KEYS: dict[str, Any] = {"slow_tests": False, "cc_reviewers": False, "main_failur
 
 
 class MainBreaks(Conversation):
-    """Somebody breaks main, and somebody fixes it."""
+    """Somebody breaks main, then fixes it."""
 
     async def hold(self) -> None:
-        """Break main and fix it again, each after the previous step was reported."""
+        """Break main and fix it, each after the previous step was reported."""
         self._push("All is well", "success")
         self._push("Break it", "failure")
         await self.until(lambda: self._states() == ["open"])
@@ -32,7 +32,7 @@ class MainBreaks(Conversation):
         return [issue.state for issue in self.repository.issues.values() if issue.user.login == BOT]
 
     def seen(self) -> dict[str, Any]:
-        """Return the issues, and for each comment whether it reports the end."""
+        """Return the issues, and for each comment whether it reports the recovery."""
         return {
             "issues": [
                 (issue.title, issue.state, ["**main has recovered" in comment.body for comment in issue.comments])
@@ -42,12 +42,12 @@ class MainBreaks(Conversation):
 
 
 def configure(here: Place, talks: SideBySide) -> None:
-    """Switch alarms on, and what has nothing to do with them off."""
+    """Switch alarms on, and everything unrelated off."""
     here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[str, Any]]:
-    """Return the requests of the conversation where nothing happens, and what is seen in the end."""
+    """Return the requests of the undisturbed conversation, and what people see in the end."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
         talks = SideBySide(here, {"undisturbed": MainBreaks})
         configure(here, talks)
@@ -58,7 +58,7 @@ async def undisturbed(folder: Path) -> tuple[list[Point], dict[str, Any]]:
         return points_of(here, talk), talk.seen()
 
 
-async def test_a_kill_around_any_request_of_an_alarm_loses_and_doubles_nothing(tmp_path: Path, sqlite_url: str) -> None:
+async def test_a_kill_around_any_request_of_an_alarm_loses_and_repeats_nothing(tmp_path: Path, sqlite_url: str) -> None:
     points, seen = await undisturbed(tmp_path)
     assert seen["issues"] == [("main is failing", "closed", [True])]
     held = [point.at(when) for point in points if point.writes for when in ("before", "after")]

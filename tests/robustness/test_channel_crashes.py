@@ -1,4 +1,4 @@
-"""SIGKILL during messages to channels: they arrive, and a possible repetition says so."""
+"""SIGKILL during messages to channels: they arrive, and one that may be a repetition says so."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.robustness.test_secrets import stored
 
 
 class Regression(NightlyRuns):
-    """A test passes in one nightly run, and fails in two."""
+    """A test passes in one nightly run and fails in the next two."""
 
     async def hold(self) -> None:
-        """Upload everything, each commit's results after those of the one before were reported."""
+        """Upload everything, each commit's results after those of the previous commit were reported."""
         self.commits = {}
         for nightly_run, verdict, title in (
             ("first", "passed", "First run, nothing to compare with · 1 passed"),
@@ -33,12 +33,12 @@ class Regression(NightlyRuns):
             await self.until(partial(self._reported, sha, title))
 
     def _reported(self, sha: str, title: str) -> bool:
-        """Whether the check of a commit is there, or else, without a title, the issue."""
+        """Return whether a commit's check run exists, or, without a title, whether the issue does."""
         return self._says(sha, title) if title else bool(self.repository.issues)
 
 
 async def kill_at(here: Place, held: Sequence[Fault]) -> None:
-    """Kill the bot while all these requests of its are held, and start it again."""
+    """Kill the bot while all these requests are held, then restart it."""
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(fault.reached.wait() for fault in held))
     await here.bot.kill()
@@ -47,7 +47,7 @@ async def kill_at(here: Place, held: Sequence[Fault]) -> None:
     await here.start()
 
 
-async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_repetition(
+async def test_after_a_kill_a_message_arrives_and_says_when_it_may_be_a_repetition(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     async with (

@@ -56,10 +56,10 @@ AT_ONCE = 45
 """Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
 
 
-def test_the_conversations_take_every_kind_of_effect(
+def test_the_conversations_use_every_kind_of_effect(
     undisturbed: Undisturbed, undisturbed_nightly_runs: Undisturbed
 ) -> None:
-    """A new effect has to be brought into a conversation: then kills hit it as well."""
+    """A new effect must be added to a conversation, so that kills hit it as well."""
     elsewhere = IN_CHANNELS | IN_ALARMS | IN_DEVICES | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
     taken = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
     assert taken == CODEC.kinds - NOT_KILLED
@@ -68,7 +68,7 @@ def test_the_conversations_take_every_kind_of_effect(
 async def killed_and_started_again(
     folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
 ) -> None:
-    """Kill the bot at each of these points, start it again, and find what an undisturbed run comes to."""
+    """Kill the bot at each of these points, restart it, and return what differs from an undisturbed run."""
     groups = packed(points, undisturbed.points)
     places = math.ceil(len(groups) / AT_ONCE)
     for number in range(places):
@@ -88,19 +88,19 @@ async def _killed(
         assert crash.talks.differences(undisturbed.seen) == {}
 
 
-async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
+async def test_a_kill_before_or_after_any_write_loses_and_repeats_nothing(
     undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
     await killed_and_started_again(tmp_path, undisturbed, undisturbed.around_writes)
 
 
-async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubles_nothing(
+async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_repeats_nothing(
     undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
     await killed_and_started_again(tmp_path, undisturbed, undisturbed.at_reads)
 
 
-async def test_another_replica_takes_over_where_one_was_killed_for_good(
+async def test_another_replica_takes_over_from_one_that_was_killed_for_good(
     undisturbed: Undisturbed, tmp_path: Path, postgres_url: str
 ) -> None:
     async with place(tmp_path, postgres_url) as here:
@@ -119,7 +119,7 @@ async def test_another_replica_takes_over_where_one_was_killed_for_good(
         assert crash.talks.differences(undisturbed.seen) == {}
 
 
-async def test_what_ran_again_and_ended_while_the_bot_was_dead_is_not_run_once_more(
+async def test_rerun_skips_what_already_ran_again_while_the_bot_was_dead(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:

@@ -1,4 +1,7 @@
-"""SIGKILL from the request for a test on a device to its results: one job, one check run, and it always ends."""
+"""SIGKILL at any time from the request for a hardware test to its results:
+
+one job and one check run, which always ends.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +38,15 @@ UPDATE nightjar_device_jobs SET expires_at = 1 WHERE lab = %(lab)s AND target = 
 
 
 class LeaseLost(Exception):
-    """The agent is to stop, and to claim again."""
+    """The lease is lost: the agent must stop and claim again."""
 
 
 class DeviceRequest(Conversation):
-    """A stranger asks for two targets, somebody approves, the lab tests one of them, and a push cancels the other."""
+    """A contributor asks for two targets, a maintainer approves, the lab tests one, and a push cancels the other."""
 
     @property
     def lab(self) -> str:
-        """The lab of this repository alone."""
+        """Return the lab of this repository alone."""
         return f"lab-of-{self.repository.owner.login}"
 
     async def hold(self) -> None:
@@ -56,18 +59,18 @@ class DeviceRequest(Conversation):
         await self.until(lambda: self._states()[OTHER] == ["neutral"])
 
     async def ask(self) -> None:
-        """Ask for two targets as somebody who may only read, and approve that."""
+        """Ask for two targets as somebody with read access only, then approve the request."""
         self.pull = self.repository.open_pull_request("reader", "Faster")
         self.head = self.pull.head_sha
         await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER}"))
         await self.until(lambda: len(self.pull.comments_by(BOT)) == 1)
-        # Nobody reads a push in the second in which it happens.
+        # GitHub does not order a push and a comment of the same second.
         self.place.github.clock.advance(seconds=1)
         await self.done(self.pull.comment("triager", f"@ci approve tests {self.head}"))
         await self.until(lambda: len(self.pull.comments_by(BOT)) == 2)
 
     async def test(self) -> None:
-        """Claim, test and upload as an agent does, which begins again where its lease is lost."""
+        """Claim, test and upload as an agent does that starts over when its lease is lost."""
         for _ in range(MOST_ATTEMPTS):
             job = await self.claim()
             try:
@@ -80,7 +83,7 @@ class DeviceRequest(Conversation):
             return
 
     async def claim(self, target: str = TARGET) -> dict[str, Any]:
-        """Claim until there is a job; a claim whose answer is lost has cost a lease."""
+        """Claim until there is a job; a claim whose answer is lost costs a lease."""
         while True:
             try:
                 status, answer = await self.call("claims", {"targets": [target], "wait": 1})
@@ -92,7 +95,7 @@ class DeviceRequest(Conversation):
                 return job
 
     async def heartbeat(self, job: dict[str, Any]) -> None:
-        """Extend the lease; the same call again where its answer is lost."""
+        """Extend the lease; repeat the call when its answer is lost."""
         while True:
             try:
                 status, _ = await self.call(f"jobs/{job['job']}/heartbeat", {"lease": job["lease"], "log_url": LOG})
@@ -104,7 +107,10 @@ class DeviceRequest(Conversation):
             return
 
     async def call(self, path: str, body: object, url: str = "") -> tuple[int, Any]:
-        """Make a call as the lab, once the bot is there. Raises ClientError where the answer is lost."""
+        """Make a call as the lab, once the bot is up.
+
+        Raises ClientError where the answer is lost.
+        """
         await until(self._is_there, deadline=PATIENCE, pause=SELDOM)
         headers = {"Authorization": f"Bearer {TOKENS[self.lab]}"}
         address = f"{url or self.place.bot.url}/api/v1/labs/{self.lab}/{path}"
@@ -119,7 +125,7 @@ class DeviceRequest(Conversation):
             return False
 
     async def expire(self, target: str = TARGET) -> None:
-        """Let the time of the lab's lease for a target pass, and another replica look."""
+        """Let the lab's lease for a target expire, and let another replica notice."""
         async with self.place.beside() as engine:
             connector = engine.database.connector
             await connector.execute_query_async(_EXPIRE, lab=self.lab, target=target)
@@ -149,9 +155,9 @@ class DeviceRequest(Conversation):
         return {target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER)}
 
     def seen(self) -> dict[str, Any]:
-        """Return what everybody sees, with every check run that there is on the head."""
+        """Return what everybody sees, with every check run on the head."""
         seen = super().seen()
-        # Jobs of one moment are in the order of their ids, which differs.
+        # Jobs of the same moment are ordered by their IDs, which differ between runs.
         one, other = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER))
         comments = [
             (login, text.replace(self.head[:12], "HEAD").replace(f"{other}, {one}", f"{one}, {other}"), by)
@@ -169,7 +175,7 @@ TOKENS: dict[str, str] = {}
 
 
 async def configure(here: Place, talks: SideBySide, **keys: object) -> None:
-    """Give each conversation a lab of its own with these keys, and switch off what this is not about."""
+    """Give each conversation its own lab with these keys, and switch everything unrelated off."""
     names = [talk.repository.full_name for talk in talks.talks.values()]
     here.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
     path = here.folder / "app.yaml"
@@ -189,7 +195,7 @@ async def configure(here: Place, talks: SideBySide, **keys: object) -> None:
 
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]]]:
-    """Return the requests of the conversation where nothing happens, and what is seen in the end."""
+    """Return the requests of the undisturbed conversation, and what people see in the end."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
         talks = SideBySide(here, {"alone": DeviceRequest})
         await configure(here, talks)
@@ -202,7 +208,7 @@ async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[ty
         return points_of(here, talk), {DeviceRequest: talk.seen()}
 
 
-async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and_doubles_nothing(
+async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and_repeats_nothing(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     points, seen = await undisturbed(tmp_path, aws_world)
@@ -219,7 +225,7 @@ async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and
 
 
 class LabCalls(DeviceRequest):
-    """A lab whose bot is killed after each of its calls, the answer being lost: it repeats the call."""
+    """A lab whose bot is killed after each of its calls, so that the answer is lost: the lab repeats the call."""
 
     async def hold(self) -> None:
         """Claim, give back, claim again, report progress, and upload."""
@@ -227,7 +233,7 @@ class LabCalls(DeviceRequest):
         await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
         await self.claim()
         await self._kill()
-        # The lease is lost with the answer: nobody else gets the job until it has expired.
+        # The lease is lost with the answer: nobody else gets the job until it expires.
         status, _ = await self.call("claims", {"targets": [TARGET], "wait": 0})
         assert status == 204
         await self.expire()
@@ -238,7 +244,7 @@ class LabCalls(DeviceRequest):
         await self._kill()
         assert (await self.call(*failed))[0] == 200
         third = await self.claim()
-        assert third["attempt"] == 3, "the repeated report has cost no attempt"
+        assert third["attempt"] == 3, "the repeated report costs no attempt"
         await self.heartbeat(third)
         await self._kill()
         await self.heartbeat(third)
@@ -252,7 +258,7 @@ class LabCalls(DeviceRequest):
         await self.place.start()
 
 
-async def test_a_kill_after_any_call_of_a_lab_costs_a_lease_at_most(
+async def test_a_kill_after_any_call_of_a_lab_costs_at_most_one_lease(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
@@ -267,7 +273,7 @@ async def test_a_kill_after_any_call_of_a_lab_costs_a_lease_at_most(
         assert len({one["guid"] for one in ends}) == len(ends)
 
 
-async def test_a_lab_is_notified_of_its_job_although_the_bot_is_killed_while_it_sends_the_webhook(
+async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_sending_the_webhook(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     heard: list[str] = []
@@ -298,7 +304,7 @@ async def test_a_lab_is_notified_of_its_job_although_the_bot_is_killed_while_it_
         in_time.set()
         claimed = await talk.claim()
         assert (claimed["attempt"], f"{claimed['job']}-1" in heard) == (1, True)
-        assert (await talk.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, "hearing twice is one job"
+        assert (await talk.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, "two messages mean one job"
 
 
 async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url: str, aws_world: World) -> None:
@@ -312,7 +318,7 @@ async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url:
             for talk in talks.talks.values():
                 assert isinstance(talk, DeviceRequest)
                 await talk.ask()
-                # Of one device, whoever asks, and of whichever replica.
+                # Eight claims for two jobs, spread over both replicas.
                 bodies = [(url, {"targets": [TARGET, OTHER], "wait": 1}) for url in (here.bot.url, other.url) * 4]
                 answers = await asyncio.gather(*(talk.call("claims", body, url=url) for url, body in bodies))
                 claimed = [job for status, job in answers if status == 200]

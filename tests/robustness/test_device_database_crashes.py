@@ -1,7 +1,7 @@
 """PostgreSQL crashes while a lab's call is written: the lab repeats it, and no job is lost or handed out twice.
 
-Each call is met at both sides of its commit: what was not committed has not happened, and what was has, although
-neither the bot nor the lab knows.
+Each call is tested on both sides of its commit: a write that was not committed did not happen, and one that was did,
+although neither the bot nor the lab knows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JOBS_WRITTEN, PROBE = "%UPDATE nightjar_device_jobs%", "SELECT pg_logical_emit_m
 
 
 class CrashAtWrite:
-    """Holds the next write of a job, and crashes the server at one side of its commit."""
+    """Hold the next write of a job, and crash the server on one side of its commit."""
 
     def __init__(self, server: PostgresServer, url: str, side: Side) -> None:
         self._server = server
@@ -42,7 +42,7 @@ class CrashAtWrite:
         self._side = side
 
     async def __call__(self, begin: Callable[[], Awaitable[Any]]) -> Any:
-        """Begin what writes a job, crash the server at that write, start it again, and return what `begin` returns."""
+        """Start a write of a job, crash the server at that write, restart it, and return what `begin` returns."""
         async with await self._connect() as watcher, await psycopg.AsyncConnection.connect(self._url) as holder:
             await holder.execute("LOCK TABLE nightjar_device_jobs IN EXCLUSIVE MODE")
             begun, probing = asyncio.ensure_future(begin()), None
@@ -50,7 +50,7 @@ class CrashAtWrite:
             if self._side == "after":
                 probing = await self._let_commits_wait(watcher)
                 await holder.rollback()
-                # The commit is on the disk now, and waits for a replica that does not exist.
+                # The commit is on disk now, and waits for a replica that does not exist.
                 await self._waits(watcher, "IPC", JOBS_WRITTEN)
             self._server.stop(how=CRASH)
             (self._server.folder / "data/postgresql.auto.conf").write_text("")
@@ -85,7 +85,7 @@ class CrashAtWrite:
 
 
 async def repeated(lab: DeviceLab, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-    """Make a call again until the bot has its database back, as the agent does."""
+    """Repeat a call until the bot has its database back, as the agent does."""
 
     async def answer() -> tuple[int, Any] | None:
         status, _, found = await lab.call(path, body)
@@ -96,7 +96,7 @@ async def repeated(lab: DeviceLab, path: str, body: dict[str, Any]) -> tuple[int
 
 
 @pytest.mark.parametrize("side", SIDES)
-async def test_a_claim_costs_a_lease_at_most(
+async def test_a_repeated_claim_costs_at_most_one_lease(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
 ) -> None:
     async with device_lab(postgres_url, aws_world) as lab:
@@ -106,7 +106,7 @@ async def test_a_claim_costs_a_lease_at_most(
         assert (status, "Retry-After" in headers) == (503, True)
         status, got = await repeated(lab, *claim)
         if side == "after":
-            # The lease is lost with the answer: nobody gets the job until it has expired.
+            # The lease is lost with the answer: nobody gets the job until it expires.
             assert status == 204
             lab.time.ahead += LEASE_SECONDS + 1
             await lab.store.expire()
@@ -116,7 +116,7 @@ async def test_a_claim_costs_a_lease_at_most(
 
 
 @pytest.mark.parametrize("side", SIDES)
-async def test_a_heartbeat_is_repeated(
+async def test_a_heartbeat_is_repeated_until_the_database_is_back(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
 ) -> None:
     async with device_lab(postgres_url, aws_world) as lab:
@@ -132,7 +132,7 @@ async def test_a_heartbeat_is_repeated(
 
 
 @pytest.mark.parametrize("side", SIDES)
-async def test_a_job_that_is_given_back_costs_one_attempt(
+async def test_a_failed_job_costs_one_attempt_even_if_the_report_is_repeated(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
 ) -> None:
     async with device_lab(postgres_url, aws_world) as lab:
@@ -145,7 +145,7 @@ async def test_a_job_that_is_given_back_costs_one_attempt(
 
 
 @pytest.mark.parametrize("side", SIDES)
-async def test_the_results_of_a_job_complete_it(
+async def test_repeated_results_complete_their_job_once(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
 ) -> None:
     async with device_town(postgres_url, aws_world) as devices:

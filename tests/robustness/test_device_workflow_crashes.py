@@ -1,4 +1,4 @@
-"""SIGKILL while the bot starts the workflow of a lab: each job's workflow is started, and its job is claimed once."""
+"""SIGKILL while the bot starts a lab's workflow: each job's workflow is started, and its job is claimed once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DISPATCHES = "/dispatches"
 
 
 class WorkflowRequest(DeviceRequest):
-    """A lab whose workflow is started for each job, in a repository of its own; the workflow then claims the job."""
+    """A lab in its own repository whose workflow is started for each job; the workflow then claims the job."""
 
     def __init__(self, here: Place, repository: Repository) -> None:
         super().__init__(here, repository)
@@ -31,7 +31,7 @@ class WorkflowRequest(DeviceRequest):
         self.devices.push("main", {f".github/workflows/{FILE}": WORKFLOW}, by=self.devices.owner)
 
     async def hold(self) -> None:
-        """Ask; the workflows start, and what they run claims the jobs."""
+        """Ask for tests; the workflows start, and the agents that they run claim the jobs."""
         await self.ask()
         await self.until(lambda: self.started.keys() == {TARGET, OTHER})
         claimed = [await self.claim(target) for target in (TARGET, OTHER)]
@@ -49,11 +49,11 @@ class WorkflowRequest(DeviceRequest):
 
     @property
     def started(self) -> Counter[str]:
-        """How often the workflow was started, by the target of the job."""
+        """Return how often the workflow was started, by the target of the job."""
         return Counter(run.inputs["target"] for run in self.devices.workflow_runs)
 
     def seen(self) -> dict[str, Any]:
-        """Return what everybody sees, but for how often a workflow started."""
+        """Return what everybody sees, except how often a workflow started."""
         return {**super().seen(), "started": {*self.started}}
 
 
@@ -70,7 +70,7 @@ async def with_workflows(here: Place, talks: SideBySide) -> None:
 
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[str, Any]]:
-    """Return where workflows are started, and what is seen in the end."""
+    """Return the starts of workflows in the undisturbed conversation, and what people see in the end."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
         talks = SideBySide(here, {"alone": WorkflowRequest})
         await with_workflows(here, talks)
@@ -85,7 +85,7 @@ async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[st
         return [point for point in points_of(here, talk) if point.route.endswith(DISPATCHES)], talk.seen()
 
 
-async def test_a_kill_around_the_start_of_a_workflow_starts_it_again_and_claims_its_job_once(
+async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_once(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     points, seen = await undisturbed(tmp_path, aws_world)
@@ -100,7 +100,7 @@ async def test_a_kill_around_the_start_of_a_workflow_starts_it_again_and_claims_
         assert crash.talks.differences({WorkflowRequest: seen}) == {}
         for point, talk in zip(around, crash.talks.talks.values(), strict=True):
             assert isinstance(talk, WorkflowRequest)
-            # GitHub has no way to ask whether a start whose answer was lost took effect. The job of the last one may be
-            # claimed before the bot would start it again.
+            # GitHub offers no way to ask whether a start whose answer was lost took effect. The last workflow's job may
+            # be claimed before the bot would start it again.
             expected = {"before": ([1, 1],), "after": ([1, 2], [1, 1])[: 1 + point.number]}[point.when]
             assert sorted(talk.started.values()) in expected, point

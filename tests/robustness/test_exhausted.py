@@ -1,4 +1,4 @@
-"""A process that can no longer do blocking work, or read reports, says so, and answers webhooks all the same."""
+"""A process that has no threads or report processes left says so, and still answers webhooks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def reason(place: Town) -> str:
-    """Return why the process says that it is not ready, empty where it is."""
+    """Return why the process says that it is not ready; empty if it is ready."""
     status, _, answer = await place.ask("/readyz")
     assert (status == 200) is (answer["reason"] == "")
     return str(answer["reason"])
@@ -41,7 +41,7 @@ def in_an_hour() -> float:
 
 @pytest.fixture
 async def release(place: Town) -> AsyncIterator[threading.Event]:
-    """Return what lets the busy threads end; they end with the test in any case."""
+    """Return an event that lets the busy threads end; the fixture's teardown sets it in any case."""
     event = threading.Event()
     bound_threads()
     yield event
@@ -61,7 +61,7 @@ async def test_readiness_says_that_no_thread_is_left(place: Town, release: threa
     assert await reason(place) == ""
 
 
-async def test_readiness_says_that_no_process_is_left_and_a_command_is_answered_meanwhile(place: Town) -> None:
+async def test_readiness_says_that_no_process_is_left_while_commands_are_still_answered(place: Town) -> None:
     pool, owner = place.bot.services.part(POOL), Owner("octocat/compiler", "1")
     jobs = [asyncio.create_task(pool.run(owner, ENDLESS, hostile.backtrack)) for _ in range(5)]
     await until(lambda: pool.waiting)

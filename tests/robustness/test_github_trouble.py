@@ -1,4 +1,4 @@
-"""GitHub and Jenkins in trouble, at every kind of request: in the end all is as if there had been none."""
+"""GitHub and Jenkins have trouble at every kind of request: the end result is the same as without trouble."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.waiting import until
 
 @dataclass(frozen=True)
 class Trouble:
-    """One way in which a request can go wrong; `headers` come with `status`."""
+    """One way in which a request can fail; `headers` come with `status`."""
 
     name: str
     when: When = "before"
@@ -32,7 +32,7 @@ class Trouble:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def befall(self, point: Point, here: Place, repository: Repository) -> Fault:
-        """Happen to a request of a repository, once."""
+        """Make one request of a repository fail this way."""
         drop = self.when if self.lost else None
         return point.faults(here).add(
             point.method,
@@ -46,7 +46,7 @@ class Trouble:
 
 
 def used_up(until_when: float) -> dict[str, str]:
-    """Return the headers of an installation whose quota is used up until a moment, in seconds since 1970."""
+    """Return the headers of an installation whose quota is used up until a time, in seconds since 1970."""
     reset = str(int(until_when))
     return {"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
 
@@ -92,20 +92,20 @@ async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
 
 @dataclass(frozen=True)
 class Hold:
-    """An answer that says to stay away; without a time, GitHub's documentation asks for a minute."""
+    """An answer that says to stay away; GitHub's documentation asks for a minute if it gives no time."""
 
     status: int
     headers: Mapping[str, str]
 
     def ends(self, answered: float) -> float:
-        """Return when it is over at the earliest, given when it was answered; both in seconds since 1970."""
+        """Return the earliest end of the hold, given the time of the answer; both in seconds since 1970."""
         if reset := self.headers.get("X-RateLimit-Reset"):
             return float(reset)
         return answered + float(self.headers.get("Retry-After", "60"))
 
 
 def holds(next_hour: float) -> list[Hold]:
-    """Return the ways in which GitHub says so.
+    """Return the ways in which GitHub asks for a pause.
 
     `next_hour` is when GitHub gives new quotas, in seconds since 1970.
     """
@@ -124,7 +124,7 @@ READ, WRITE = ("GET", "/repos/{owner}/{repo}/pulls/{pull_number}"), ("POST", "/r
 
 
 async def next_tries(here: Place, repository: Repository) -> list[float]:
-    """Return when the jobs of a repository are tried again that were tried before, in seconds since 1970."""
+    """Return when the failed jobs of a repository are tried again, in seconds since 1970."""
     return [
         datetime.fromisoformat(job["next_try"]).timestamp()
         for one in await here.deliveries()
@@ -134,7 +134,7 @@ async def next_tries(here: Place, repository: Repository) -> list[float]:
 
 
 async def first_tries(here: Place, repository: Repository) -> list[float]:
-    """Wait until something of a repository waits for another try; return when each such job is tried again."""
+    """Wait until a job of a repository waits for another try; return when each such job is tried again."""
     found: list[float] = []
 
     async def scan() -> bool:
@@ -146,7 +146,7 @@ async def first_tries(here: Place, repository: Repository) -> list[float]:
 
 
 async def held_back(here: Place, repositories: Sequence[Repository]) -> bool:
-    """Return whether something of two pull requests of each repository waits for another try."""
+    """Return whether a job of two pull requests in each repository waits for another try."""
     waits = {
         (one["repository"], one["number"])
         for one in await here.deliveries()
@@ -156,16 +156,16 @@ async def held_back(here: Place, repositories: Sequence[Repository]) -> bool:
 
 
 def asked(here: Place, repository: Repository) -> list[Request]:
-    """Return the requests about a repository, but for those of the App itself, which asks where it is installed.
+    """Return the requests about a repository, except those of the App itself, which asks where it is installed.
 
-    They are no requests of the installation: its limits do not hold for them.
+    The installation's limits do not apply to those.
     """
     path = f"/repos/{repository.full_name}/"
     return [r for r in here.github.requests.records if r.path.startswith(path) and r.token != "app"]
 
 
 def first_end(here: Place, repository: Repository, hold: Hold) -> float:
-    """Return until when GitHub said to stay away when it first did, in seconds since 1970."""
+    """Return the end of the first pause that GitHub asked for, in seconds since 1970."""
     return hold.ends(next(r.at.timestamp() for r in asked(here, repository) if r.status == hold.status))
 
 
@@ -174,7 +174,7 @@ ON_THEIR_WAY = 2.0
 
 
 def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
-    """Return the requests that were sent although GitHub had said to stay away longer."""
+    """Return the requests that were sent before the end of a pause that GitHub had asked for."""
     held, end, found = 0.0, 0.0, []
     for record in asked(here, repository):
         at = record.at.timestamp()
@@ -186,7 +186,7 @@ def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
 
 
 @pytest.mark.one_clock
-async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_nobody_else(
+async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_no_other(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
@@ -208,7 +208,7 @@ async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_no
                 assert moment >= first_end(here, repository, hold), hold
                 longest = hold.ends(time.time()) - time.time()
                 assert moment - time.time() < longest * 1.3 + 15, hold
-        # What others of the installation ask meanwhile waits as well, also in a process that knows nothing of it.
+        # Other requests of the installation wait as well, even in a process that does not know of the limit.
         for repository in limited:
             repository.open_pull_request("hubot")
         await here.github.delivered()
@@ -249,7 +249,7 @@ async def test_a_missing_permission_is_reported_to_the_person_and_not_tried_agai
 
 
 @pytest.mark.one_clock
-async def test_a_github_that_stays_away_is_asked_less_and_less_often(tmp_path: Path, sqlite_url: str) -> None:
+async def test_the_bot_asks_a_github_that_stays_down_less_and_less_often(tmp_path: Path, sqlite_url: str) -> None:
     async with place(tmp_path, sqlite_url) as here:
         repository = here.add_repository("octocat")
         here.configure([repository.full_name])

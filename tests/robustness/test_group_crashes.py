@@ -1,4 +1,4 @@
-"""SIGKILL while news of two targets waits and is posted together: one issue is opened for both, and closed."""
+"""SIGKILL while news of two targets waits and is posted together: one issue is opened for both, then closed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MESSAGE = "1 test failing on 2 targets since"
 
 
 class BothFail(NightlyRuns):
-    """A test passes on two targets in one nightly run, fails in two, and passes again."""
+    """A test passes on two targets in one nightly run, fails in the next two, and passes again."""
 
     async def hold(self) -> None:
-        """Upload everything, each commit's results after those of the one before were reported."""
+        """Upload everything, each commit's results after those of the previous commit were reported."""
         self.commits = {}
         self._nightly_run("the beginning", FILES)
         await self._tested("first", "passed")
@@ -38,7 +38,7 @@ class BothFail(NightlyRuns):
         await self._evaluated("second")
         await self._tested("third", BREAKS)
         await self.until(lambda: self.issues)
-        # At once, while the bot may still be dead, or may not have stored which issue it opened.
+        # Uploaded at once, while the bot may still be down or may not have stored which issue it opened.
         await self._tested("fourth", "passed")
         await self.until(lambda: all(issue.state == "closed" for issue in self.issues))
 
@@ -49,9 +49,9 @@ class BothFail(NightlyRuns):
         await self.until(lambda: len(self._runs(sha)) == len(TARGETS))
 
     async def _evaluated(self, name: str) -> None:
-        """Wait until both targets were evaluated at a commit, because news waits for no target that never was.
+        """Wait until both targets were evaluated at a commit, because news does not wait for a target that never was.
 
-        Check runs do not show it: another job writes them, and may be done before.
+        Check runs do not show it: another job writes them, and may be done earlier.
         """
         keys = [REGRESSIONS.of(self.repository.id, LAB, target) for target in TARGETS]
         async with self.place.beside() as engine:
@@ -64,12 +64,12 @@ class BothFail(NightlyRuns):
 
     @property
     def issues(self) -> list[Issue]:
-        """The bot's issues in the repository."""
+        """Return the bot's issues in the repository."""
         return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
 
 
 def at_every_write(rows: HeldRows, when: When) -> list[Boundary]:
-    """Return one side of every write that messages about both targets need, but of the results themselves."""
+    """Return one side of every write that messages about both targets need, except writes of the results themselves."""
     sides: list[Boundary] = [Point(BothFail, "github", method, route, 0, when) for method, route in WRITES]
     kinds = ((WAITING_NEWS, 0), (WAITING_NEWS, 1), (REGRESSION_GROUP, 0))
     stored = [
@@ -77,7 +77,7 @@ def at_every_write(rows: HeldRows, when: When) -> list[Boundary]:
         for kind, number in kinds
         for operation in OPERATIONS
     ]
-    # Each holds a connection of the bot. Without another one, nothing else goes on, and errors are logged.
+    # Each held row keeps a connection of the bot busy. Without a free one the bot stops, and logs errors.
     assert len(stored) < CONNECTIONS
     return [*sides, *stored]
 
@@ -87,7 +87,7 @@ OPERATIONS: tuple[RowWrite, ...] = ("INSERT", "DELETE")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_doubles_nothing(
+async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_repeats_nothing(
     tmp_path: Path, postgres_url: str, aws_world: World, when: When
 ) -> None:
     make_tables(postgres_url)
@@ -103,13 +103,13 @@ async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_
 
 
 def _wrong(here: Place, talk: object) -> list[object]:
-    """Return what is not as it is without a kill."""
+    """Return what differs from a run without a kill."""
     assert isinstance(talk, BothFail)
     issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
     since, back = (talk.commits[name][:7] for name in ("second", "fourth"))
     lines = [f"- `{LAB}/{target}`: 1 test, since `{since}`; recovered at `{back}`" for target in TARGETS]
     named = [line in (issue.body or "").splitlines() for issue in talk.issues for line in lines]
-    # The issue may be edited before, too, where the targets recover one after the other.
+    # The bot may also edit the issue first, if the targets recover one after the other.
     deeds = {deed: count for deed, count in talk.deeds.items() if deed.startswith("issue") and deed != "issues.edited"}
     written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
     found = [issues, named, deeds, written]

@@ -1,4 +1,4 @@
-"""Labs that send what no honest lab would: it harms nobody else, and the lab can read why it was not taken."""
+"""Labs that send what no honest lab would: nobody else is harmed, and the lab can read why it was refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 
 def refusals(place: LabTown) -> list[tuple[str, str]]:
-    """Return the state of every run and its reason."""
+    """Return the state and reason of every run."""
     return [
         (run.state.value, run.reason) for run in place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     ]
@@ -51,7 +51,7 @@ async def test_a_manifest_of_another_commit_is_refused(place: LabTown) -> None:
     assert "upload to the folder of the commit" in reason
 
 
-async def test_commits_of_a_fork_count_only_as_the_head_of_a_pull_request_that_the_manifest_names(
+async def test_results_for_a_fork_commit_count_only_at_the_head_of_the_pull_request_in_the_manifest(
     place: LabTown,
 ) -> None:
     fork = place.town.repo.fork("stranger")
@@ -67,7 +67,7 @@ async def test_commits_of_a_fork_count_only_as_the_head_of_a_pull_request_that_t
     assert place.check(pull.head_sha).conclusion == "success"
 
 
-async def test_one_shard_of_ten_thousand_is_reported_in_few_words(place: LabTown) -> None:
+async def test_one_shard_of_ten_thousand_gets_a_short_summary(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, GOOD, shard={"index": 7, "total": 10_000})
     await place.settle()
@@ -76,10 +76,8 @@ async def test_one_shard_of_ten_thousand_is_reported_in_few_words(place: LabTown
     assert len(str(check.summary)) < 4_000
 
 
-async def test_what_a_lab_says_about_itself_is_shown_as_text_whatever_it_is(
-    database_url: str, aws_world: World
-) -> None:
-    """Control characters that no database holds, signs that turn the text around, Markdown and HTML."""
+async def test_what_a_lab_says_about_itself_is_shown_as_plain_text(database_url: str, aws_world: World) -> None:
+    """Control characters that no database accepts, characters that reverse the text, Markdown and HTML."""
     test = {"name": f"test_{NASTY}", "status": "failed", "duration": 1, "message": NASTY, "trace": NASTY * 2000}
     report = {"results": {"tool": {"name": NASTY}, "summary": {}, "tests": [test]}}
     async with lab_town(database_url, aws_world) as place:

@@ -1,4 +1,4 @@
-"""S3, SQS, GitHub and the database away while results come: they are tried again, and nothing is lost."""
+"""S3, SQS, GitHub or the database is down while results arrive: the bot tries again, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def lab_behind_a_gate(
 
 
 async def retried(place: LabTown, *, at_least: int = 1) -> None:
-    """Wait until something waits for another try."""
+    """Wait until a job waits for another try."""
 
     async def scan() -> bool:
         records = await place.town.bot.engine.journal.recent(limit=500)
@@ -78,7 +78,7 @@ async def test_a_listing_that_fails_is_repeated_by_the_next_scan(
 
 @pytest.mark.parametrize("what", [MANIFESTS, FILES], ids=["manifest", "file"])
 @pytest.mark.parametrize("how", ["503", "lost"])
-async def test_what_cannot_be_read_now_is_tried_again(
+async def test_a_read_that_fails_is_tried_again(
     what: re.Pattern[str], how: str, sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
@@ -93,18 +93,18 @@ async def test_what_cannot_be_read_now_is_tried_again(
         assert await place.town.failures() == []
 
 
-async def test_a_run_of_which_every_try_failed_is_found_again_by_the_listing_and_once_an_hour_at_most(
+async def test_a_run_whose_tries_all_failed_is_found_again_by_the_listing_at_most_once_an_hour(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
         denied = s3.faults.add("GET", MANIFESTS, status=403, message="AccessDenied", times=None)
-        # It may begin at any moment of an hour, so it is brought to the start of one.
+        # The test may start at any minute, so move to the start of an hour.
         place.time.ahead += HOUR - place.time() % HOUR
         sha = place.nightly_run()
         place.upload(sha, GOOD)
         for _ in range(10):
             await place.scan(later=120)
-        # At once, and again at the next scan, which is the first in its hour: then no more of it.
+        # The run is scanned at once and by the next listing, the first of its hour; then no more.
         assert denied.hits == 2
         await place.scan(later=HOUR)
         assert denied.hits == 3
@@ -130,7 +130,7 @@ async def test_a_run_whose_last_scan_fails_is_scanned_again_until_it_ends(
         assert "is unusable: " in str(place.check(sha).summary)
 
 
-async def test_a_queue_that_is_down_is_heard_again_and_the_listing_finds_what_it_lost(
+async def test_after_an_outage_the_queue_is_read_again_and_the_listing_finds_what_it_lost(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = aws_world.queue(visibility=1)
@@ -152,7 +152,7 @@ async def test_a_queue_that_is_down_is_heard_again_and_the_listing_finds_what_it
         assert len(place.checks(sha)) == 1
 
 
-async def test_a_check_that_github_refuses_is_written_once_it_no_longer_does(sqlite_url: str, aws_world: World) -> None:
+async def test_a_check_that_github_refuses_is_written_once_github_accepts_it(sqlite_url: str, aws_world: World) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
         refused = place.town.github.faults.add("POST", f"{REPO}/check-runs", status=403, times=None)
         sha = place.nightly_run()
@@ -164,7 +164,7 @@ async def test_a_check_that_github_refuses_is_written_once_it_no_longer_does(sql
         await place.scan(later=HOUR)
         await place.settle()
         assert place.check(sha).title == FIRST
-        # It is at an end: nothing is written again and again.
+        # The run has ended: it must not be written again and again.
         await place.scan(later=HOUR)
         await place.settle()
         assert len(place.checks(sha)) == 1
@@ -202,7 +202,7 @@ async def test_trouble_with_github_at_every_request_of_two_nightly_runs_is_overc
 
 @asynccontextmanager
 async def held_before_it_is_stored(place: LabTown) -> AsyncIterator[str]:
-    """Upload the results of a nightly run and stop the bot before it stores them, while the block begins."""
+    """Upload the results of a nightly run and keep the bot from storing them within the block."""
     listing = place.town.github.faults.pause("GET", TREE, when="before")
     sha = await start_of_nightly_run(place)
     await listing.reached.wait()
@@ -213,16 +213,18 @@ async def held_before_it_is_stored(place: LabTown) -> AsyncIterator[str]:
     assert await place.town.failures() == []
 
 
-async def test_a_database_that_somebody_else_writes_to_is_waited_for(sqlite_url: str, aws_world: World) -> None:
+async def test_the_bot_waits_for_a_database_that_another_process_is_writing_to(
+    sqlite_url: str, aws_world: World
+) -> None:
     async with lab_town(sqlite_url, aws_world) as place, held_before_it_is_stored(place):
         with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             place.town.github.faults.clear()
-            await asyncio.sleep(BUSY_TIMEOUT + 1)  # so long it is unavailable, longer than SQLite itself waits
+            await asyncio.sleep(BUSY_TIMEOUT + 1)  # The database is locked for longer than SQLite itself waits.
             other.execute("ROLLBACK")
 
 
-async def test_a_postgresql_that_is_restarted_while_a_run_is_read_gets_it_all_the_same(
+async def test_results_arrive_although_postgresql_restarts_while_they_are_read(
     postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     async with lab_town(postgres_url, aws_world) as place, held_before_it_is_stored(place):
@@ -230,7 +232,7 @@ async def test_a_postgresql_that_is_restarted_while_a_run_is_read_gets_it_all_th
         place.town.github.faults.clear()
 
 
-async def test_a_disk_without_space_for_a_file_is_waited_for(sqlite_url: str, aws_world: World) -> None:
+async def test_the_bot_waits_for_a_disk_without_space_for_a_file(sqlite_url: str, aws_world: World) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
         sha = place.nightly_run()
         place.upload(sha, {"ops.xml": junit(test_add="passed") + b" " * (2 * SPACE)})

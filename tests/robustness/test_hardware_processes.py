@@ -1,4 +1,4 @@
-"""Results in processes of their own: two replicas on one database, one bucket and one queue, and a graceful stop."""
+"""Separate processes handle results: two replicas share a database, a bucket and a queue; one stops gracefully."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_two_replicas_ingest_each_run_once_and_write_each_check_once(
         assert len(stored) == 8 * TALKS
         handled = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
         assert set(handled.values()) == {1}
-        # One for each commit, one that somebody's press of a button changed, and one that was asked for once more.
+        # One for each commit, one after somebody pressed a button, and one for a rerun.
         writes = Counter(request.path for request in here.github.requests.writes if "/check-runs" in request.path)
         assert set(writes.values()) == {5}
 
@@ -59,9 +59,7 @@ async def test_a_process_that_listens_to_a_queue_stops_at_once(
         assert time.monotonic() - began < HELD_AT_MOST
 
 
-async def test_a_queue_without_a_region_is_reported_in_one_line(
-    tmp_path: Path, sqlite_url: str, aws_world: World
-) -> None:
+async def test_a_queue_without_a_region_is_one_line_of_error(tmp_path: Path, sqlite_url: str, aws_world: World) -> None:
     async with place(tmp_path, sqlite_url, bucket=aws_world, environment={"AWS_DEFAULT_REGION": ""}) as here:
         here.configure([here.add_repository("octocat").full_name])
         code, _, err = await here.bot.run("serve", "--config", str(here.bot.config), "--port", "0")
@@ -70,7 +68,7 @@ async def test_a_queue_without_a_region_is_reported_in_one_line(
         assert "AWS_DEFAULT_REGION is not set" in line
 
 
-async def test_without_labs_nothing_of_aws_is_needed_or_loaded(tmp_path: Path, sqlite_url: str) -> None:
+async def test_without_labs_the_bot_neither_needs_nor_loads_aws(tmp_path: Path, sqlite_url: str) -> None:
     async with place(tmp_path, sqlite_url, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as here:
         here.configure([here.add_repository("octocat").full_name])
         await here.start()

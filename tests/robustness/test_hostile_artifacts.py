@@ -1,4 +1,4 @@
-"""Pull requests with artifacts that are made to be slow to read keep no command waiting, and no health check."""
+"""Pull requests with artifacts that are slow to read delay no command and no health check."""
 
 from __future__ import annotations
 

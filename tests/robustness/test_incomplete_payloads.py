@@ -1,4 +1,4 @@
-"""A payload that lacks something fails who needs it, and nobody else."""
+"""A payload without some field fails only the handlers that need it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BODY = "cc @triager\n\n@ci help"
 
 @dataclass(frozen=True)
 class Lack:
-    """What is left out of the `pull_request.opened` of a pull request, who fails by that, and what happens still."""
+    """A field left out of a pull request's `pull_request.opened`, the handlers that fail, and what still works."""
 
     path: str
     fails: frozenset[str]
@@ -50,7 +50,7 @@ def without(delivery: SentDelivery, path: str) -> None:
 
 
 @pytest.mark.parametrize("lack", LACKS, ids=lambda lack: lack.path)
-async def test_only_who_needs_what_is_missing_fails_and_says_which_field_it_is(
+async def test_only_handlers_that_need_a_missing_field_fail_and_they_name_it(
     lack: Lack, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
@@ -81,7 +81,7 @@ async def test_only_who_needs_what_is_missing_fails_and_says_which_field_it_is(
         assert code == 0
         assert message.guid in out
         assert f"{lack.path}: is missing" in out
-        # Done again, it fails again: the payload is what it is.
+        # A replay fails again, because the payload is the same.
         code, out, _ = await here.bot.run("replay", message.guid, "--config", str(here.bot.config))
         assert code == 1
         assert f"{lack.path}: is missing" in out

@@ -1,4 +1,4 @@
-"""SIGKILL while the bot searches the last good commit, and while it moves the branch: it moves once."""
+"""SIGKILL while the bot searches for the last good commit, and while it moves the branch: it moves once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BRANCH = "refs/heads/last-successful"
 
 
 class LastGoodMoves(Conversation):
-    """The last good branch moves on, by a timer that somebody runs."""
+    """The last good branch advances, by a timer that somebody runs."""
 
     async def hold(self) -> None:
-        """Let a commit be good that the branch does not have."""
+        """Make a commit good that the branch does not have yet."""
         push = partial(self.repository.push, "main", by="hubot")
         self.repository.move(BRANCH, push().sha, "octocat")
         good = push().sha
@@ -26,12 +26,12 @@ class LastGoodMoves(Conversation):
         await self.until(lambda: self.repository.refs[BRANCH] == good)
 
     def seen(self) -> dict[str, Any]:
-        """Return where the branch is, and how often anything was done."""
+        """Return where the branch is, and how often the bot did each thing."""
         at_the_head = self.repository.refs[BRANCH] == self.repository.branch("main")
         return {"at the head": at_the_head, "issues": len(self.repository.issues), "deeds": dict(self.deeds)}
 
 
-async def test_a_kill_around_any_request_of_a_scan_loses_and_doubles_nothing(tmp_path: Path) -> None:
+async def test_a_kill_around_any_request_of_a_scan_loses_and_repeats_nothing(tmp_path: Path) -> None:
     (tmp_path / "undisturbed").mkdir()
     undisturbed = await watch(tmp_path / "undisturbed", [LastGoodMoves])
     assert {"MoveBranch", "StoreRecord"} <= undisturbed.kinds

@@ -1,4 +1,4 @@
-"""Writes that take effect after we have looked: nothing is there twice, and nothing is missing.
+"""Writes that take effect after the bot checked for them: nothing is there twice, and nothing is missing.
 
 The bot's waits are shortened, GitHub's clock is moved by hand, and each test moves it at the request that it waits for.
 """
@@ -30,7 +30,7 @@ RERUN = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
 
 @dataclass(frozen=True)
 class Case:
-    """A write: its route, the route of the look for it, what makes the bot do it, and how often it is there."""
+    """A write: its route, the route that checks for it, what triggers it, and how often its result exists."""
 
     name: str
     route: str
@@ -65,7 +65,7 @@ def settings_with_a_fault(site: Works) -> PullRequest:
 
 
 def config_checks(site: Works, _: PullRequest) -> int:
-    """Count the check runs that still say something."""
+    """Count the check runs that still report a problem."""
     runs = [run for suite in site.town.repo.suites for run in suite.runs if run.name == CONFIG]
     return sum(run.title != "Superseded" for run in runs)
 
@@ -109,14 +109,14 @@ CASES = [
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Works]:
-    """A town with a Jenkins, and a bot that waits for a moment only."""
+    """Start a town with a Jenkins, and a bot that waits only for a moment."""
     async with works(f"sqlite:///{tmp_path}/nightjar.db") as place:
         await place.town.started()
         yield place
 
 
 def scans(here: Town, case: Case, fault: Fault) -> int:
-    """Count the checks that were made since the write was lost."""
+    """Count the checks since the write was lost."""
     records = here.github.requests.records
     lost = next(n for n, r in enumerate(records) if r.method == "POST" and r.route == case.route)
     return sum(r.method == "GET" and r.route == case.scan for r in records[lost + 1 :]) if fault.hits else 0
@@ -142,7 +142,7 @@ async def test_a_write_that_takes_effect_after_the_first_check_is_found_and_not_
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.route in (COMMENTS, CHECK_RUNS)], ids=str)
-async def test_a_write_that_takes_effect_when_it_was_sent_again_is_healed(site: Works, case: Case) -> None:
+async def test_a_write_that_takes_effect_after_it_was_sent_again_leaves_no_duplicate(site: Works, case: Case) -> None:
     here = site.town
     fault = here.github.faults.add("POST", case.route, status=502, late=LATE)
     pull = case.cause(site)
@@ -165,8 +165,8 @@ async def test_a_write_that_never_took_effect_is_sent_again_after_two_checks(sit
     assert answers(site, pull) == 1
 
 
-async def test_a_request_that_never_left_is_sent_again_without_such_a_wait(site: Works) -> None:
-    """GitHub refused it, or there was no connection: nothing can take effect."""
+async def test_a_request_that_never_left_is_sent_again_without_waiting(site: Works) -> None:
+    """GitHub refused it, or there was no connection: it cannot take effect later."""
     here, (answer, *_) = site.town, CASES
     fault = here.github.faults.add("POST", COMMENTS, status=429, headers={"Retry-After": "1"})
     pull = answer.cause(site)
@@ -175,7 +175,7 @@ async def test_a_request_that_never_left_is_sent_again_without_such_a_wait(site:
     assert answers(site, pull) == 1
 
 
-async def test_a_build_that_begins_late_is_not_started_twice(site: Works) -> None:
+async def test_a_build_that_starts_late_is_not_started_twice(site: Works) -> None:
     pull = opened(site)
     await site.town.quiet()
     job = site.job(pull, "gpu", "FAILURE")
@@ -194,7 +194,7 @@ async def test_a_build_that_begins_late_is_not_started_twice(site: Works) -> Non
     assert len(job.builds) == 2
 
 
-async def test_a_list_that_lags_hides_neither_our_comment_nor_our_check_from_the_next_job(site: Works) -> None:
+async def test_a_lagging_list_hides_neither_our_comment_nor_our_check_from_the_next_job(site: Works) -> None:
     here = site.town
     pull = opened(site)
     await here.quiet()

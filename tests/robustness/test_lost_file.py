@@ -1,4 +1,4 @@
-"""Somebody removes or replaces the SQLite file under a running bot."""
+"""The SQLite file is removed or replaced under a running bot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def without_its_log(path: Path) -> None:
 async def test_a_bot_that_lost_its_file_acknowledges_nothing_and_says_why(
     lose: Callable[[Path], None], tmp_path: Path, sqlite_url: str
 ) -> None:
-    """It went on to answer 202 and `/readyz` 200, and forgot 10 of 20 deliveries at the next start."""
+    """It used to answer 202, and 200 at `/readyz`, and lost 10 of 20 deliveries at the next start."""
     async with place(tmp_path, sqlite_url) as here:
         repository = here.add_repository("octocat")
         here.configure([repository.full_name])

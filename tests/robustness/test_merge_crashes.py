@@ -1,4 +1,4 @@
-"""SIGKILL around a merge: what was merged is merged once, what was called off is not, and no label lies."""
+"""SIGKILL around a merge: a merge happens once, a cancelled merge does not happen, and labels are right."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = {
 
 
 class Merging(Conversation):
-    """A pull request on which somebody asks for a merge."""
+    """A pull request that somebody asks the bot to merge."""
 
     def open(self, **values: Any) -> PullRequest:
         """Open the pull request."""
@@ -39,8 +39,8 @@ class Merging(Conversation):
         return self.pull
 
     async def say(self, text: str) -> None:
-        """Comment, and wait until that is answered."""
-        # Nobody reads a push in the second in which it happens.
+        """Comment, and wait until the bot has answered."""
+        # GitHub does not order a push and a comment of the same second.
         self.place.github.clock.advance(seconds=1)
         await self.done(self.pull.comment(self.repository.owner, text))
 
@@ -49,7 +49,7 @@ class Merging(Conversation):
         self.pull.review(self.repository.owner, "Good.", "APPROVED")
 
     def pass_checks(self) -> None:
-        """Let CI report that all is well."""
+        """Let CI report success."""
         self.repository.set_status(self.repository.owner, self.pull.head_sha, CPU, "success")
 
     def seen(self) -> dict[str, Any]:
@@ -66,10 +66,10 @@ class Merging(Conversation):
 
 
 class WhenGreen(Merging):
-    """It is merged when it is green."""
+    """The pull request is merged once its checks pass."""
 
     async def hold(self) -> None:
-        """Wait for the green, and for the merge."""
+        """Wait for the checks, and for the merge."""
         pull = self.open()
         self.approve()
         await self.say("@ci merge when green")
@@ -78,10 +78,10 @@ class WhenGreen(Merging):
 
 
 class Pushed(Merging):
-    """A push calls the merge off."""
+    """A push cancels the merge."""
 
     async def hold(self) -> None:
-        """Ask, and push."""
+        """Ask for a merge, then push."""
         self.open()
         await self.say("@ci merge when green")
         self.pull.push()
@@ -89,10 +89,10 @@ class Pushed(Merging):
 
 
 class Queued(Merging):
-    """It comes into the merge queue, and out of it again."""
+    """The pull request enters the merge queue and leaves it again."""
 
     async def hold(self) -> None:
-        """Ask, and call it off."""
+        """Ask for a merge, then cancel it."""
         self.repository.push(QUEUED, by=self.repository.owner)
         self.repository.classic_queues.add(QUEUED)
         pull = self.open(base=QUEUED)
@@ -105,20 +105,20 @@ class Queued(Merging):
 
 
 class Behind(Merging):
-    """Its branch is brought up to date."""
+    """The bot updates the branch of the pull request."""
 
     async def hold(self) -> None:
-        """Let the base move on, and ask."""
+        """Move the base branch, then ask for a merge."""
         self.open()
         self.repository.push("main", {"README.md": "# Moved on\n"}, by=self.repository.owner)
         await self.say("@ci update")
 
 
 class Approved(Merging):
-    """A workflow that waits for approval is let run."""
+    """The bot approves a workflow that waits for approval."""
 
     async def hold(self) -> None:
-        """Let it wait, and approve."""
+        """Let the workflow wait, and approve the pull request."""
         self.open()
         self.repository.add_workflow_run(self.pull.head_sha, "CI", "action_required")
         await self.say("@ci approve ci")
@@ -128,12 +128,12 @@ TALKS = (WhenGreen, Pushed, Queued, Behind, Approved)
 
 
 def configure(here: Place, talks: SideBySide) -> None:
-    """Switch merging on, and what has nothing to do with it off."""
+    """Switch merging on, and everything unrelated off."""
     here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
-    """Return the requests of the conversations where nothing happens, what is seen in the end, and what was used."""
+    """Return the requests of the undisturbed conversations, what people see in the end, and the effects used."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
         side_by_side = SideBySide(here, {kind.__name__: kind for kind in TALKS})
         configure(here, side_by_side)
@@ -154,7 +154,7 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     assert seen[Queued]["deeds"]["pull_request.enqueued"] == seen[Queued]["deeds"]["pull_request.dequeued"] == 1
     around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
     assert any(point.route.endswith("/merge") for point in around)
-    # How many refreshes there are depends on how they coincide; that there is one does not.
+    # The number of refreshes depends on how they coincide; that one happens does not.
     reads = spread([point for point in points if not point.writes and point.number == 0], 8)
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, packed([*around, *reads], points))

@@ -1,4 +1,4 @@
-"""GitHub is unavailable, and back: no try is used up, and whatever waited goes on at once."""
+"""GitHub is down, then back: no try is used up, and all waiting work resumes at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def waiting(here: Town) -> list[str]:
     return [str(row["lock"]) for row in await here.bot.engine.database.connector.execute_query_all_async(WAITING)]
 
 
-async def test_one_answer_sets_everything_going_that_waited(tmp_path: Path) -> None:
+async def test_one_successful_answer_resumes_everything_that_waited(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         await here.started()
         here.repo.open_pull_request("hubot", "First")
@@ -50,7 +50,7 @@ async def test_one_answer_sets_everything_going_that_waited(tmp_path: Path) -> N
 
         await until(all_wait)
         connector = here.bot.engine.database.connector
-        # From now on nothing comes back by itself.
+        # From now on no job resumes by itself.
         await connector.execute_query_async(LATER, at=FAR)
         locks = await waiting(here)
         here.github.faults.clear()
@@ -109,7 +109,7 @@ async def test_an_outage_loses_no_command(tmp_path: Path) -> None:
         here.github.faults.clear()
 
         async def answered() -> bool:
-            for row in await away():  # the client asks GitHub again only after a pause of its own
+            for row in await away():  # The client asks GitHub again only after a pause of its own.
                 await connector.execute_query_async(TRY_NOW, id=row["id"])
             return all(pull.reactions(comment, by=BOT) == ["eyes", "+1"] for pull, comment in comments)
 
@@ -120,7 +120,7 @@ async def test_an_outage_loses_no_command(tmp_path: Path) -> None:
         assert [len(here.answers(pull)) for pull in pulls] == [COMMANDS] * PULLS
 
 
-async def test_while_github_is_down_hardly_anything_is_asked(tmp_path: Path) -> None:
+async def test_the_bot_hardly_asks_github_while_github_is_down(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         await here.started()
         here.repo.open_pull_request("hubot", "First")
@@ -133,7 +133,7 @@ async def test_while_github_is_down_hardly_anything_is_asked(tmp_path: Path) -> 
             return len(await waiting(here)) == PULLS * 3
 
         await until(all_wait)
-        # Each of them would have asked three times at least, and does so again and again.
+        # Each of them would have asked at least three times, and again and again.
         assert away.hits < PULLS * 3
         here.github.faults.clear()
         await here.quiet()
@@ -142,7 +142,7 @@ async def test_while_github_is_down_hardly_anything_is_asked(tmp_path: Path) -> 
 
 @dataclass(frozen=True)
 class Oddity:
-    """An answer that GitHub gives while it is in trouble."""
+    """An answer that GitHub gives while it has trouble."""
 
     name: str
     status: int
@@ -163,8 +163,8 @@ ODDITIES = [
 
 @pytest.mark.parametrize("method", ["GET", "*"])
 @pytest.mark.parametrize("oddity", ODDITIES, ids=str)
-async def test_an_odd_answer_about_what_was_there_is_not_believed(tmp_path: Path, oddity: Oddity, method: str) -> None:
-    """It lasts for some requests of everything that is asked about a repository; then GitHub has recovered."""
+async def test_an_odd_answer_about_existing_things_is_not_believed(tmp_path: Path, oddity: Oddity, method: str) -> None:
+    """It lasts for some requests about a repository; then GitHub recovers."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", pace=AT_ONCE) as here:
         await here.started()
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -187,4 +187,4 @@ async def test_an_odd_answer_about_what_was_there_is_not_believed(tmp_path: Path
         assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
         assert [text.count("stranger") > 0 for text in here.answers(pull)].count(True) == 1
         markers = [text.partition("\n")[0] for text in here.answers(pull)]
-        assert len(markers) == len(set(markers)), "something was said twice"
+        assert len(markers) == len(set(markers)), "a message was posted twice"

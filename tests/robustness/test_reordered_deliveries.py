@@ -1,4 +1,4 @@
-"""Webhooks in any order: GitHub promises none, and what it delivers again comes last."""
+"""Webhooks in any order: GitHub promises none, and redeliveries come last."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STATUS = "ci/slow-tests"
 
 @dataclass(frozen=True)
 class Story:
-    """What people do, one thing after the other."""
+    """What people do, one thing after another."""
 
     steps: tuple[Callable[[PullRequest], object], ...]
     body: str = ""
 
     def happen(self, repositories: Iterable[Repository], here: Place) -> None:
-        """Let it happen in every repository; each step takes a moment."""
+        """Let it happen in every repository, in steps of a moment each."""
         pulls = [repository.open_pull_request("hubot", "Faster", self.body) for repository in repositories]
         for step in self.steps:
             here.github.clock.advance(seconds=2)
@@ -49,7 +49,7 @@ SWITCHED_ON_AND_OFF = Story(
 
 
 async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], dict[str, Any]]:
-    """Send the bot a story in every order, each in a repository of its own; return what is seen in the end."""
+    """Send the bot a story in every order, each in its own repository; return what people see in the end."""
     orders = list(permutations(range(len(story.steps) + 1)))
     async with place(folder, url) as here:
         repositories = [here.add_repository(f"example-lab-{n}") for n in range(len(orders))]
@@ -82,7 +82,7 @@ def seen(repository: Repository) -> dict[str, Any]:
     }
 
 
-async def test_slow_tests_are_on_for_the_last_push_and_everybody_is_asked_whatever_comes_first(
+async def test_in_any_order_slow_tests_are_on_for_the_last_push_and_all_reviewers_are_requested(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     ends = await end_of(SWITCHED_ON, tmp_path, sqlite_url)
@@ -95,13 +95,13 @@ async def test_slow_tests_are_on_for_the_last_push_and_everybody_is_asked_whatev
     assert {order: end for order, end in ends.items() if end != expected} == {}
 
 
-async def test_the_last_word_is_what_was_said_last_and_not_what_was_heard_last(tmp_path: Path, sqlite_url: str) -> None:
+async def test_the_newest_command_wins_whatever_the_order_of_arrival(tmp_path: Path, sqlite_url: str) -> None:
     ends = await end_of(SWITCHED_ON_AND_OFF, tmp_path, sqlite_url)
     expected = {
         "status": "Off: turned off by triager. To turn on, comment: @ci run slow tests",
         "reviewers": [],
         "reactions": [["eyes", "+1"], ["eyes", "+1"]],
     }
-    # Only a command that arrives after a later one is answered: it says that the later one stands.
+    # Only a command that arrives after a newer one is answered: the bot says that the newer one counts.
     expected_ends = {order: {**expected, "answers": int(order.index(3) < order.index(1))} for order in ends}
     assert {order: end for order, end in ends.items() if end != expected_ends[order]} == {}

@@ -1,4 +1,4 @@
-"""The same webhook more than once: under one GUID, at once or later, or under the GUIDs of several hooks."""
+"""The same webhook more than once: with one GUID, at once or later, or with the GUIDs of several hooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPIES = 10
 
 
 async def post(here: Place, delivery: SentDelivery, copies: int) -> Counter[int]:
-    """Post a delivery so many times at once, and count the answers."""
+    """Post a delivery several times at once, and count the answers."""
     async with aiohttp.ClientSession() as session:
 
         async def once() -> int:
@@ -31,7 +31,9 @@ async def post(here: Place, delivery: SentDelivery, copies: int) -> Counter[int]
         return Counter(await asyncio.gather(*(once() for _ in range(copies))))
 
 
-async def test_every_delivery_three_times_is_as_once(undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str) -> None:
+async def test_every_delivery_three_times_has_the_effect_of_one(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
     async with place(tmp_path, sqlite_url) as here:
         talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
         await here.start()
@@ -57,7 +59,7 @@ async def test_an_event_that_two_hooks_deliver_is_handled_once(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-async def test_one_delivery_many_times_at_once_and_again_later_is_done_once(
+async def test_a_delivery_posted_many_times_at_once_and_again_later_is_handled_once(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")

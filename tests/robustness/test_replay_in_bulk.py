@@ -1,4 +1,4 @@
-"""What an outage has left as failed is done again by one command, in order, once, and at a pace."""
+"""One command replays everything that failed during an outage, once, in order, at a limited pace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def states(repository: Repository, pulls: list[PullRequest]) -> list[int]:
     return [len(repository.all_statuses(pull.head_sha)) for pull in pulls]
 
 
-async def test_all_failures_of_a_repository_are_done_again_once(tmp_path: Path, sqlite_url: str) -> None:
+async def test_all_failures_of_a_repository_are_replayed_once(tmp_path: Path, sqlite_url: str) -> None:
     async with failed(tmp_path, sqlite_url) as (here, ours, theirs, pulls):
         status, out, _ = await replay(here, "--since", "2h", "--repo", ours.full_name.upper(), "--dry-run", "--json")
         shown: dict[str, Any] = json.loads(out)
@@ -58,7 +58,7 @@ async def test_all_failures_of_a_repository_are_done_again_once(tmp_path: Path, 
         assert await replay(here) == (0, "nothing failed in that time\n", "")
 
 
-async def test_what_fails_again_is_named_and_the_status_is_1(tmp_path: Path, sqlite_url: str) -> None:
+async def test_replays_that_fail_again_are_named_and_the_exit_status_is_1(tmp_path: Path, sqlite_url: str) -> None:
     async with failed(tmp_path, sqlite_url) as (here, ours, _, pulls):
         here.github.faults.add("POST", STATUSES, status=422, times=None)
         status, out, _ = await replay(here, "--repo", ours.full_name)

@@ -1,4 +1,4 @@
-"""`nightjar replay` and `nightjar deliveries` as processes of their own, beside the server that runs."""
+"""`nightjar replay` and `nightjar deliveries` run as separate processes beside the server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def a_failure(here: Place) -> tuple[PullRequest, Comment, str]:
     return pull, comment, delivery.guid
 
 
-async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_path: Path) -> None:
+async def test_a_replay_repeats_failed_jobs_and_no_others(url: str, tmp_path: Path) -> None:
     async with place(tmp_path, url) as here:
         pull, comment, guid = await a_failure(here)
         assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
@@ -59,8 +59,8 @@ async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_
         assert await here.bot.run("deliveries", "--failed") == (0, "no deliveries match\n", "")
 
 
-async def test_a_replay_tells_what_it_came_to_where_only_the_answer_was_bad(url: str, tmp_path: Path) -> None:
-    """Nothing had failed but what was found out: the App could not see CI, and then somebody gave it the permission."""
+async def test_a_replay_reports_its_answers_where_no_job_had_failed(url: str, tmp_path: Path) -> None:
+    """The App could not see CI at first; then it got the permission."""
     async with place(tmp_path, url) as here:
         repository = here.add_repository("octocat")
         here.configure([repository.full_name])
@@ -82,7 +82,7 @@ async def test_a_replay_tells_what_it_came_to_where_only_the_answer_was_bad(url:
         assert "can't see" not in answer.body
 
 
-async def test_a_whole_replay_of_what_went_well_changes_nothing(url: str, tmp_path: Path) -> None:
+async def test_a_full_replay_of_a_successful_delivery_changes_nothing(url: str, tmp_path: Path) -> None:
     async with place(tmp_path, url) as here:
         pull, _, guid = await a_failure(here)
         await here.bot.run("replay", guid, "--config", str(here.bot.config))

@@ -1,4 +1,4 @@
-"""No secret is ever seen: after an eventful run, the test searches all output and files for secrets."""
+"""No secret leaks: after an eventful run, the test searches all output and files for secrets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Said = dict[str, str]
 
 
 def secrets_of(here: Place) -> dict[str, str]:
-    """Return every secret of the run, in each of the forms in which it travels, by its name."""
+    """Return every secret of the run by its name, in each form in which it is sent."""
     given = {
         "webhook secret": SECRET,
         "webhook secret before": OLD_SECRET,
@@ -62,7 +62,7 @@ def secrets_of(here: Place) -> dict[str, str]:
 
 
 def leaks(here: Place, said: Said) -> Iterator[str]:
-    """Yield where which secret is seen."""
+    """Yield which secret was found where."""
     secrets = secrets_of(here)
     for where, text in said.items():
         yield from (f"{name} in {where}" for name, secret in secrets.items() if secret in text)
@@ -70,7 +70,7 @@ def leaks(here: Place, said: Said) -> Iterator[str]:
 
 
 async def answers(here: Place) -> Said:
-    """Return what the bot answers over HTTP, to good requests and to bad ones."""
+    """Return the bot's HTTP answers to good requests and to bad ones."""
     said: Said = {}
     (message,) = here.github.webhooks.find("pull_request", "opened")[:1]
     good = headers_of(message)
@@ -95,7 +95,7 @@ async def answers(here: Place) -> Said:
 
 
 async def commands(here: Place, guid: str) -> Said:
-    """Return what the commands print, where they succeed and where they cannot begin."""
+    """Return what the commands print, both where they succeed and where they cannot start."""
     config = ("--config", str(here.bot.config))
     said: Said = {}
     for arguments in (
@@ -126,7 +126,7 @@ async def commands(here: Place, guid: str) -> Said:
 
 
 def stored(url: str) -> str:
-    """Return everything that the database holds."""
+    """Return all contents of the database."""
     if url.startswith("sqlite:"):
         file = Path(url.removeprefix("sqlite:///"))
         return "".join(path.read_bytes().decode("latin-1") for path in file.parent.glob(f"{file.name}*"))
@@ -137,7 +137,7 @@ def stored(url: str) -> str:
 
 
 async def eventful_run(here: Place) -> str:
-    """Let much go wrong while conversations go on, with kills and restarts; return the GUID of a failed delivery."""
+    """Let much go wrong during conversations, with kills and restarts; return the GUID of a failed delivery."""
     faults = here.github.faults
     talks = SideBySide(here, {kind.__name__: kind for kind in (*CONVERSATIONS, NightlyRuns)})
     assert here.gate is not None
@@ -158,7 +158,8 @@ async def eventful_run(here: Place) -> str:
     await here.start()
     talks.begin()
     await talks.finish()
-    # A token that GitHub takes no more, a CI that takes no credentials, and a fault of ours by what GitHub answers.
+    # A token that GitHub no longer accepts, a CI that rejects its credentials, and a fault of ours from GitHub's
+    # answer.
     rerun = talks.talks["SlowTests"]
     here.github.tokens.expire_all()
     assert rerun.job is not None
@@ -172,7 +173,7 @@ async def eventful_run(here: Place) -> str:
     here.github.webhooks.release()
     await here.quiet()
     await here.bot.kill()
-    here.bot.launch = launch  # from scratch, because the test searches its arguments: those of a fork are not its own
+    here.bot.launch = launch  # from scratch: the test searches the process's arguments, and a fork has its parent's
     await here.start()
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -180,7 +181,7 @@ async def eventful_run(here: Place) -> str:
 
 
 async def read_pages(here: Place) -> Said:
-    """Have an eventful run, and return all it has said and left behind."""
+    """Have an eventful run, and return everything that the bot wrote."""
     guid = await eventful_run(here)
     said = await answers(here) | await commands(here, guid)
     said["argv"] = await asyncio.to_thread(Path(f"/proc/{here.bot.pid}/cmdline").read_text)
@@ -199,11 +200,11 @@ async def read_pages(here: Place) -> Said:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """Return what the bot is given beside the usual."""
+    """Return the environment variables that the bot gets besides the usual ones."""
     return {"GITHUB_WEBHOOK_SECRET": f"{SECRET} {OLD_SECRET}", **OTHERS, **TALKATIVE}
 
 
-async def test_no_secret_is_seen_anywhere_on_sqlite(
+async def test_no_secret_leaks_on_sqlite(
     environment: dict[str, str], tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world) as here:
@@ -211,7 +212,7 @@ async def test_no_secret_is_seen_anywhere_on_sqlite(
         assert list(leaks(here, said)) == []
 
 
-async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhile(
+async def test_no_secret_leaks_on_postgresql_which_goes_down_meanwhile(
     environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     url = postgres_url.replace("@", f":{quote(PASSWORD, safe='')}@")

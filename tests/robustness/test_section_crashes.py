@@ -1,4 +1,4 @@
-"""SIGKILL around every write of the sticky comment's sections: each is written once, and is about the head."""
+"""SIGKILL around every write of the sticky comment's sections: each is written once, for the current head."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EDITS = 4
 
 
 class Pushed(Conversation):
-    """CI builds docs and tests; somebody pushes; CI does it again."""
+    """CI builds docs and runs tests; somebody pushes; CI does both again."""
 
     async def talk(self) -> None:
-        """Let CI and people take turns."""
+        """Let CI and people act in turn."""
         await self._built(1)
         await self._tested("passed")
         self.pull.push()
@@ -51,7 +51,7 @@ class Pushed(Conversation):
 
     @property
     def comments(self) -> list[Comment]:
-        """Return what the bot has written."""
+        """Return the bot's comments."""
         return self.pull.comments_by(BOT)
 
 
@@ -59,7 +59,7 @@ def around(method: str, route: str, number: int) -> list[Point]:
     return [Point(Pushed, "github", method, route, number, when) for when in ("before", "after")]
 
 
-async def test_a_kill_around_any_write_loses_and_doubles_no_section(tmp_path: Path, sqlite_url: str) -> None:
+async def test_a_kill_around_any_write_loses_and_repeats_no_section(tmp_path: Path, sqlite_url: str) -> None:
     points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, alone(points))

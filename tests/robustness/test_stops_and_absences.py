@@ -1,4 +1,4 @@
-"""A bot that is stopped with work in its hands, and one that was unavailable when GitHub called."""
+"""A bot that is stopped while it works, and one that was down when GitHub sent webhooks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ REDELIVERY = "/app/hook/deliveries/{delivery_id}/attempts"
 
 
 async def stop(here: Place) -> asyncio.Task[int]:
-    """Ask the bot to stop; returns once it has begun to."""
+    """Ask the bot to stop; return once it has begun to stop."""
     stopping = asyncio.create_task(here.bot.stop())
     await until(lambda: any(entry["event"] == "stopping" for entry in here.bot.logs))
     return stopping
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-async def test_what_is_in_progress_ends_before_the_process_does(
+async def test_jobs_in_progress_finish_before_the_process_stops(
     kind: str, undisturbed: Undisturbed, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
@@ -43,7 +43,7 @@ async def test_what_is_in_progress_ends_before_the_process_does(
         assert crash.talks.differences(undisturbed.seen) == {}
 
 
-async def test_what_does_not_end_in_time_is_left_for_the_next_process(
+async def test_a_job_that_does_not_finish_in_time_is_left_for_the_next_process(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
@@ -74,7 +74,7 @@ async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
 
 
 @pytest.mark.one_clock
-async def test_deliveries_of_the_bots_absence_are_requested_once_and_handled(
+async def test_missed_deliveries_are_requested_once_and_handled(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:

@@ -1,4 +1,4 @@
-"""SIGKILL around every request of team tags: whoever follows a topic is mentioned once."""
+"""SIGKILL around every request of team tags: whoever subscribed to a topic is mentioned once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SAID = "cc @monalisa, @octocat and @triager, for `adreno`, `hexagon`."
 
 
 class Tagged(Conversation):
-    """An issue lists who follows what; a pull request has a tag, and gets a label."""
+    """An issue lists who subscribed to what; a pull request has a tag, and gets a label."""
 
     async def hold(self) -> None:
-        """Open the list and the pull request, and put a label on."""
+        """Open the list and the pull request, and add a label."""
         self.repository.open_issue("hubot", "Who follows what", "- hexagon @triager\n- adreno @monalisa")
         self.pull = self.repository.open_pull_request("hubot", "[hexagon] Faster")
         await self.until(lambda: self.pull.comments_by(BOT))

@@ -1,4 +1,4 @@
-"""SIGKILL around reminders and the update of images: people hear once, and there is one pull request."""
+"""SIGKILL around reminders and image updates: people are reminded once, and there is one pull request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TAGS = ("20260101-060115-61c9742ea", "20260201-060115-7a2b3c4d", "20260202-06011
 
 
 class Reminded(Conversation):
-    """A reviewer is reminded of what was opened a week ago."""
+    """A reviewer is reminded of a pull request that was opened a week ago."""
 
     async def hold(self) -> None:
-        """Open it a week ago, and have the timer run twice."""
+        """Open it a week ago, and run the timer twice."""
         self.place.github.clock.advance(days=-8)
         self.pull = self.repository.open_pull_request("hubot", "Faster")
         self.pull.request_review("hubot", "triager")
@@ -35,12 +35,12 @@ class Reminded(Conversation):
             await self.until(lambda: self.pull.comments_by(BOT))
 
     def seen(self) -> dict[str, Any]:
-        """Return what people read."""
+        """Return the messages that people read."""
         return {"comments": [plain(one.body, self.repository) for one in self.pull.comments], "deeds": dict(self.deeds)}
 
 
 class Images(Conversation):
-    """Images get newer tags on two days, and are what they should be on the third."""
+    """Images get newer tags on two days, and need no update on the third."""
 
     hub: ClassVar[RegistrySandbox]
 
@@ -66,7 +66,7 @@ class Images(Conversation):
         self.repository.push("main", {FILE: f"[jenkins]\nci: {self._image}:{tag}\n"}, by="hubot")
 
     def seen(self) -> dict[str, Any]:
-        """Return the pull requests, with what each of them changed, and what was done."""
+        """Return the pull requests with their changes, and how often the bot did each thing."""
         pulls = [
             (pull.state, plain(pull.body or "", self.repository), [change.additions for change in pull.files])
             for pull in self.repository.pulls
@@ -82,7 +82,7 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 
 
 def configure(here: Place, talks: SideBySide, hub: RegistrySandbox) -> None:
-    """Switch on what this is about, but never scheduled, and off what is not."""
+    """Switch the timers on, but never scheduled, and everything unrelated off."""
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     here.configure(
         [talk.repository.full_name for talk in talks.talks.values()],
@@ -97,7 +97,7 @@ def configure(here: Place, talks: SideBySide, hub: RegistrySandbox) -> None:
 async def undisturbed(
     folder: Path, hub: RegistrySandbox
 ) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
-    """Return the requests of the conversations where nothing happens, what is seen in the end, and what was used."""
+    """Return the requests of the undisturbed conversations, what people see in the end, and the effects used."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
         side_by_side = SideBySide(here, {kind.__name__: kind for kind in (Reminded, Images)})
         configure(here, side_by_side, hub)
@@ -109,7 +109,7 @@ async def undisturbed(
         return [p for talk in talks for p in points_of(here, talk)], {type(talk): talk.seen() for talk in talks}, kinds
 
 
-async def test_a_kill_around_any_write_of_a_timer_loses_and_doubles_nothing(
+async def test_a_kill_around_any_write_of_a_timer_loses_and_repeats_nothing(
     tmp_path: Path, sqlite_url: str, hub: RegistrySandbox
 ) -> None:
     points, seen, kinds = await undisturbed(tmp_path, hub)

@@ -1,4 +1,4 @@
-"""Every example of a webhook that GitHub's octokit publishes, signed and posted as it is to the running bot."""
+"""Every webhook example that GitHub's octokit publishes, signed and posted unchanged to the running bot."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ OPENED_HEAD = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 
 
 def examples() -> list[tuple[str, dict[str, Any]]]:
-    """Return all of them, with their events.
+    """Return all examples with their events.
 
-    On GitHub a name has one number at a time. The examples were recorded over years, from repositories that were made
-    again under their old names, so each gets the number that the last example of its name has.
+    On GitHub a name has one number at a time. The examples were recorded over years, from repositories that were
+    recreated under their old names, so each gets the number from the last example of its name.
     """
     listed = json.loads(lzma.decompress(EXAMPLES.read_bytes()))
     found = [(event["name"], body) for event in listed for body in event["examples"]]
@@ -46,7 +46,7 @@ def examples() -> list[tuple[str, dict[str, Any]]]:
 
 
 def as_delivery(app: App, event: str, body: dict[str, Any]) -> SentDelivery:
-    """Return an example as a delivery to the App, with its body as it is."""
+    """Return an example as a delivery to the App, with its body unchanged."""
     payload = json.dumps(body).encode()
     return SentDelivery(0, str(uuid.uuid4()), event, None, payload, app, None, None, app.created_at)
 
@@ -85,7 +85,7 @@ def repositories() -> list[str]:
 
 
 def know(repository: Repository, body: dict[str, Any]) -> None:
-    """Give the sandbox's repository what an example says about it: its number, and the commits it names."""
+    """Give the sandbox's repository what an example says about it: its number and the commits it names."""
     repository.id = body["repository"]["id"]
     first = next(commit for commit in repository.git.commits.values() if not commit.parents)
     group = body.get("merge_group", {}).get("head_sha")
@@ -94,7 +94,7 @@ def know(repository: Repository, body: dict[str, Any]) -> None:
             repository.git.commits[sha] = replace(first, sha=sha)
 
 
-async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sqlite_url: str) -> None:
+async def test_all_examples_are_accepted_and_their_commands_are_carried_out(tmp_path: Path, sqlite_url: str) -> None:
     async with place(tmp_path, sqlite_url) as here:
         known = {name: here.add_repository(*name.split("/")) for name in repositories()}
         for _, body in examples():
@@ -120,7 +120,7 @@ async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sq
         assert await ready(here) == 200
 
 
-async def test_all_are_accepted_where_the_app_is_not_installed_and_the_log_says_so(
+async def test_all_examples_are_accepted_and_logged_where_the_app_is_not_installed(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
@@ -135,7 +135,7 @@ async def test_all_are_accepted_where_the_app_is_not_installed_and_the_log_says_
         assert await ready(here) == 200
 
 
-async def test_all_are_accepted_and_ignored_where_their_repositories_are_not_configured(
+async def test_all_examples_are_accepted_and_ignored_where_their_repositories_are_not_configured(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
