@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sandbox.state import GitHubState
 
 Json = dict[str, Any]
-# REST's name of a reaction for each of GraphQL's names.
+# GraphQL's names of reactions, and REST's.
 CONTENTS = {
     "THUMBS_UP": "+1",
     "THUMBS_DOWN": "-1",
@@ -165,7 +165,7 @@ def _subjects(github: GitHubState, token: InstallationToken, wanted: str) -> Ite
 
 
 def _unknown_fields(kind: str, names: list[str]) -> ApiResponse:
-    """Answer a query that names fields which this server does not know, as in https://github.com/cli/cli/issues/5778."""
+    """Answer a query for fields that this server does not have, as in https://github.com/cli/cli/issues/5778."""
     errors = [
         {
             "path": ["query", "repository", "pullRequest", name],

@@ -111,7 +111,7 @@ def _team(team: Team) -> Json:
 def _happened(pull: PullRequest) -> list[Json]:
     """Return the items of the timeline, oldest first.
 
-    On GitHub, a comment on a line or a reply to one that belongs to no review gets a review of its own.
+    GitHub creates a review for each line comment or reply that is not part of one.
     """
     found: list[tuple[datetime, int, Json]] = []
 

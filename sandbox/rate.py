@@ -36,7 +36,7 @@ class Window:
 
 
 class RateLimits:
-    """The limits of all callers. A test may change `limit` to reach it."""
+    """The limits of all callers. Tests lower `limit` to exhaust it."""
 
     def __init__(self, github: World) -> None:
         self._github = github

@@ -1,4 +1,4 @@
-"""The table of API routes, and the object that describes a call to the function of a route."""
+"""The table of API routes, and the request object that each route's function gets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ApiResponse:
 class Route:
     """One operation: who may call it, and the function that executes it.
 
-    `needs` are permissions, of which one is enough, at the level that the method implies.
+    `needs` lists permissions. One of them is enough, at the level that the method implies.
     """
 
     method: str
@@ -61,7 +61,7 @@ class Route:
 
     @property
     def aiohttp_path(self) -> str:
-        """Return the template for aiohttp, in which names that may contain slashes are marked."""
+        """Return the template in aiohttp's syntax, with names that may contain slashes marked."""
         several = multi_segment(self.template)
         return re.sub(r"\{(\w+)\}", lambda m: f"{{{m[1]}:.+}}" if m[1] in several else m[0], self.template)
 

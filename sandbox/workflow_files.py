@@ -1,4 +1,4 @@
-"""Refuse an App without the permission `workflows` that merges or moves a branch across a change of workflow files.
+"""Refuse merges and moved branches that change workflow files, unless the App has the permission `workflows`.
 
 GitHub answers as for any missing permission: https://github.com/chdsbd/kodiak/issues/641
 """

@@ -91,7 +91,7 @@ class Announcer(Protocol):
         """Announce a change of an installation."""
 
     def transferred(self, by: User, repository: Any, old: User) -> None:
-        """Announce a repository that another account owned."""
+        """Announce the transfer of a repository."""
 
     def send(self, repository: Any, event: str, action: str | None, by: User, body: Json, only: Any = None) -> None:
         """Announce any event of a repository."""

@@ -26,7 +26,7 @@ LONGEST_DETAIL = 200
 
 
 class CannotAsk(Exception):
-    """Why there is no answer, in words that a comma may follow; they may be text from outside."""
+    """There is no answer. The message says why, as a clause that a comma may follow; it may quote text from outside."""
 
 
 def pull_request_path(repository: str, number: int, sha: str) -> str:

@@ -1,6 +1,6 @@
-"""Decide what CI should do without the bot, from what GitHub alone reports, with a token of the CI's own.
+"""Decide what CI should do without the bot, from GitHub's API alone, with the CI's own token.
 
-GitHub shows a part of what the bot has in its records: the bot's commit status says whether slow tests are off.
+The bot's records are out of reach here, but its commit status shows whether slow tests are off.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ async def ask_github(
 ) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
-    `given` is what app.yaml says about the repository, None where there is no app.yaml to go by: then all holds that
-    the repository's own file on its default branch says. What is in a checkout of the pull request counts for nothing.
+    `given` holds the repository's settings in app.yaml. It is None without an app.yaml: then the repository's own file
+    on its default branch decides. The file in a checkout of the pull request never counts, as its author can edit it.
     """
     async with _client(api_url, token) as github:
         try:
@@ -124,7 +124,7 @@ async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
 
 
 def alone(said: Keys) -> RepositoryConfig:
-    """Return the settings of a repository's own file alone, with every feature on that the file names."""
+    """Return the settings of a repository's own file alone. Every feature that the file names is on."""
     named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in said.model_fields_set}
     return overlaid(RepositoryConfig.model_validate(named), said)
 

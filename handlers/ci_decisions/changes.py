@@ -32,7 +32,7 @@ class ProposedChange:
 
 
 async def read_proposed(github: GitHub, repository: str, number: int) -> ProposedChange:
-    """Ask GitHub for a pull request, in one request. Raises what asking GitHub raises."""
+    """Ask GitHub for a pull request, in one request. Raises GitHub's errors."""
     url_vars = {"repo": repository, "number": str(number)}
     return ProposedChange.of(
         Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars), "pull request")
@@ -43,7 +43,7 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
     """Return the files that the head changes since the merge base, with a request for each 100 files, and one more.
 
     GitHub does not say to which head its list of files belongs. So we ask for the head once more: after a push in
-    between, the list may be that of another commit. Raises what asking GitHub raises.
+    between, the list may be that of another commit. Raises GitHub's errors.
     """
     if proposed.changed_files > MOST_FILES:
         return UnknownChanges(texts.TOO_MANY_FILES.format(count=proposed.changed_files, most=MOST_FILES))
@@ -62,7 +62,7 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
 
 
 def changed_names(file: Payload) -> list[str]:
-    """Return the name of a changed file as GitHub lists it, and its former name where it was renamed."""
+    """Return the name of a changed file as GitHub lists it, and its old name if it was renamed."""
     # A file that is moved away changes its old folder as well.
     names = [file.string("filename")]
     return [*names, file.string("previous_filename")] if file.has("previous_filename") else names

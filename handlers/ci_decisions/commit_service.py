@@ -45,14 +45,14 @@ log = structlog.get_logger(__name__)
 
 
 class NoSuchCommit(NothingThere):
-    """There is no such commit in a repository that is ours."""
+    """The repository is in app.yaml, but has no such commit."""
 
 
 class CommitDecisions:
-    """Answer what CI asks about commits of branches, from GitHub. One for the process.
+    """Answers CI's questions about commits of branches, from GitHub. There is one per process.
 
-    Requests to GitHub have the rank of whoever asks, and answers are remembered for each rank apart. `github_for` gives
-    a client for `owner/name`; `clock` is in seconds from anywhere.
+    Requests to GitHub have the caller's rank. Answers are cached for each rank separately, as in `service.Decisions`.
+    `github_for` returns a client for `owner/name`; `clock` counts seconds from any start.
     """
 
     def __init__(

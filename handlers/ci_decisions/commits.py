@@ -30,7 +30,7 @@ class BranchPush:
 
 
 async def read_parent(github: GitHub, repository: str, sha: str) -> str:
-    """Return the SHA of a commit's first parent, empty if it has none, with one request. Raises what asking raises."""
+    """Return the SHA of a commit's first parent, empty if it has none, with one request. Raises GitHub's errors."""
     answer = await github.getitem("/repos/{+repo}/git/commits/{sha}", url_vars={"repo": repository, "sha": sha})
     parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
     return parents[0] if parents else ""
@@ -39,7 +39,7 @@ async def read_parent(github: GitHub, repository: str, sha: str) -> str:
 async def read_pushes(github: GitHub, repository: str, branch: str) -> Sequence[BranchPush]:
     """Return the newest 100 pushes to a branch, or to all branches if `branch` is empty, with one request.
 
-    https://docs.github.com/rest/repos/repos#list-repository-activities. Raises what asking GitHub raises.
+    https://docs.github.com/rest/repos/repos#list-repository-activities. Raises GitHub's errors.
     """
     url, url_vars = "/repos/{+repo}/activity?per_page=100", {"repo": repository}
     if branch:
@@ -49,7 +49,7 @@ async def read_pushes(github: GitHub, repository: str, branch: str) -> Sequence[
 
 
 async def read_compared(github: GitHub, repository: str, parent: str, sha: str) -> Changes:
-    """Return the changes of a commit compared with its parent, with one request. Raises what asking GitHub raises."""
+    """Return the changes of a commit compared with its parent, with one request. Raises GitHub's errors."""
     # The commits of a comparison are not needed; its files are all on the first page.
     url = "/repos/{+repo}/compare/{basehead}?per_page=1"
     answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})

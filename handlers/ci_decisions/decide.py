@@ -66,7 +66,7 @@ def other_commit(asked: str, head: str) -> UnknownChanges:
 
 
 def has_tag(title: str | None, tag: str) -> bool:
-    """Say whether a title has a tag, as in `[skip ci]`, alone between its brackets; None: a commit, which has no title.
+    """Say whether a title has a tag, as in `[skip ci]`, alone between its brackets. A commit has no title: None.
 
     Letter case and the width of blanks do not matter. The predecessor's check ignored only blanks at the ends.
     """
@@ -182,7 +182,7 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
         run_slow_tests=CiVerdict(
             True, texts.SLOW_TESTS_NOT_ON if config.slow_tests is None else texts.SLOW_TESTS_ON_COMMIT
         ),
-        # The message of a commit skips nothing: everybody sees a title, and few see a message (TVM #10537).
+        # A tag in a commit message skips nothing: everyone sees a title, but few read a message (TVM #10537).
         skip_ci=skip_ci(config.skip_ci, None, changes),
         docs_only=docs_only(config.skip_ci, None, changes),
         rebuild_docker=rebuild_docker(config.rebuild_docker, changes),

@@ -1,4 +1,4 @@
-"""Everything of what CI asks: what to run, and what to skip."""
+"""The feature `ci_decisions`: CI asks what to run and what to skip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from handlers.ci_decisions.skip_ci import SKIP_CI
 
 
 def routes(services: Services) -> Sequence[Operation]:
-    """Return the routes that CI asks."""
+    """Return the API routes that CI calls."""
     decide = Decisions(services.config, services.records, services.github_for)
     return route.operations(decide, CommitDecisions(services.config, services.records, services.github_for))
 

@@ -21,11 +21,11 @@ _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 
 def of_answer(body: bytes) -> CiDecision | None:
-    """Read a decision from the answer of the bot's API, None for another text; a missing verdict gets the fallback."""
+    """Read a decision from the API's answer, None for any other text. The fallback replaces a missing verdict."""
     try:
         answer = Payload({"answer": json.loads(body)}).at("answer")
         sha = answer.text("sha")
-    # json raises RecursionError for thousands of nested lists, and whoever runs this server may send them.
+    # json raises RecursionError for thousands of nested lists, which a hostile server may send.
     except (ValueError, RecursionError, PayloadError):
         return None
     lacking = run_everything(texts.LACKING).verdicts

@@ -1,4 +1,4 @@
-"""`GET /api/v1/…`: what programs, CI above all, may ask."""
+"""The API routes of decisions: CI asks what to run for a pull request, or for a commit of a branch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Raises LookupError for what does not exist or is not ours.
 """
 
 DecideCommit = Callable[[str, str, str], Awaitable[Mapping[str, object]]]
-"""(`owner/name`, commit, branch or "") → the members of `DecisionAnswer`. Raises likewise."""
+"""(`owner/name`, commit, branch or "") → the members of `DecisionAnswer`. Raises LookupError as above."""
 
 
 class VerdictAnswer(BaseModel):
@@ -161,5 +161,5 @@ async def _answered(deciding: Awaitable[Mapping[str, object]], nothing: str) -> 
             raise
         raise Problem(404, nothing) from None
     body = DecisionAnswer.model_validate(members).model_dump_json().encode()
-    # What is true now need not be in a moment: a comment changes it.
+    # A comment may change the answer at any moment, so nobody may cache it.
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

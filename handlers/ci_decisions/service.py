@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 UNKNOWN_SECONDS = 60.0
-"""Seconds that "there is no such pull request" is cached, unless a webhook reports one: anybody may invent a number."""
+"""Seconds to cache "no such pull request", unless a webhook reports one: anyone may ask for invented numbers."""
 SECONDS = 10.0
-"""Seconds that a pull request is cached, unless a webhook reports a change: many steps of one build ask."""
+"""Seconds to cache a pull request, unless a webhook reports a change: one build asks in many of its steps."""
 FILES_SECONDS = 600.0
-"""Seconds that the changed files are cached. Without a push they change only when a part of them lands on the base."""
+"""Seconds to cache the changed files. Without a push, they only change if some of the commits land on the base."""
 PATIENCE = 5.0
 """Seconds to wait for GitHub, twice at most; a later answer is cached for the next caller."""
 
@@ -80,7 +80,7 @@ class KnownPull:
 class SeenPull:
     """What the bot or GitHub knows about a pull request; `head` is None where neither knows it.
 
-    `title` is empty, and `changes` says why, where GitHub's answer is none about the commit that was asked for.
+    If GitHub's answer is about another commit, `title` is empty and `changes` says why.
     """
 
     repository_id: int | None
@@ -90,7 +90,7 @@ class SeenPull:
 
 
 class Decisions:
-    """Answers CI from our own records, and from GitHub if they are not enough. One for the process.
+    """Answers CI from our own records, and from GitHub if they are not enough. There is one per process.
 
     Requests to GitHub have the caller's rank. Answers are cached for each rank separately, so that a rate limit that
     strangers have reached affects nobody else. `github_for` returns a client for `owner/name`; `clock` counts seconds
@@ -113,9 +113,9 @@ class Decisions:
         self._files: Remembered[tuple[object, ...], Changes] = Remembered(changes_seconds, error_seconds, clock)
 
     async def __call__(self, repository: str, number: int, sha: str = "") -> Mapping[str, object]:
-        """Return the members of the answer about the head; `sha` is the commit that the asker builds, if it says so.
+        """Return the members of the answer about the head; `sha` is the commit that the caller builds, or empty.
 
-        Raises `NoSuchPullRequest`, and `TryAgain` where GitHub must be asked for the head and cannot be.
+        Raises `NoSuchPullRequest`, and `TryAgain` if only GitHub knows the head and does not answer.
         """
         if self._config.repository(repository) is None:
             raise NoSuchPullRequest(repository)
@@ -189,7 +189,7 @@ class Decisions:
     async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> ProposedChange:
         """Return GitHub's answer; ask again if the cached one is about a commit other than `sha`.
 
-        That happens once in `SECONDS` whatever commits callers name, because anybody may make them up.
+        It asks again at most once in `SECONDS`, whatever callers pass: anyone may make up commits.
         """
         asked = False
 

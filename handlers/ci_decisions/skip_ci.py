@@ -49,7 +49,7 @@ SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a 
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether a delivery can change the decision: an edit only if it is one of the tag, or of the base branch."""
+    """Say whether a delivery can change the decision: an edit must add or remove the tag, or change the base branch."""
     payload, rules = delivery.payload, config.skip_ci
     if delivery.action != "edited" or payload.has("changes", "base") or rules is None:
         return True
@@ -116,7 +116,7 @@ async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict)
         return NOTHING
     key = SKIP_CI.of(context.repository.id, pull.number)
     shown = shown_for(verdict, pull.head_sha, await context.records.get(key))
-    # A retry may come late; it then finds that something else is to be shown by now.
+    # A late retry may find that the status must say something else by now.
     recorded = SKIP_CI.dump(shown)
     url = pull_page_url(context, pull.number)
     status = SetStatus(pull.head_sha, rules.status, SUCCESS, shown.description, url, key.name, recorded)

@@ -20,7 +20,7 @@ from handlers.ci_tests.zips import read_zip
 REPORTS = (".xml", ".xml.gz")
 """Files with these endings are read as JUnit; all others are ignored."""
 MOST_WRONG = 3
-"""The most unreadable files of an artifact for which the section gives the reason; it counts the rest."""
+"""The section says why for at most this many unreadable files of an artifact, and counts the rest."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ def _few(wrong: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Meter:
-    """Subtracts the size of a file from a budget: that before or after it is inflated once more, whichever is larger.
+    """Subtracts a file's size from a budget: its size before or after inflating it once more, whichever is larger.
 
     A file that inflates to little still takes work, so the size after inflating is not enough.
     """

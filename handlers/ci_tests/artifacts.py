@@ -85,7 +85,7 @@ class Artifacts:
         self._known: LRUCache[tuple[str, RunAttempt, tuple[str, ...]], Reports] = LRUCache(
             MOST_REMEMBERED, getsizeof=lambda reports: reports.size
         )
-        # Two sections may ask at the same moment, for a run ends once for both.
+        # Both sections may ask at the same moment, because the end of a run triggers both.
         self._flights: SingleFlight[tuple[str, RunAttempt, tuple[str, ...]], Reports] = SingleFlight()
 
     async def of_run(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:

@@ -12,7 +12,7 @@ from nightjar_formats.model import SeenTest, Status
 class SuiteOutcomes:
     """One suite's tests by their IDs: how each ended, and the seconds of those that were timed.
 
-    `complete`: nothing more of it is expected. Where something is, what is missing may still come.
+    `complete`: no more results are expected. In an incomplete suite, a missing test may still arrive.
     """
 
     seen: Mapping[str, SeenTest]
@@ -20,7 +20,7 @@ class SuiteOutcomes:
     complete: bool = True
 
     def ran(self, test: str) -> bool:
-        """Return whether a test ran: one that is not there did not, and neither did a skipped one."""
+        """Return whether a test ran: a missing test did not, and neither did a skipped one."""
         return test in self.seen and self.seen[test].status is not Status.SKIPPED
 
     def skipped(self, test: str) -> bool:
@@ -43,8 +43,8 @@ class BaseSuite:
 class HeadAndBase:
     """The suites of a pull request's head, each with its base where there is one.
 
-    `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected; `vanished` are then
-    those that the base has and the head lacks. `troubles` say what could not be read or found, in Markdown.
+    `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected, so `vanished` has the
+    suites that the base has and the head lacks. `troubles` say what could not be read or found, in Markdown.
     """
 
     sha: str

@@ -48,7 +48,7 @@ class NewTest:
 def describe_runtimes(tested: HeadAndBase, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty if there is nothing to report.
 
-    `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
+    A suite is listed if its total differs by more than `percent`, a new test if it takes `least` seconds or more.
     `most_steps` bounds the search for renamed tests in each suite.
     """
     changes = changed(tested, percent)
@@ -75,9 +75,9 @@ def describe_runtimes(tested: HeadAndBase, percent: int, least: float, *, most_s
 
 
 def changed(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
-    """Return the suites whose total differs by more than so much, the most changed first.
+    """Return the suites whose total differs by more than `percent`, the most changed first.
 
-    Only what is complete can be compared.
+    Incomplete suites are left out: missing tests would look like saved time.
     """
     found = []
     for name, here, base in _pairs(tested):
@@ -90,7 +90,7 @@ def changed(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
 
 
 def slow_new_tests(tested: HeadAndBase, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
-    """Return the tests that the base does not have and that take so many seconds at least, the slowest first.
+    """Return the tests that the base does not have and that take `least` seconds or more, the slowest first.
 
     One that was renamed, or was skipped with its whole file, is not new.
     """

@@ -23,13 +23,13 @@ SKIPS_UNSEARCHED = (
     "count as removed."
 )
 MORE_SUITES = "and {count:,} more suites"
-REQUIRED = "**{what} did not run** of those that {path} on {branch} lists."
+REQUIRED = "**{what} did not run**; {path} on {branch} lists the required tests."
 REQUIRED_WHAT = ("required test", "required tests")
-WAS_SKIPPED, NOT_THERE, NO_SUITE = "skipped", "missing", "{suite}: no results of the whole suite"
-REQUIRED_UNKNOWN = "We could not read which tests are required: {path} on {branch}: {why}."
+WAS_SKIPPED, NOT_THERE, NO_SUITE = "skipped", "missing", "{suite}: no results for the whole suite"
+REQUIRED_UNKNOWN = "We could not read the list of required tests, {path} on {branch}: {why}."
 NEWLY_TITLE, AGAIN_TITLE, REQUIRED_TITLE = "Newly skipped", "Running again", "Required, but did not run"
 SKIPS_FAILED = "**Skipped tests:** we could not compare the tests at {sha}: {why}"
-NO_FILE, NO_PLAIN_FILE, FILE_TOO_LARGE = "it does not exist", "it is not a file", "it has more than 1 MB"
+NO_FILE, NO_PLAIN_FILE, FILE_TOO_LARGE = "it does not exist", "it is not a file", "it is larger than 1 MB"
 NO_TEST = "it lists no test"
 NO_JSON = "it is not JSON: {why}"
 WRONG_SHAPE = 'it must be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
@@ -47,7 +47,7 @@ RUNTIMES_FAILED = "**Runtime of tests:** we could not compare the runtimes at {s
 
 # Why there are no results, or not all of them
 NO_HEAD = "{sha} is not the head of #{number}"
-NO_RESULTS = "there are no results of {sha}"
+NO_RESULTS = "there are no results for {sha}"
 ANOTHER_SOURCE = "app.yaml now names another source of results"
 NO_ARTIFACTS = "The run of {workflow} has no artifact that matches {patterns}."
 NO_BASE = (
@@ -57,21 +57,21 @@ NO_BASE = (
 BASE_EMPTY = "No results to compare with: {run} at {sha} has no matching artifact that can be read."
 THE_RUN = "[the run of {workflow}]({url})"
 ARTIFACT_UNREADABLE = "The artifact {name} cannot be read: {why}."
-ARTIFACT_TOO_LARGE = "it has more than {mib} MiB"
+ARTIFACT_TOO_LARGE = "it is larger than {mib} MiB"
 ARTIFACT_REMOVED = "GitHub no longer has it"
 ARTIFACT_NOT_READ = "an earlier artifact of this run was too expensive to read, so the rest of the run is skipped"
 ARTIFACTS_LEFT_OUT = "{count} artifacts match; only the first {most} were read."
-FILES_TOO_LONG = "the files of all artifacts together have more than {limit:,} bytes after inflating"
+FILES_TOO_LONG = "the files of all artifacts together have more than {limit:,} bytes uncompressed"
 NO_REPORTS = "it has no file that ends with {suffix}"
 MORE_WRONG = "and {count:,} more of its files cannot be read"
-NO_ZIP = "it is not a whole zip archive"
-DIRECTORY_TOO_LARGE = "its list of files has more than {mib} MiB"
+NO_ZIP = "it is not a complete zip archive"
+DIRECTORY_TOO_LARGE = "its list of files is larger than {mib} MiB"
 TOO_MANY_FILES = "it has more than {most:,} files"
-ZIP_TOO_LONG = "its files together have more than {limit:,} bytes after inflating"
-BOMB = "{name} inflates to more than {ratio} times its size; no report does that"
-BROKEN = "{name} cannot be inflated"
+ZIP_TOO_LONG = "its files together have more than {limit:,} bytes uncompressed"
+BOMB = "{name} is more than {ratio} times as large uncompressed, and no real report is"
+BROKEN = "{name} cannot be decompressed"
 ENCRYPTED = "{name} is encrypted"
-OTHER_METHOD = "{name} is not compressed by deflate"
+OTHER_METHOD = "{name} is compressed with something other than deflate"
 
 # Reasons in the audit log
 WHY_SKIPS_FAILED, WHY_RUNTIMES_FAILED = "comparing skipped tests failed", "comparing test runtimes failed"

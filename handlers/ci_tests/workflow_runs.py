@@ -141,7 +141,7 @@ async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) 
     named = {"repo": context.repository.full_name, "workflow": str(workflow), "per_page": str(PER_PAGE)}
     answer = Payload(await context.github.getitem(RUNS, url_vars={**named, **asked}), "workflow runs")
     good = [run for run in answer.items("workflow_runs") if run.text("event") not in OF_PULL_REQUESTS]
-    # Newest first: of several at one commit that one stays.
+    # The answer is newest first; reversed, the newest run of a commit replaces its older ones.
     return {run.string("head_sha"): EndedRun.of(run).run for run in reversed(good)}
 
 

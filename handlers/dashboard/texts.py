@@ -60,7 +60,7 @@ def compact(count: int) -> str:
 # -- comparing two commits --
 
 AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."
-COMMIT_WITHOUT_RESULTS = "There are no results of {sha} on {target}. Choose a commit that its lab tested."
+COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. Choose a commit that its lab tested."
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."

@@ -17,7 +17,7 @@ TOO_MANY_TO_IGNORE = "> {login} asked to ignore more than {most:,} failures. So 
 # Why a check run is or is not written
 TARGET_REMOVED = "app.yaml no longer has target {target} of lab {lab}; its check run stays as it is"
 ALL_REQUESTED = "somebody requested all checks of the commit; {count} of them come from labs"
-NO_RESULTS_OF_TARGET = "there are no results of {target} for {sha}"
+NO_RESULTS_OF_TARGET = "there are no results for {target} at {sha}"
 RESULTS_OFF = "app.yaml no longer has results for {repository}"
 NOT_A_RUN_KEY = "{key} is not the key of a run below {prefix}"
 WATCH_FAILED = "results: a scan of the bucket failed"

@@ -1,4 +1,4 @@
-"""GitHub Actions: workflow runs, their jobs, and running them again.
+"""GitHub Actions: workflow runs, their jobs, and reruns.
 
 https://docs.github.com/rest/actions/workflow-runs
 """
@@ -74,7 +74,7 @@ def get_run(call: Call) -> ApiResponse:
 
 @route("GET", f"{RUN}/jobs", "actions")
 def list_jobs(call: Call) -> ApiResponse:
-    """List a run's jobs: those of the newest attempt, unless all are asked for."""
+    """List a run's jobs: only those of the latest attempt, unless the query has `filter=all`."""
     run = _run(call)
     found = run.jobs if call.query.get("filter") == "all" else run.latest_jobs
     return call.page(found, checks.job, "jobs")
@@ -95,21 +95,21 @@ def approve(call: Call) -> ApiResponse:
 
 @route("POST", f"{RUN}/rerun", "actions")
 def rerun(call: Call) -> ApiResponse:
-    """Run everything again."""
+    """Rerun all jobs."""
     _run(call).rerun(call.actor)
     return ApiResponse({}, 201)
 
 
 @route("POST", f"{RUN}/rerun-failed-jobs", "actions")
 def rerun_failed_jobs(call: Call) -> ApiResponse:
-    """Run again what failed."""
+    """Rerun the failed jobs."""
     _run(call).rerun(call.actor, only_failed=True)
     return ApiResponse({}, 201)
 
 
 @route("POST", f"{REPO}/actions/jobs/{{job_id}}/rerun", "actions")
 def rerun_job(call: Call) -> ApiResponse:
-    """Run one job again."""
+    """Rerun one job."""
     job = _job(call)
     job.run.rerun(call.actor, job=job)
     return ApiResponse({}, 201)

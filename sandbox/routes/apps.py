@@ -63,7 +63,7 @@ def create_token(call: Call) -> ApiResponse:
     for name, level in (asked or {}).items():
         if installation.permissions.get(name) not in {level, "write"}:
             raise refused("The permissions requested are not granted to this installation.")
-    # An empty object narrows nothing: GitHub gives every permission of the App for it.
+    # An empty object narrows nothing: GitHub then grants all permissions of the App.
     narrowed = [name for name in ("repositories", "repository_ids", "permissions") if call.body.get(name)]
     token = call.github.tokens.issue(installation, chosen, asked, narrowed)
     return ApiResponse(_token(token, narrowed=names is not None or numbers is not None), 201)
@@ -88,7 +88,7 @@ def _installation(call: Call) -> Installation:
 
 @route("DELETE", "/installation/token")
 def revoke_token(call: Call) -> ApiResponse:
-    """Revoke the token that is used for the call."""
+    """Revoke the token that authenticates the request."""
     assert call.token is not None
     call.github.tokens.revoke(call.token)
     return ApiResponse(status=204)
@@ -115,7 +115,7 @@ def get_user(call: Call) -> ApiResponse:
 
 @route("GET", "/rate_limit", auth="either")
 def get_rate_limit(call: Call) -> ApiResponse:
-    """Return the present limits; asking is free on GitHub too."""
+    """Return the current limits. This request does not count against them, as on GitHub."""
     caller = f"installation ID {call.token.installation.id}" if call.token else f"app ID {call.app.id}"
     window = call.github.rate_limits.window(caller)
     window.used -= 1
@@ -130,7 +130,7 @@ def get_rate_limit(call: Call) -> ApiResponse:
 
 @route("GET", "/app/hook/config", auth="app")
 def get_hook_config(call: Call) -> ApiResponse:
-    """Return how the App's webhook is set up; the secret is never shown."""
+    """Return the configuration of the App's webhook, with the secret masked."""
     app = call.app
     hook = {"content_type": app.hook_content_type, "insecure_ssl": app.hook_insecure_ssl}
     optional = {"url": app.webhook_url, "secret": app.webhook_secret and "********"}
@@ -139,7 +139,7 @@ def get_hook_config(call: Call) -> ApiResponse:
 
 @route("GET", "/app/hook/deliveries", auth="app")
 def list_deliveries(call: Call) -> ApiResponse:
-    """List deliveries, newest first, a page at a time by cursor."""
+    """List deliveries, newest first, in pages that a cursor links."""
     size, cursor = call.query.get("per_page", DELIVERIES_PER_PAGE), call.query.get("cursor")
     recorded = [d for d in reversed(_deliveries(call)) if _seen(d)]
     if cursor is not None:
@@ -159,7 +159,7 @@ def list_deliveries(call: Call) -> ApiResponse:
 
 @route("GET", "/app/hook/deliveries/{delivery_id}", auth="app")
 def get_delivery(call: Call) -> ApiResponse:
-    """Return one delivery with what was sent and answered."""
+    """Return one delivery with its request and response."""
     found = _found(call)
     request = {"headers": found.request_headers, "payload": found.body}
     response = {"headers": found.response_headers, "payload": found.response}
@@ -181,7 +181,7 @@ def _deliveries(call: Call) -> list[SentDelivery]:
 
 
 def _seen(delivery: SentDelivery) -> bool:
-    """Return whether GitHub shows a delivery: it does once there is an outcome."""
+    """Return whether GitHub lists a delivery: only once it has an outcome."""
     return delivery.status_code is not None
 
 

@@ -32,7 +32,7 @@ def create_check_run(call: Call) -> ApiResponse:
 
 @route("PATCH", f"{REPO}/check-runs/{{check_run_id}}", "checks")
 def update_check_run(call: Call) -> ApiResponse:
-    """Change a check run of one's own; annotations are added to those that are there."""
+    """Update one of the App's own check runs; new annotations are appended to the existing ones."""
     run = _run(call)
     if run.app is not call.app:
         raise not_accessible()
@@ -44,7 +44,7 @@ def update_check_run(call: Call) -> ApiResponse:
 
 
 def _values(call: Call) -> dict[str, Any]:
-    """Return a body's values by the names of `CheckRun`, within GitHub's limits."""
+    """Return the values of a body under the names that `CheckRun` has for them; enforce GitHub's limits."""
     body, output = dict(call.body), call.body.get("output", {})
     if body.get("status") == "completed" and not body.get("conclusion"):
         raise invalid("conclusion", "a completed check run needs a conclusion", resource="CheckRun")
@@ -92,7 +92,7 @@ def list_annotations(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/commits/{{ref}}/check-runs", "checks")
 def list_for_commit(call: Call) -> ApiResponse:
-    """List the check runs of a commit: the latest of each name, unless all are asked for."""
+    """List a commit's check runs: only the latest of each name, unless the query has `filter=all`."""
     sha = call.commit(call.path["ref"]).sha
     return _page(call, [suite for suite in call.repository.suites if suite.head_sha == sha])
 
@@ -125,7 +125,7 @@ def list_suites(call: Call) -> ApiResponse:
 
 @route("POST", f"{REPO}/check-suites", "checks")
 def create_suite(call: Call) -> ApiResponse:
-    """Create the App's suite of a commit; 200 if it was there, as GitHub makes one by itself for most pushes."""
+    """Create the App's check suite on a commit. Answer 200 if it exists: GitHub creates one for most pushes."""
     repository, sha = call.repository, call.full_sha("head_sha", call.body["head_sha"])
     exists = any(s.app is call.app and s.head_sha == sha for s in repository.suites)
     return ApiResponse(checks.check_suite(repository.check_suite(call.app, sha)), 200 if exists else 201)
@@ -139,7 +139,7 @@ def get_suite(call: Call) -> ApiResponse:
 
 @route("POST", f"{REPO}/check-suites/{{check_suite_id}}/rerequest", "checks")
 def rerequest_suite(call: Call) -> ApiResponse:
-    """Ask a suite's App to check again."""
+    """Ask the suite's App to run its checks again."""
     suite = _suite(call)
     if suite.app is not call.app:
         raise refused("This check suite is not rerequestable")

@@ -57,7 +57,7 @@ def get_commit(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/compare/{{basehead}}", "contents")
 def compare(call: Call) -> ApiResponse:
-    """Compare two commits; `base...head`, where each may be `owner:branch`."""
+    """Compare two commits, named as `base...head`; each may be `owner:branch`."""
     repository, git = call.repository, call.repository.git
     base_name, _, head_name = call.path["basehead"].partition("...")
     base, head = _end(call, base_name), _end(call, head_name)

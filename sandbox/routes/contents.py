@@ -17,7 +17,7 @@ from .issues import REPO
 
 @route("GET", f"{REPO}/contents/{{path}}", "contents")
 def get_contents(call: Call) -> ApiResponse:
-    """Return a file, raw if the Accept header asks for that, or the listing of a folder."""
+    """Return a file (raw if the Accept header asks for that) or the listing of a folder."""
     repository, path = call.repository, call.path["path"].strip("/")
     ref = call.query.get("ref", repository.default_branch)
     commit = repository.resolve(ref)
@@ -42,7 +42,7 @@ def get_contents(call: Call) -> ApiResponse:
 
 @route("PUT", f"{REPO}/contents/{{path}}", "contents")
 def put_contents(call: Call) -> ApiResponse:
-    """Create or change one file as a commit of its own."""
+    """Create or change a file with a commit of its own."""
     repository, path, body = call.repository, call.path["path"], call.body
     branch = body.get("branch", repository.default_branch)
     if f"refs/heads/{branch}" not in repository.refs:
@@ -60,7 +60,7 @@ def put_contents(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/git/trees/{{tree_sha}}", "contents")
 def get_tree(call: Call) -> ApiResponse:
-    """Return a commit's whole list of files; only recursive listings are part of the sandbox."""
+    """Return the tree of a commit; the sandbox only has recursive listings."""
     repository, named = call.repository, call.path["tree_sha"]
     by_tree = next((c for c in repository.git.commits.values() if c.tree_sha == named), None)
     commit = by_tree or repository.resolve(named)
@@ -78,7 +78,7 @@ def get_tree(call: Call) -> ApiResponse:
 
 @route("POST", f"{REPO}/git/trees", "contents")
 def create_tree(call: Call) -> ApiResponse:
-    """Make a tree out of another one and files with their text; nothing refers to it yet."""
+    """Create a tree from a base tree and new files; no commit refers to it yet."""
     repository, git = call.repository, call.repository.git
     base = git.tree(call.body["base_tree"]) if "base_tree" in call.body else {}
     if base is None:
@@ -86,7 +86,7 @@ def create_tree(call: Call) -> ApiResponse:
     files = dict(base)
     for entry in call.body["tree"]:
         if (entry.get("mode"), entry.get("type")) != ("100644", "blob") or not isinstance(entry.get("content"), str):
-            raise refused("The sandbox makes trees of plain files with their content only")
+            raise refused("The sandbox only creates trees of plain files, given with their content")
         files[entry["path"]] = entry["content"]
     sha = tree_sha(files)
     git.trees[sha] = files
@@ -97,7 +97,7 @@ def create_tree(call: Call) -> ApiResponse:
 
 @route("POST", f"{REPO}/git/commits", "contents")
 def create_commit(call: Call) -> ApiResponse:
-    """Make a commit of a tree; no branch has it yet."""
+    """Create a commit from a tree; no branch contains it yet."""
     git, body = call.repository.git, call.body
     files = git.tree(body["tree"])
     if files is None or any(parent not in git.commits for parent in body.get("parents", ())):
@@ -110,7 +110,7 @@ def create_commit(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/git/commits/{{commit_sha}}", "contents")
 def get_git_commit(call: Call) -> ApiResponse:
-    """Return a commit as git knows it."""
+    """Return a commit as a git object."""
     found = call.repository.git.commits.get(call.path["commit_sha"])
     if found is None:
         raise not_found()

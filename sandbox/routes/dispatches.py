@@ -1,4 +1,4 @@
-"""Workflows that are started by a request.
+"""Start workflows on request.
 
 https://docs.github.com/rest/actions/workflows#create-a-workflow-dispatch-event
 """
@@ -22,7 +22,7 @@ TRIGGER = "workflow_dispatch"
 
 @route("POST", f"{REPO}/actions/workflows/{{workflow_id}}/dispatches", "actions")
 def dispatch(call: Call) -> ApiResponse:
-    """Start the workflow of a file, in the version of a branch; it must be on the default branch as well."""
+    """Start a workflow in the version of a given ref. Its file must exist on the default branch too."""
     repository, file = call.repository, f"{FOLDER}{call.path['workflow_id']}"
     default = repository.resolve(repository.default_branch)
     if default is None or file not in default.files:

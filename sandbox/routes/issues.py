@@ -16,7 +16,8 @@ from sandbox.views import issues, repositories
 
 BODY_LIMIT = 65536
 REPO = "/repos/{owner}/{repo}"
-# For what issues and pull requests share, either permission is enough.
+# Every pull request is an issue, so either permission is enough for what both have.
+# https://docs.github.com/rest/authentication/permissions-required-for-github-apps
 EITHER = ("issues", "pull_requests")
 
 
@@ -32,7 +33,7 @@ def list_issues(call: Call) -> ApiResponse:
     ]
     creator = call.query.get("creator")
     if creator:
-        # https://github.com/renovatebot/renovate/issues/44730
+        # Some servers find nothing for an App's login: https://github.com/renovatebot/renovate/issues/44730
         hidden = creator.endswith("[bot]") and not call.github.finds_apps_as_creators
         found = [issue for issue in found if issue.user.login == creator and not hidden]
     if since:
@@ -61,7 +62,7 @@ def update_issue(call: Call) -> ApiResponse:
 
 
 def change(call: Call, issue: Issue) -> None:
-    """Carry out what an update of an issue or pull request asks for."""
+    """Apply an update to an issue or pull request."""
     body = call.body.get("body")
     too_long("body", body or "", BODY_LIMIT)
     issue.edit(call.actor, title=call.body.get("title"), body=body)

@@ -78,7 +78,7 @@ def create_pull(call: Call) -> ApiResponse:
 
 @route("GET", PULL, "pull_requests")
 def get_pull(call: Call) -> ApiResponse:
-    """Return one pull request; GitHub begins to check for conflicts only at the first request."""
+    """Return one pull request; GitHub only starts to check for conflicts at the first request."""
     pull, body = call.pull, issues.pull(call.pull)
     if pull.undecided > 0:
         pull.undecided -= 1
@@ -198,6 +198,7 @@ def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
     known = [user for user in people if user is not None and repository.is_collaborator(user)]
     teams = [repository.teams[slug] for slug in slugs if slug in repository.teams]
     if teams and call.token is not None and not call.token.may("members", "read"):
+        # GitHub then fails to validate the team, though its docs name no such permission:
         # https://github.com/github/docs/issues/35057
         raise refused("Validation Failed", UNRESOLVED.format(teams[0].node_id))
     authors = [user for user in people if user is pull.user and user is not None]

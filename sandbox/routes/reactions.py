@@ -1,4 +1,4 @@
-"""Reactions to issues, pull requests and comments. Reviews take them through GraphQL only.
+"""Reactions to issues, pull requests and comments. Reactions to reviews exist only in GraphQL.
 
 https://docs.github.com/rest/reactions/reactions
 """
@@ -26,7 +26,7 @@ def _list(call: Call, subject: Issue | Comment | ReviewComment) -> ApiResponse:
 
 
 def _add(call: Call, subject: Issue | Comment | ReviewComment, issue: Issue) -> ApiResponse:
-    """Answer 201 for a new reaction, 200 for one that was there."""
+    """Answer 201 for a new reaction, 200 for an existing one."""
     if issue.locked:
         raise locked("reaction")
     reaction, new = add_reaction(call.actor, str(call.body["content"]), subject, issue)
@@ -57,7 +57,7 @@ def add_to_issue(call: Call) -> ApiResponse:
 
 @route("DELETE", f"{ISSUE}/{{reaction_id}}", *EITHER)
 def remove_from_issue(call: Call) -> ApiResponse:
-    """Take a reaction back."""
+    """Remove a reaction."""
     return _remove(call, call.issue)
 
 
@@ -76,7 +76,7 @@ def add_to_comment(call: Call) -> ApiResponse:
 
 @route("DELETE", f"{COMMENT}/{{reaction_id}}", *EITHER)
 def remove_from_comment(call: Call) -> ApiResponse:
-    """Take a reaction back."""
+    """Remove a reaction."""
     return _remove(call, comment_of(call))
 
 
@@ -95,5 +95,5 @@ def add_to_review_comment(call: Call) -> ApiResponse:
 
 @route("DELETE", f"{REVIEW_COMMENT}/{{reaction_id}}", "pull_requests")
 def remove_from_review_comment(call: Call) -> ApiResponse:
-    """Take a reaction back."""
+    """Remove a reaction."""
     return _remove(call, review_comment_of(call))

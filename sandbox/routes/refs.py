@@ -57,7 +57,7 @@ def create_ref(call: Call) -> ApiResponse:
 
 @route("PATCH", f"{REPO}/git/refs/{{ref}}", "contents")
 def update_ref(call: Call) -> ApiResponse:
-    """Move a reference; backwards or sideways only by force."""
+    """Move a reference. Anything but a fast-forward needs `force`."""
     repository, name, sha = call.repository, f"refs/{call.path['ref']}", str(call.body["sha"])
     if name not in repository.refs:
         raise refused(MISSING)
@@ -86,7 +86,7 @@ def delete_ref(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/branches", "contents")
 def list_branches(call: Call) -> ApiResponse:
-    """List branches by name, perhaps only protected ones."""
+    """List branches by name; `protected` selects protected or other branches."""
     repository = call.repository
     names = sorted(ref.removeprefix(HEADS) for ref in repository.refs if ref.startswith(HEADS))
     if "protected" in call.query:

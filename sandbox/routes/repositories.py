@@ -39,7 +39,7 @@ def list_activities(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/collaborators/{{username}}/permission", "metadata")
 def get_permission(call: Call) -> ApiResponse:
-    """Return what somebody may do; in a public repository that is at least `read`."""
+    """Return a person's permission: at least `read` in a public repository."""
     repository, who = call.repository, call.github.users.get(call.path["username"].lower())
     if who is None:
         raise not_found()
@@ -65,7 +65,7 @@ def check_collaborator(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/collaborators", "metadata")
 def list_collaborators(call: Call) -> ApiResponse:
-    """List everybody who was given access."""
+    """List everyone who was granted access."""
     repository = call.repository
     people = [repository.owner, *repository.roles]
     found = [who for who in dict.fromkeys(people) if who.type == "User"]

@@ -28,10 +28,10 @@ def list_reviews(call: Call) -> ApiResponse:
 
 @route("POST", f"{PULL}/reviews", "pull_requests")
 def create_review(call: Call) -> ApiResponse:
-    """Submit a review at once; pending reviews are not part of the sandbox."""
+    """Submit a review. The sandbox has no pending reviews."""
     event, body = call.body.get("event"), call.body.get("body", "")
     if event not in STATES:
-        raise invalid("event", "the sandbox submits reviews at once: name an event")
+        raise invalid("event", "the sandbox has no pending reviews: name an event")
     too_long("body", body, BODY_LIMIT)
     if event != "APPROVE" and not body:
         raise refused("Validation Failed", "a review that does not approve needs a body")
@@ -75,7 +75,7 @@ def get_comment(call: Call) -> ApiResponse:
 
 @route("POST", f"{PULL}/comments/{{comment_id}}/replies", "pull_requests")
 def reply(call: Call) -> ApiResponse:
-    """Answer a comment on a diff."""
+    """Reply to a comment on a diff."""
     to, text = comment_of(call), str(call.body["body"])
     too_long("body", text, BODY_LIMIT)
     made = to.pull.review_comment(call.actor, text, path=to.path, line=to.line, reply_to=to)

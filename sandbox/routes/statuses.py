@@ -40,7 +40,7 @@ def list_statuses(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/commits/{{ref}}/status", "statuses")
 def get_combined_status(call: Call) -> ApiResponse:
-    """Return what all contexts of a commit add up to."""
+    """Return the combined status of a commit."""
     repository, sha = call.repository, call.commit(call.path["ref"]).sha
     page = call.page(repository.statuses(sha), lambda status: {"status": status})
     assert isinstance(page.body, list)

@@ -92,9 +92,9 @@ def test_renames_of_the_configuration_file_count(store: ResultsStore, tmp_path: 
     ("arguments", "problem"),
     [
         ({"test": "test_b"}, "no run of example-lab/adreno has a test test_b; similar: test_a; "),
-        ({"target": "example-lab/mali"}, "no results of example-lab/mali are stored; stored: example-lab/adreno"),
+        ({"target": "example-lab/mali"}, "no results for example-lab/mali are stored; stored: example-lab/adreno"),
         ({"test": " "}, "name a test with --test"),
-        ({"commit": 99}, "no results of example-lab/adreno are stored for 0000"),
+        ({"commit": 99}, "no results for example-lab/adreno are stored at 0000"),
     ],
 )
 def test_what_is_unknown_ends_with_1_and_one_line_that_helps(

@@ -116,7 +116,7 @@ async def test_the_comment_names_a_test_that_ran_at_the_merge_base_and_is_skippe
     )
     assert f"Newly skipped:\n- `{ADD}`" in said
     assert f"`tests-cpu`: `{ADD}`: skipped" in said
-    assert "**1 required test did not run** of those that `ci/required.json` on `main` lists." in said
+    assert "**1 required test did not run**; `ci/required.json` on `main` lists the required tests." in said
 
 
 async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
@@ -222,7 +222,7 @@ async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, cont
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert f"- We could not read which tests are required: `ci/required.json` on `main`: `{why}" in section(pull)
+    assert f"- We could not read the list of required tests, `ci/required.json` on `main`: `{why}" in section(pull)
 
 
 async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:

@@ -29,7 +29,7 @@ FILE_EMPTY = "{name} is empty: the program that writes the report ended before i
 FILE_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
 GARBAGE = "{name} has other data after the end of its compressed data, before byte {taken}. Compress it again"
 NOT_INFLATED = (
-    "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, with gzip, or zstd up to level 19"
+    "{name} cannot be decompressed: {error}, before byte {taken}. Compress it again, with gzip, or zstd up to level 19"
 )
 BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
 TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"

@@ -172,8 +172,8 @@ async def test_an_unreadable_artifact_is_reported_and_the_others_count(world: Wo
     assert list(reports.suites) == ["`@hubot`", "good"]
     assert reports.unread == {"bad", "empty", "large"}
     troubles = "\n".join(reports.troubles)
-    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in troubles
-    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in troubles
+    assert "The artifact `bad` cannot be read: `it is not a complete zip archive`." in troubles
+    assert "The artifact `large` cannot be read: `it is larger than 64 MiB`." in troubles
     assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in troubles
 
 

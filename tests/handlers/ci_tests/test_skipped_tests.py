@@ -96,15 +96,15 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
     "required tests that did not run": (
         ops(suite(add="skipped"), suite(add="skipped")),
         Required({"ops": (id_of("add"), id_of("mul")), "te": (id_of("add"),)}),
-        f"{HEADING}\n\n- **3 required tests did not run** of those that `{PATH}` on `main` lists.\n"
+        f"{HEADING}\n\n- **3 required tests did not run**; `{PATH}` on `main` lists the required tests.\n"
         f"- `ops`: no difference from {link()}.\n\n"
         f"Required, but did not run:\n- `ops`: `{id_of('add')}`: skipped\n- `ops`: `{id_of('mul')}`: missing\n"
-        "- `te`: no results of the whole suite",
+        "- `te`: no results for the whole suite",
     ),
     "TVM #13368: the file of required tests is not there": (
         ops(suite(add="passed"), suite(add="passed")),
         Required(problem="it does not exist"),
-        f"{HEADING}\n\n- We could not read which tests are required: `{PATH}` on `main`: `it does not exist`.\n"
+        f"{HEADING}\n\n- We could not read the list of required tests, `{PATH}` on `main`: `it does not exist`.\n"
         f"- `ops`: no difference from {link()}.",
     ),
 }

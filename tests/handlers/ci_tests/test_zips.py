@@ -51,7 +51,7 @@ def test_what_is_no_archive_is_refused(content: bytes) -> None:
 def test_a_broken_file_is_refused_by_name() -> None:
     content = bytearray(zipped({"a.xml": bytes(range(256)) * 100}))
     content[60] ^= 0xFF
-    with pytest.raises(Refused, match=r"a\.xml cannot be inflated"):
+    with pytest.raises(Refused, match=r"a\.xml cannot be decompressed"):
         read(bytes(content))
 
 
@@ -65,7 +65,7 @@ def test_an_encrypted_file_is_refused() -> None:
 
 def test_a_bomb_ends_early() -> None:
     """A thousandfold ratio is no report."""
-    with pytest.raises(TooMuch, match="200 times its size"):
+    with pytest.raises(TooMuch, match="200 times as large uncompressed"):
         read(zipped({"a.xml": b"\0" * (RATIO_FREE_BYTES + 1)}))
 
 
@@ -75,7 +75,7 @@ def test_other_methods_than_deflate_are_refused_before_anything_is_inflated(meth
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", method) as archive:
         archive.writestr("a.xml", "<a/>")
-    with pytest.raises(Refused, match=r"a\.xml is not compressed by deflate"):
+    with pytest.raises(Refused, match=r"a\.xml is compressed with something other than deflate"):
         read(content.getvalue())
 
 

@@ -69,7 +69,7 @@ async def test_a_run_without_usable_results_is_not_compared(site: DashboardSite)
 async def test_a_commit_without_results_is_named(site: DashboardSite) -> None:
     status, answered = await site.json(f"{API}?{ON_HEXAGON}&base={'0' * 40}")
     assert status == 400
-    assert "no results of 0000" in answered["detail"]
+    assert "no results for 0000" in answered["detail"]
     status, _, page = await site.get(f"{COMPARE}?{ON_HEXAGON}&base=master")
     assert status == 400
     assert "base" in page

@@ -172,12 +172,12 @@ def two_targets(sqlite: ResultsStore) -> ResultsStore:
         (
             "octocat/compiler",
             "example-lab/mali",
-            "no results of example-lab/mali are stored; stored: example-lab/adreno, example-lab/hexagon",
+            "no results for example-lab/mali are stored; stored: example-lab/adreno, example-lab/hexagon",
         ),
         (
             "octocat/none",
             "example-lab/adreno",
-            "no results of octocat/none are stored; stored: octocat/compiler, octocat/other",
+            "no results for octocat/none are stored; stored: octocat/compiler, octocat/other",
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_the_beginning_of_a_sha_is_enough_unless_several_begin_like_this(store: 
     assert find_commit(store.timelines, ABOUT, shas[1]) == shas[1]
     with pytest.raises(UserError, match="several commits of example-lab/adreno begin with 0000"):
         find_commit(store.timelines, ABOUT, "0000")
-    with pytest.raises(UserError, match=f"are stored for ffff; its newest commits: {shas[2][:10]}, "):
+    with pytest.raises(UserError, match=f"are stored at ffff; its newest commits: {shas[2][:10]}, "):
         find_commit(store.timelines, ABOUT, "ffff")
 
 
