@@ -24,7 +24,7 @@ HOUR = 3600.0
 
 @dataclass
 class AlarmTown:
-    """A town whose main branch is watched."""
+    """A town with alarms about its main branch."""
 
     town: Town
     channels: Channels
@@ -60,17 +60,17 @@ class AlarmTown:
 
     @property
     def issues(self) -> list[Issue]:
-        """Return the issues that the bot has opened."""
+        """Return the issues opened by the bot."""
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
     async def scans(self) -> list[DeliveryRecord]:
-        """Return the scans that the bot has made, newest first."""
+        """Return the bot's scans, newest first."""
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
 
 
 @asynccontextmanager
 async def alarm_town(database_url: str, branches: str = "main", also: str = "") -> AsyncIterator[AlarmTown]:
-    """Start a town where nothing fails and the timer is known but not scheduled yet; `also` adds keys."""
+    """Start a town where nothing fails; its timer exists but is not scheduled yet. `also` adds keys."""
     config, moments = CONFIG % branches + also, Moments()
     async with (
         channels() as chats,

@@ -17,7 +17,7 @@ API = f"/api/v1/repos/{REPOSITORY}"
 
 @dataclass
 class BranchTown:
-    """A town whose branch moves when a test lets the time pass."""
+    """A town whose branch moves when a test advances the clock."""
 
     PATH: ClassVar[str]
     """The name of the branch in the API."""
@@ -48,7 +48,7 @@ class BranchTown:
         return dict(answer)
 
     async def verdicts(self) -> list[tuple[str, str, list[str]]]:
-        """Return what the API says about the scanned commits: the title, the verdict, and the blockers."""
+        """Return the API's answer about the scanned commits: title, verdict and blockers."""
         listed = (await self.branch_state())["why_not_newer"]
         return [
             (one["title"], one["verdict"], [f"{b['name']} {b['state']}" for b in one["blockers"]]) for one in listed
@@ -56,7 +56,7 @@ class BranchTown:
 
     @property
     def issues(self) -> list[Issue]:
-        """Return the issues that the bot has opened."""
+        """Return the issues opened by the bot."""
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
     async def runs(self) -> list[DeliveryRecord]:
@@ -64,5 +64,5 @@ class BranchTown:
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
 
     def writes(self) -> list[str]:
-        """Return what the bot has written to the branch, in order."""
+        """Return the bot's writes to the branch, in order."""
         return [f"{r.method} {r.status}" for r in self.town.github.requests.writes if "/git/refs" in r.path]

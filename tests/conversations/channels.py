@@ -1,4 +1,4 @@
-"""Chat channels in which a conversation's bot tells news."""
+"""Chat channels in which a conversation's bot posts news."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Channels:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Return the variables by which the bot comes here: `town(url, environment=channels.environment)`."""
+        """Return the environment variables that lead the bot here: `town(url, environment=channels.environment)`."""
         return {"DISCORD_WEBHOOK_URL": self.discord.url, "SLACK_WEBHOOK_URL": self.slack.url}
 
 
 @asynccontextmanager
 async def channels() -> AsyncIterator[Channels]:
-    """Open both; in the end the bot has posted nothing that would be refused for what it says."""
+    """Open both channels; at the end, check that the bot posted nothing that a real channel would refuse."""
     opened = Channels(DiscordSandbox(), SlackSandbox())
     async with opened.discord.serve(), opened.slack.serve():
         yield opened
@@ -39,7 +39,7 @@ async def channels() -> AsyncIterator[Channels]:
 
 @dataclass
 class LabNews:
-    """Labs in a town, and the places where the bot tells what they broke."""
+    """Labs in a town, and the places where the bot reports regressions."""
 
     place: LabTown
     channels: Channels
@@ -51,7 +51,7 @@ class LabNews:
 
     @property
     def issues(self) -> list[Issue]:
-        """Return the issues that the bot has opened."""
+        """Return the issues opened by the bot."""
         return [issue for issue in self.place.town.repo.issues.values() if issue.user.login == BOT]
 
 

@@ -85,7 +85,7 @@ def public_pem(name: str) -> bytes:
 
 @dataclass
 class Issuer:
-    """An issuer of tokens, with keys that a test may replace; while it is `away` it answers with errors."""
+    """An issuer of tokens whose keys a test may replace; while it is `away`, it answers with errors."""
 
     url: str = ""
     keys: list[str] = field(default_factory=lambda: ["first"])
@@ -112,7 +112,7 @@ class Issuer:
         path: str = "",
         **changes: Any,
     ) -> str:
-        """Return a token as the issuer makes it, `age` seconds ago; a claim that is None is left out."""
+        """Return a token issued `age` seconds ago; a claim whose value is None is left out."""
         now = time.time() - age
         said = {
             "iss": self.url + path,
@@ -158,7 +158,7 @@ class DeviceLab:
 
     @property
     def store(self) -> JobStore:
-        """The jobs."""
+        """Return the store of jobs."""
         return self.town.bot.services.part(JOBS)
 
     async def asked_for(self, name: str = "job", *, approval_needed: bool = False, **changes: Any) -> DeviceJob:
@@ -175,7 +175,7 @@ class DeviceLab:
     async def call(
         self, path: str, body: object = None, *, token: str | None = "", lab: str = LAB
     ) -> tuple[int, Mapping[str, str], Any]:
-        """Make a call as a lab: with its own token, another one, or (None) without any."""
+        """Make a call as a lab, with its own token, another token, or none (None)."""
         headers = {} if token is None else {"Authorization": f"Bearer {token or self.token}"}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         address = f"{self.town.url}/api/v1/labs/{lab}/{path}"
@@ -184,7 +184,7 @@ class DeviceLab:
             return answer.status, answer.headers, json.loads(text) if text else None
 
     def metrics(self) -> str:
-        """Return all metrics, as the operators' port shows them."""
+        """Return all metrics, as the operators' port reports them."""
         return self.town.bot.metrics.exposition()[0].decode()
 
     async def claim(self, *, wait: int = 0, token: str | None = "", lab: str = LAB, target: str = TARGET) -> Any:
@@ -198,7 +198,7 @@ class DeviceLab:
 async def device_lab(
     database_url: str, bucket: World, *, presigned: bool = False, extra: str = "", config: str = CONFIG
 ) -> AsyncIterator[DeviceLab]:
-    """Start everything."""
+    """Start the lab, the bot and the issuer."""
     moments = Moments()
     async with issuer_of_tokens() as issuer, aiohttp.ClientSession() as client:
         text = config.format(

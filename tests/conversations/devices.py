@@ -35,7 +35,7 @@ class Devices:
         return self.place.town.bot.services.part(JOBS)
 
     def pull(self, by: str = "hubot") -> PullRequest:
-        """Open a pull request: of a fork, or of the repository for those who may write."""
+        """Open a pull request: from the repository for people with write access, else from a fork."""
         return self.place.town.repo.open_pull_request(by, "Faster", fork=by not in ("hubot", "octocat"))
 
     async def says(self, pull: PullRequest, by: str, text: str) -> tuple[list[str], str]:
@@ -73,7 +73,7 @@ class Devices:
         await self.place.town.quiet()
 
     def writes(self) -> int:
-        """Count the writes of check runs."""
+        """Count the writes to check runs."""
         records = self.place.town.github.requests.records
         return sum(r.method in ("POST", "PATCH") and "/check-runs" in r.route for r in records)
 

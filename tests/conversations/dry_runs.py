@@ -1,4 +1,4 @@
-"""A bot that runs each plan dry before it plans for real, and compares both lists of effects."""
+"""A bot that runs each plan dry before it makes the real plan, and compares both lists of effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DRY: ContextVar[bool] = ContextVar("dry", default=False)
 
 @dataclass
 class DryFirst:
-    """What a bot planned since it was attached, and which of its plans differ from their dry runs."""
+    """The bot's plans since `attach`, and which of them differ from their dry runs."""
 
     handlers: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
@@ -34,20 +34,20 @@ class DryFirst:
 
     @classmethod
     def attached(cls, bot: Bot) -> Self:
-        """Return one that is attached to a bot."""
+        """Return a `DryFirst` that is attached to a bot."""
         dry = cls()
         dry.attach(bot)
         return dry
 
     def attach(self, bot: Bot) -> None:
-        """Run each plan of a bot dry first, from now on."""
+        """From now on, do a dry run before each plan of a bot."""
         handlers = bot.pipeline.router.handlers
         handlers[:] = [self._compared(handler, bot) for handler in handlers]
 
     async def quiet(self, here: Town, *, failed: int = 0) -> None:
-        """Wait until the bot is idle, and check that it applied all that it planned and that dry runs showed it.
+        """Wait until the bot is idle, and check that it applied its plans and that the dry runs showed them.
 
-        `failed` is how many jobs failed before it was attached.
+        `failed` is how many jobs had failed before.
         """
         await here.quiet()
         failures = await here.failures()

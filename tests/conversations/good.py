@@ -39,7 +39,7 @@ class GoodTown(BranchTown):
         await self.town.quiet()
 
     def checked(self, message: str, checks: Mapping[str, str | None]) -> str:
-        """Push a commit that another App checks: name → conclusion, None where it still runs; returns its SHA."""
+        """Push a commit with checks of another App: name → conclusion, None if it still runs; return the SHA."""
         sha = self.push(message)
         self.check(sha, checks)
         return sha
@@ -63,14 +63,14 @@ class GoodTown(BranchTown):
         return [one for one in self.town.github.requests.records if one.token == "installation"]
 
     async def measured(self) -> dict[str, float]:
-        """Return the metrics of the branch: each line's name, with its labels, and its value."""
+        """Return the metrics of the branch: each line's name and labels, with its value."""
         async with aiohttp.ClientSession() as session, session.get(f"{self.town.url}/metrics") as response:
             lines = re.findall(r"^nightjar_last_good_(\S+) (\S+)$", await response.text(), re.MULTILINE)
         return {name: float(value) for name, value in lines}
 
 
 def routes(requests: Sequence[Request]) -> Counter[str]:
-    """Return the number of requests of each route, without the repository's name."""
+    """Return how many requests each route got, without the repository's name."""
     return Counter(f"{one.method} {one.route.removeprefix('/repos/{owner}/{repo}')}" for one in requests)
 
 
@@ -78,7 +78,7 @@ def routes(requests: Sequence[Request]) -> Counter[str]:
 async def good_town(
     database_url: str, *, require: Sequence[str], also: str = QUIET, **options: Any
 ) -> AsyncIterator[GoodTown]:
-    """Start a town where the timer is known but not scheduled yet; `also` adds keys of the repository."""
+    """Start a town whose timer exists but is not scheduled yet; `also` adds keys of the repository."""
     config = CONFIG % ", ".join(f'"{pattern}"' for pattern in require) + also
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:

@@ -1,4 +1,4 @@
-"""A lab in a town: it uploads results to a bucket, and the bot scans the bucket when the test says so."""
+"""A lab in a town: it uploads results to a bucket, and the bot scans the bucket when the test tells it to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILES: Mapping[str, str | None] = {TEST_FILE: "def test_add(): ...\n"}
 
 
 def junit(**verdicts: str) -> bytes:
-    """Return pytest's JUnit file with these tests of TEST_FILE: `passed`, `skipped`, or the text of a failure."""
+    """Return a pytest JUnit file with these tests of TEST_FILE: `passed`, `skipped`, or the text of a failure."""
     classname = TEST_FILE.removesuffix(".py").replace("/", ".")
     cases = []
     for name, verdict in verdicts.items():
@@ -53,9 +53,9 @@ def junit(**verdicts: str) -> bytes:
 
 @dataclass
 class Moments:
-    """The bot's clock in a test, which advances by itself and when the test says so.
+    """The bot's clock in a test: it advances by itself and when the test advances it.
 
-    It reads the real clock once, so that no test depends on changes of that.
+    It reads the real clock only once, so changes of the real clock affect no test.
     """
 
     ahead: float = 0.0
@@ -66,7 +66,7 @@ class Moments:
         return self.began + time.monotonic() + self.ahead
 
     def come_to(self, moment: float) -> None:
-        """Set the time to a moment, in seconds since 1970."""
+        """Set the time, in seconds since 1970."""
         self.ahead += moment - self()
 
 
@@ -100,7 +100,7 @@ class LabTown:
         manifest: bool = True,
         **claims: Any,
     ) -> str:
-        """Upload a run as a lab does, `without` some of its files; returns its folder."""
+        """Upload a run as a lab does, `without` some of its files; return its folder."""
         self.runs += 1
         folder = f"results/{self.repository}/{lab}/{target}/{sha}/run-{self.runs}/"
         for name, content in files.items():
@@ -122,12 +122,12 @@ class LabTown:
         await self.town.quiet()
 
     async def settle(self) -> None:
-        """Let the bot ingest the uploads and, after a quiet minute, write the scheduled checks."""
+        """Let the bot ingest the uploads and, after a quiet minute, write the pending checks."""
         await self.scan()
         await self.scan()
 
     def checks(self, sha: str, name: str = CHECK) -> list[CheckRun]:
-        """Return every check run of a name that was ever made on a commit, oldest first."""
+        """Return every check run ever created with a name on a commit, oldest first."""
         suites = [suite for suite in self.town.repo.suites if suite.head_sha == sha]
         return [run for suite in suites for run in suite.runs if run.name == name]
 
@@ -152,13 +152,13 @@ async def lab_town(
     targets: str = "[hexagon-v73, adreno]",
     **options: Any,
 ) -> AsyncIterator[LabTown]:
-    """Start a town with a lab; the bot scans when a test says so.
+    """Start a town with a lab; the bot scans when a test tells it to.
 
-    `repository` is the name in app.yaml. `features`, `more_labs` and `settings` are further lines of app.yaml: of the
-    repository, of its labs, and of the top level.
+    `repository` is the name in app.yaml. `features`, `more_labs` and `settings` are further lines of app.yaml: for the
+    repository, for its labs, and for the top level.
     """
     bucket.create()
-    # Shorter than the time that a test lets pass before a scan, so that the bot's own timer causes no listing.
+    # Shorter than the time between a test's scans, so that the bot's own timer causes no listing.
     source = f"queue: {queue}" if queue else "poll: 55s"
     config = settings + CONFIG.format(
         repository=repository,

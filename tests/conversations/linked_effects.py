@@ -1,4 +1,4 @@
-"""Whether each effect of a conversation names the page on GitHub that shows what it did, and whether there is one."""
+"""Check that each effect of a conversation links a page on GitHub that shows what it did, and that the page exists."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SELECT job.args, note.outcome, note.text AS note
 
 
 async def unlinked_effects(connector: BaseAsyncConnector, github: GitHubSandbox) -> list[str]:
-    """Return the effects that wrote something on GitHub and name no page of it that is there."""
+    """Return the effects that wrote something on GitHub but link no existing page."""
     rows = await connector.execute_query_all_async(EFFECTS)
     return [f"{row['args']['effect']['kind']} {page!r}" for row in rows if (page := _lost(row, github)) is not None]
 
 
 def _lost(row: Any, github: GitHubSandbox) -> str | None:
-    """Return the page of an effect if it is not there, None if all is well."""
+    """Return the page of an effect if it does not exist; None if all is well."""
     note = Note.read(row["outcome"], row["note"])
     if row["args"]["effect"]["kind"] not in WRITERS or note.outcome != APPLIED:
         return None
@@ -44,7 +44,7 @@ def _lost(row: Any, github: GitHubSandbox) -> str | None:
 
 
 def is_there(page: str, repository: Repository) -> bool:
-    """Return whether a repository has what a page is about; a comment may have been deleted since."""
+    """Return whether the subject of a page exists in a repository; a comment may have been deleted since."""
     path, _, _ = page.partition("#")
     kind, *rest = path.split("/")
     match kind, rest:

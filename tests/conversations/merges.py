@@ -22,7 +22,7 @@ BODY = "Saves a pass.\n\ncc @octocat"
 
 @asynccontextmanager
 async def merge_town(database_url: str, keys: str = KEYS, also: str = "", **options: Any) -> AsyncIterator[Town]:
-    """Start a town where `@ci merge` is on; `keys` are those below `merge`, `also` more of the repository's."""
+    """Start a town where `@ci merge` is on; `keys` are added below `merge`, `also` to the repository."""
     async with town(database_url, config=CONFIG % keys + also, **options) as place:
         yield place
 
@@ -38,7 +38,7 @@ def approve(pull: PullRequest, by: str = "octocat") -> None:
 
 
 def ready(here: Town, author: str = "hubot", **values: Any) -> PullRequest:
-    """Open a pull request that is green and approved."""
+    """Open a pull request whose checks passed and that is approved."""
     pull = here.repo.open_pull_request(author, "Faster", BODY, **values)
     report(here, pull)
     approve(pull)
@@ -47,7 +47,7 @@ def ready(here: Town, author: str = "hubot", **values: Any) -> PullRequest:
 
 async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") -> str:
     """Let somebody comment; return the bot's reactions and its answer, without the link at the top."""
-    # GitHub's times have full seconds: a comment in the second of a push would count as written before it.
+    # GitHub's times are in full seconds: a comment in the same second as a push would count as older than it.
     here.github.clock.advance(seconds=1)
     comment = pull.comment(by, text)
     await here.quiet()
@@ -56,10 +56,10 @@ async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") ->
 
 
 def short(pull: PullRequest) -> str:
-    """Return the head as answers show it."""
+    """Return the head SHA as answers abbreviate it."""
     return f"`{pull.head_sha[:7]}`"
 
 
 def message(here: Town) -> str:
-    """Return what the newest commit of the base branch says."""
+    """Return the message of the newest commit on the base branch."""
     return here.repo.git.commits[here.repo.branch("main")].message

@@ -25,7 +25,7 @@ SCHEDULE = Daily("21:00", "America/Los_Angeles")
 
 
 class NightlyTown(BranchTown):
-    """A town whose nightly branch moves when a test says so."""
+    """A town whose nightly branch moves when a test advances the clock."""
 
     PATH = "nightly"
 
@@ -55,9 +55,9 @@ async def nightly_town(
     also: str = "",
     **options: Any,
 ) -> AsyncIterator[NightlyTown]:
-    """Start a town where the timer is known but not scheduled yet; a lab uploads to the `bucket`, if there is one.
+    """Start a town whose timer exists but is not scheduled yet; a lab uploads to the `bucket`, if there is one.
 
-    `also` is more of app.yaml.
+    `also` is added to app.yaml.
     """
     config = CONFIG % (branch, ", ".join(f'"{pattern}"' for pattern in require))
     config += (LABS % bucket.name if bucket is not None else "") + also

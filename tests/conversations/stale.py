@@ -26,21 +26,21 @@ MORE = 0.05
 
 @dataclass
 class StaleTown:
-    """A town whose bot scans for stale reviews when a test lets a quarter of an hour pass."""
+    """A town whose bot scans for stale reviews when a test advances the clock by a quarter of an hour."""
 
     town: Town
     time: Moments
 
     @contextmanager
     def days_ago(self, days: float) -> Iterator[None]:
-        """Date people's actions in the block so many days, and a little more, before the bot's current time."""
+        """Date the actions in the block a little more than so many days before the bot's current time."""
         apart = days + MORE - self.time.ahead / DAY
         self.town.github.clock.advance(days=-apart)
         yield
         self.town.github.clock.advance(days=apart)
 
     def opened(self, days: float, *asked: str, by: str = "octocat", **more: Any) -> PullRequest:
-        """Open a pull request that long ago, and ask for reviews of it."""
+        """Open a pull request so many days ago, and request reviews."""
         with self.days_ago(days):
             pull = self.town.repo.open_pull_request(by, **more)
             if asked:
@@ -48,7 +48,7 @@ class StaleTown:
         return pull
 
     async def scan(self, days: float = 0) -> None:
-        """Advance the time by some days and then to the next scan; wait until the bot has finished it."""
+        """Advance the clock by some days and then to the next scan; wait until the bot has finished it."""
         at = EVERY.next_time(self.time() + days * DAY) + 1
         self.time.ahead += at - self.time()
         await self.town.bot.timers.tick()
@@ -61,7 +61,7 @@ class StaleTown:
 
 @asynccontextmanager
 async def stale_town(database_url: str, **options: Any) -> AsyncIterator[StaleTown]:
-    """Start a town where the timer is known but not scheduled yet."""
+    """Start a town whose timer exists but is not scheduled yet."""
     moments = Moments()
     async with town(database_url, **{"config": CONFIG, "now": moments, **options}) as place:
         await place.bot.timers.tick()

@@ -1,4 +1,4 @@
-"""GitHub rejects the App's signature, or the clocks differ: nothing is lost, and operators are notified."""
+"""GitHub rejects the App's signature, or the clocks differ: no work is lost, and operators are notified."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def readiness(here: Town) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("route", [TOKENS, "/repos/{owner}/{repo}/pulls/{pull_number}"])
-async def test_what_people_asked_for_while_github_refused_the_app_is_done_afterwards(here: Town, route: str) -> None:
+async def test_commands_sent_while_github_refused_the_app_are_carried_out_afterwards(here: Town, route: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.tokens.expire_all()
@@ -45,7 +45,7 @@ async def test_what_people_asked_for_while_github_refused_the_app_is_done_afterw
 
 @pytest.mark.one_clock
 @pytest.mark.parametrize(("seconds", "direction"), [(-90, "ahead of"), (86_400, "behind")])
-async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int, direction: str) -> None:
+async def test_a_wrong_clock_is_corrected_for_and_reported(here: Town, seconds: int, direction: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.tokens.expire_all()
@@ -63,8 +63,8 @@ async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int,
     assert int(found[1]) == pytest.approx(abs(seconds), abs=2)
 
 
-async def test_a_server_shows_what_the_doctor_finds_and_serves_all_the_same(sqlite_url: str) -> None:
-    """A 503 of every replica would take the bot from everybody for the fault of one repository."""
+async def test_a_server_reports_what_the_doctor_finds_and_still_serves(sqlite_url: str) -> None:
+    """A 503 from every replica would stop the bot for everybody because of one repository's problem."""
     permissions = {name: level for name, level in PERMISSIONS.items() if name != "statuses"}
     async with town(sqlite_url, permissions=permissions) as here:
         await here.started()

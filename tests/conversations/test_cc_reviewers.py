@@ -1,4 +1,4 @@
-"""`cc @octocat` in the text of a pull request."""
+"""`cc @octocat` in the description of a pull request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def asked(pull: PullRequest) -> list[str]:
     return [user.login for user in pull.requested_reviewers] + [team.slug for team in pull.requested_teams]
 
 
-async def test_those_named_are_asked_in_one_request(here: Town) -> None:
-    """One request for all."""
+async def test_all_named_people_are_requested_in_one_call(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\ncc @octocat, @triager and @reader")
     await here.quiet()
     assert asked(pull) == ["octocat", "triager", "reader"]
@@ -30,7 +29,7 @@ async def test_those_named_are_asked_in_one_request(here: Town) -> None:
 @pytest.mark.parametrize(
     "text", ["CC: @octocat", "Fixes a crash, cc @Octocat.", "- Cc @octocat", "cc  @octocat\r\nBye"]
 )
-async def test_cc_is_read_as_people_write_it(here: Town, text: str) -> None:
+async def test_cc_is_recognized_in_every_common_notation(here: Town, text: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", text)
     await here.quiet()
     assert asked(pull) == ["octocat"]
@@ -51,8 +50,8 @@ async def test_cc_is_read_as_people_write_it(here: Town, text: str) -> None:
         None,
     ],
 )
-async def test_what_is_no_cc_asks_nobody_and_costs_no_request(here: Town, text: str | None) -> None:
-    """Not in code, quotes, comments or mid-word; never the author, and nobody who is called like the bot."""
+async def test_text_that_is_no_cc_requests_nobody_and_costs_no_call(here: Town, text: str | None) -> None:
+    """Not in code, quotes, comments or mid-word; never the author, and never the bot's own mention."""
     pull = here.repo.open_pull_request("hubot", "Faster", text)
     await here.quiet()
     assert asked(pull) == []
@@ -60,8 +59,7 @@ async def test_what_is_no_cc_asks_nobody_and_costs_no_request(here: Town, text: 
     assert here.github.requests.count("", REQUESTED) == 0
 
 
-async def test_teams_are_asked_by_their_full_name(tmp_path: Path) -> None:
-    """Teams as `@org/team`."""
+async def test_teams_are_requested_by_their_full_name(tmp_path: Path) -> None:
     teams = {"reviewers": ["triager"]}
     async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams) as here:
         pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat/reviewers @triager")
@@ -70,8 +68,8 @@ async def test_teams_are_asked_by_their_full_name(tmp_path: Path) -> None:
         assert here.github.requests.count("POST", REQUESTED) == 1
 
 
-async def test_for_teams_that_the_app_cannot_see_the_comment_names_the_missing_permission(tmp_path: Path) -> None:
-    """GitHub says that it could not resolve a node, and names neither the team nor the permission."""
+async def test_if_the_app_cannot_see_teams_the_comment_names_the_missing_permission(tmp_path: Path) -> None:
+    """GitHub only says that it could not resolve a node: it names neither the team nor the permission."""
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
     teams = {"reviewers": ["triager"]}
     async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams, permissions=permissions) as here:
@@ -93,8 +91,11 @@ async def test_for_teams_that_the_app_cannot_see_the_comment_names_the_missing_p
         assert "Members" not in said
 
 
-async def test_another_organizations_team_is_not_taken_for_ours(tmp_path: Path) -> None:
-    """The API takes a team's name without its organization: `@example-lab/reviewers` would ask `octocat/reviewers`."""
+async def test_a_team_of_another_organization_is_not_requested(tmp_path: Path) -> None:
+    """The API takes a team's name without its organization:
+
+    `@example-lab/reviewers` would request `octocat/reviewers`.
+    """
     teams = {"reviewers": ["triager"]}
     async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams) as here:
         pull = here.repo.open_pull_request("hubot", "Faster", "cc @example-lab/reviewers")
@@ -104,8 +105,7 @@ async def test_another_organizations_team_is_not_taken_for_ours(tmp_path: Path) 
         assert "I couldn't request a review from `example-lab/reviewers`:" in sticky
 
 
-async def test_who_is_asked_already_is_not_asked_again(here: Town) -> None:
-    """Never someone already asked."""
+async def test_somebody_already_requested_is_not_requested_again(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.request_review("hubot", "octocat")
     pull.edit("hubot", body="cc @octocat and @triager")
@@ -115,8 +115,8 @@ async def test_who_is_asked_already_is_not_asked_again(here: Town) -> None:
     assert [delivery.body["requested_reviewer"]["login"] for delivery in deliveries] == ["octocat", "triager"]
 
 
-async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here: Town) -> None:
-    """Never someone who has reviewed: the predecessor looked at the first page of reviews only."""
+async def test_somebody_who_has_reviewed_is_not_requested_again_whatever_the_number_of_reviews(here: Town) -> None:
+    """TVM's bot read only the first page of reviews."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.github.webhooks.lose("pull_request_review", times=101)
     for number in range(100):
@@ -128,8 +128,8 @@ async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here
     assert here.github.requests.count("GET", REVIEWS) == 2
 
 
-async def test_a_review_by_a_deleted_account_stops_nothing(here: Town) -> None:
-    """The predecessor crashed on a review whose author is null."""
+async def test_a_review_by_a_deleted_account_does_not_stop_the_request(here: Town) -> None:
+    """TVM's bot crashed on a review whose author was null."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.review("passer-by", "Nice")
     await here.quiet()
@@ -139,8 +139,8 @@ async def test_a_review_by_a_deleted_account_stops_nothing(here: Town) -> None:
     assert asked(pull) == ["octocat"]
 
 
-async def test_when_github_refuses_one_name_the_others_still_get_through(here: Town) -> None:
-    """And the sticky comment says who could not be asked, without calling them."""
+async def test_if_github_refuses_one_name_the_others_are_still_requested(here: Town) -> None:
+    """The sticky comment names the refused person, without a mention."""
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat, @stranger and @triager")
     await here.quiet()
     assert asked(pull) == ["octocat", "triager"]
@@ -150,7 +150,7 @@ async def test_when_github_refuses_one_name_the_others_still_get_through(here: T
     assert "octocat" not in sticky
 
 
-async def test_a_refused_name_is_not_tried_again_by_the_next_push(here: Town) -> None:
+async def test_the_next_push_does_not_try_a_refused_name_again(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger")
     await here.quiet()
     here.github.requests.clear()
@@ -170,8 +170,7 @@ async def test_correcting_a_misspelt_name_clears_the_comment(here: Town) -> None
     assert here.answers(pull) == []
 
 
-async def test_a_name_that_is_taken_out_no_longer_needs_a_word(here: Town) -> None:
-    """Nothing to say, no comment."""
+async def test_removing_a_refused_name_from_the_description_clears_the_comment(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger, @passer-by")
     await here.quiet()
     pull.edit("hubot", body="cc @passer-by")
@@ -184,7 +183,7 @@ async def test_a_name_that_is_taken_out_no_longer_needs_a_word(here: Town) -> No
     assert here.answers(pull) == []
 
 
-async def test_who_was_given_access_is_asked_when_the_description_is_edited(here: Town) -> None:
+async def test_somebody_who_got_access_is_requested_when_the_description_is_edited(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @newcomer")
     await here.quiet()
     here.repo.set_role("newcomer", "read")
@@ -194,7 +193,7 @@ async def test_who_was_given_access_is_asked_when_the_description_is_edited(here
     assert here.answers(pull) == []
 
 
-async def test_a_name_that_a_human_removed_is_not_asked_again_by_the_next_push(here: Town) -> None:
+async def test_a_push_does_not_request_again_somebody_whose_request_a_human_removed(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat and @triager")
     await here.quiet()
     pull.remove_review_request("hubot", "octocat")
@@ -204,7 +203,7 @@ async def test_a_name_that_a_human_removed_is_not_asked_again_by_the_next_push(h
     assert asked(pull) == ["triager"]
 
 
-async def test_who_a_human_had_asked_and_removed_is_not_asked_by_us_either(here: Town) -> None:
+async def test_somebody_whose_earlier_request_a_human_removed_is_not_requested(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.request_review("hubot", "octocat")
     pull.edit("hubot", body="cc @octocat")
@@ -215,7 +214,7 @@ async def test_who_a_human_had_asked_and_removed_is_not_asked_by_us_either(here:
     assert asked(pull) == []
 
 
-async def test_a_push_that_leaves_nobody_to_be_asked_costs_no_request(here: Town) -> None:
+async def test_a_push_with_nobody_left_to_request_costs_no_call(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat and @triager")
     await here.quiet()
     here.github.requests.clear()
@@ -225,7 +224,7 @@ async def test_a_push_that_leaves_nobody_to_be_asked_costs_no_request(here: Town
     assert here.github.requests.count("", REQUESTED) == 0
 
 
-async def test_a_name_that_an_edit_adds_is_asked(here: Town) -> None:
+async def test_a_name_added_by_an_edit_is_requested(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()
     pull.edit("hubot", body="cc @octocat @triager")
@@ -237,7 +236,7 @@ async def test_a_name_that_an_edit_adds_is_asked(here: Town) -> None:
     assert asked(pull) == ["triager"]
 
 
-async def test_a_draft_asks_at_once_and_not_once_more_when_it_is_ready(here: Town) -> None:
+async def test_a_draft_requests_reviews_at_once_and_not_again_when_it_is_ready(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat", draft=True)
     await here.quiet()
     assert asked(pull) == ["octocat"]
@@ -246,7 +245,7 @@ async def test_a_draft_asks_at_once_and_not_once_more_when_it_is_ready(here: Tow
     assert here.github.requests.count("POST", REQUESTED) == 1
 
 
-async def test_a_closed_pull_request_asks_nobody(here: Town) -> None:
+async def test_a_closed_pull_request_requests_nobody(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.close("hubot")
     pull.edit("hubot", body="cc @octocat")
@@ -255,7 +254,6 @@ async def test_a_closed_pull_request_asks_nobody(here: Town) -> None:
 
 
 async def test_the_section_reports_a_missing_permission_and_clears_when_it_is_granted(here: Town) -> None:
-    """A failing section shows its own error."""
     needed = {"X-Accepted-GitHub-Permissions": "pull_requests=write"}
     here.github.faults.add("POST", REQUESTED, status=403, headers=needed)
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
@@ -271,7 +269,7 @@ async def test_the_section_reports_a_missing_permission_and_clears_when_it_is_gr
 
 
 async def test_the_section_reports_that_reviewers_cannot_be_listed(here: Town) -> None:
-    """And takes nothing else down: the status for slow tests is there, and the next push asks."""
+    """Other features go on: the status for slow tests is there, and the next push requests the reviewers."""
     here.github.faults.add("GET", REVIEWS, status=422, message="No reviews for @octocat")
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()
@@ -284,7 +282,7 @@ async def test_the_section_reports_that_reviewers_cannot_be_listed(here: Town) -
     assert here.answers(pull) == []
 
 
-async def test_a_failure_is_forgotten_when_nobody_is_named_now(here: Town) -> None:
+async def test_a_failure_is_removed_once_nobody_is_named(here: Town) -> None:
     here.github.faults.add("GET", REVIEWS, status=422, message="No", times=1)
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()

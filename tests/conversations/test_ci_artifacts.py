@@ -1,4 +1,4 @@
-"""CI's tests in artifacts of GitHub Actions: people read what is skipped and what is slow where they look anyway."""
+"""CI's tests in artifacts of GitHub Actions: the pull request shows which tests are skipped and which are slower."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def both(tmp_path: Path) -> AsyncIterator[Town]:
 def ran(
     here: Town, sha: str, artifacts: Mapping[str, str], conclusion: str = "success", *, event: str = "pull_request"
 ) -> WorkflowRun:
-    """Let CI run on a commit, upload artifacts, and end."""
+    """Let CI run on a commit, upload artifacts, and finish."""
     run = here.repo.add_workflow_run(sha, "CI", event=event)
     for name, text in artifacts.items():
         run.upload(name, {"junit.xml": text})
@@ -90,7 +90,7 @@ def section(pull: PullRequest) -> str:
 
 
 async def cost(here: Town) -> dict[str, int]:
-    """Return the requests that were made since the last time."""
+    """Return the requests since the previous call."""
     await here.quiet()
     made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
     here.github.requests.clear()
@@ -119,7 +119,7 @@ async def test_the_comment_names_a_test_that_ran_at_the_merge_base_and_is_skippe
     assert "**1 required test did not run**; `ci/required.json` on `main` lists the required tests." in said
 
 
-async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
+async def test_one_line_says_that_nothing_differs(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS, "failure")
@@ -128,7 +128,7 @@ async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
     assert "\n" not in section(pull)
 
 
-async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) -> None:
+async def test_after_a_push_the_section_is_outdated_until_ci_has_finished_again(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
     ran(here, pull.head_sha, ADD_SKIPPED)
@@ -142,7 +142,7 @@ async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) 
     assert section(pull).startswith("**Skipped tests:** no difference")
 
 
-async def test_the_base_is_the_nearest_ancestor_on_which_the_workflow_ended_well(here: Town) -> None:
+async def test_the_base_is_the_nearest_ancestor_where_the_workflow_succeeded(here: Town) -> None:
     """TVM compared with the newest commit of `main`, and only said so if that one had failed."""
     good = on_main(here, ALL_PASS)
     here.repo.push("main", by="octocat")
@@ -156,7 +156,7 @@ async def test_the_base_is_the_nearest_ancestor_on_which_the_workflow_ended_well
     assert f"1 test is newly skipped, compared with [`{good[:7]}`]" in section(pull)
 
 
-async def test_without_a_good_run_of_the_base_that_is_said(here: Town) -> None:
+async def test_the_section_says_that_the_base_has_no_good_run(here: Town) -> None:
     base = on_main(here, ALL_PASS, "failure")
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS)
@@ -168,7 +168,7 @@ async def test_without_a_good_run_of_the_base_that_is_said(here: Town) -> None:
     assert "`tests-cpu`: no earlier results on the base branch to compare with." in section(pull)
 
 
-async def test_a_base_whose_artifacts_have_expired_is_said(here: Town) -> None:
+async def test_the_section_says_that_the_artifacts_of_the_base_have_expired(here: Town) -> None:
     base = on_main(here, ALL_PASS)
     here.repo.workflow_runs[-1].artifacts[0].expired = True
     pull = await opened(here)
@@ -177,14 +177,14 @@ async def test_a_base_whose_artifacts_have_expired_is_said(here: Town) -> None:
     assert f"at `{base[:7]}` has no matching artifact that can be read." in section(pull)
 
 
-async def test_a_run_that_uploaded_nothing_is_said(here: Town) -> None:
+async def test_the_section_says_that_a_run_uploaded_nothing(here: Town) -> None:
     pull = await opened(here)
     ran(here, pull.head_sha, {"wheel": ""}, "failure")
     await here.quiet()
     assert "- The run of `CI` has no artifact that matches `tests-*`." in section(pull)
 
 
-async def test_a_removed_suite_and_a_new_one_are_reported(here: Town) -> None:
+async def test_removed_and_new_suites_are_reported(here: Town) -> None:
     """TVM crashed with a KeyError on a suite that `main` did not have."""
     on_main(here, {**ALL_PASS, "tests-gpu": junit(add="passed")})
     pull = await opened(here)
@@ -196,8 +196,8 @@ async def test_a_removed_suite_and_a_new_one_are_reported(here: Town) -> None:
     assert "Newly skipped" not in said
 
 
-async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
-    """No pull request may exempt itself."""
+async def test_required_tests_are_read_from_the_base_branch(here: Town) -> None:
+    """A pull request must not exempt itself."""
     on_main(here, ALL_PASS)
     pull = here.repo.open_pull_request("hubot", "Faster", files={"ci/required.json": "{}"})
     await here.quiet()
@@ -215,7 +215,7 @@ async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
         ("[]", "it must be one object"),
     ],
 )
-async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, content: str | None, why: str) -> None:
+async def test_an_invalid_list_of_required_tests_is_reported(here: Town, content: str | None, why: str) -> None:
     """TVM #13368: the file was deleted a day after it was added, and no required test was ever reported."""
     here.repo.push("main", {"ci/required.json": content}, by="octocat")
     on_main(here, ALL_PASS)
@@ -225,7 +225,7 @@ async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, cont
     assert f"- We could not read the list of required tests, `ci/required.json` on `main`: `{why}" in section(pull)
 
 
-async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:
+async def test_a_folder_in_place_of_the_list_is_reported(here: Town) -> None:
     here.repo.push("main", {"ci/required.json": None, "ci/required.json/old.json": "{}"}, by="octocat")
     on_main(here, ALL_PASS)
     pull = await opened(here)
@@ -234,8 +234,8 @@ async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:
     assert "on `main`: `it is not a file`." in section(pull)
 
 
-async def test_a_forks_pull_request_is_found_by_its_head(here: Town) -> None:
-    """Of a fork's run GitHub names no pull request."""
+async def test_a_pull_request_from_a_fork_is_found_by_its_head(here: Town) -> None:
+    """GitHub names no pull request in a run of a fork."""
     on_main(here, ALL_PASS)
     pull = await opened(here, fork=True)
     run = ran(here, pull.head_sha, ADD_SKIPPED)
@@ -245,15 +245,15 @@ async def test_a_forks_pull_request_is_found_by_its_head(here: Town) -> None:
 
 
 async def test_a_run_of_a_pull_request_from_a_branch_called_main_is_no_base(here: Town) -> None:
-    """Its code is the pull request's own, and may say anything of itself."""
+    """Its code is the pull request's own, and may claim anything."""
     pull = await opened(here)
-    ran(here, here.repo.branch("main"), ALL_PASS)  # an event of a pull request, on the very merge base
+    ran(here, here.repo.branch("main"), ALL_PASS)  # the event of a pull request, on the merge base itself
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
     assert "No results to compare with" in section(pull)
 
 
-async def test_the_section_of_an_older_head_is_not_written_over_the_newer(here: Town) -> None:
+async def test_results_of_an_older_head_do_not_overwrite_the_section_of_a_newer_one(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
     slow = here.repo.add_workflow_run(pull.head_sha, "CI")
@@ -268,8 +268,8 @@ async def test_the_section_of_an_older_head_is_not_written_over_the_newer(here: 
     assert section(pull) == before
 
 
-async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(here: Town) -> None:
-    """TVM #12860: failures ended in `|| /bin/true`, and nobody noticed them."""
+async def test_an_unreadable_result_is_reported_until_the_next_run(here: Town) -> None:
+    """TVM #12860: failures were hidden by `|| /bin/true`, and nobody noticed them."""
     on_main(here, ALL_PASS)
     pull = await opened(here)
     here.github.faults.add(
@@ -285,7 +285,7 @@ async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(h
     assert section(pull).startswith("**Skipped tests:** no difference")
 
 
-async def test_each_section_says_for_itself_what_could_not_be_found_out(both: Town) -> None:
+async def test_each_section_reports_its_own_errors(both: Town) -> None:
     pull = await opened(both)
     both.github.faults.add("GET", LIST.removeprefix("GET "), status=403, message="Not accessible", times=2)
     ran(both, pull.head_sha, ALL_PASS)
@@ -295,7 +295,7 @@ async def test_each_section_says_for_itself_what_could_not_be_found_out(both: To
 
 
 async def test_a_section_that_fails_does_not_stop_the_others(both: Town) -> None:
-    """TVM #12824: where one section failed, the whole comment did."""
+    """TVM #12824: one failing section failed the whole comment."""
     on_main(both, ALL_PASS)
     pull = await opened(both)
     both.github.faults.add("GET", FILE.removeprefix("GET "), status=403, message="Not accessible", times=1)
@@ -330,7 +330,7 @@ async def test_a_run_is_read_once_and_reported_in_one_write(here: Town) -> None:
     assert await cost(here) == BOTH_READ | {FILE: 1} | WRITTEN
     pull.push()
     assert await cost(here) == EDITED
-    # The base has been read.
+    # The base was read before.
     ran(here, pull.head_sha, ALL_PASS)
     assert await cost(here) == HEAD_READ | {COMPARE: 1, RUNS: 1, FILE: 1} | EDITED
 
@@ -344,7 +344,7 @@ async def test_an_older_base_costs_one_listing_of_the_commits(here: Town) -> Non
     assert await cost(here) == BOTH_READ | {RUNS: 2, ANCESTORS: 1, FILE: 1} | WRITTEN
 
 
-async def test_two_sections_read_a_run_once(both: Town) -> None:
+async def test_two_sections_read_a_run_only_once(both: Town) -> None:
     on_main(both, ALL_PASS)
     pull = await opened(both)
     ran(both, pull.head_sha, {"tests-cpu": junit(add="skipped", mul="passed 2000")})
@@ -354,8 +354,8 @@ async def test_two_sections_read_a_run_once(both: Town) -> None:
     assert made == {**made, COMPARE: 2, RUNS: 2, FILE: 1, COMMENTS: 2, COMMENT: 1, EDIT: 1}
 
 
-async def test_runs_that_are_not_of_the_tests_cost_nothing(here: Town) -> None:
-    """Other workflows, runs that only begin, those of branches, and those in which no test has run."""
+async def test_runs_that_contain_no_tests_cost_nothing(here: Town) -> None:
+    """Other workflows, runs that have only started, those of branches, and those in which no test ran."""
     pull = await opened(here)
     here.repo.add_workflow_run(pull.head_sha, "Lint", "failure")
     here.repo.add_workflow_run(pull.head_sha, "CI", "cancelled")
@@ -379,7 +379,7 @@ async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit(here
 
 
 async def test_a_comparison_that_is_too_expensive_is_reported_with_the_limit(both: Town) -> None:
-    """The code of a pull request decides how many tests there are to compare, and how they are called."""
+    """The author of a pull request decides how many tests there are to compare, and their names."""
     on_main(both, ALL_PASS)
     pull = await opened(both)
     pool = both.bot.services.part(POOL)

@@ -1,4 +1,4 @@
-"""`nightjar ci decide` as a step of a CI runs it: a process of its own, which asks a running bot or GitHub."""
+"""`nightjar ci decide` as a CI step runs it: a separate process that asks a running bot or GitHub."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 def token(here: Town) -> str:
-    """Return a token as a workflow of the repository has it: it may read, and nothing else."""
+    """Return a token like that of a workflow of the repository, with read access only."""
     installed = here.github.create_app("workflows", permissions=READS).install(here.repo)
     narrowed = ("repositories", "permissions")
     return here.github.tokens.issue(installed, [here.repo], READS, narrowed).value
 
 
 async def decide(folder: Path, pull: PullRequest | None, *more: str, **env: str) -> Finished:
-    """Run the command; it never fails, and never writes a traceback or what is no comment to standard error."""
+    """Run the command; it must not fail, and must write only comments to standard error."""
     number = str(pull.number) if pull else ""
     asked = ["ci", "decide", "--pr", number, "--repo", "octocat/compiler", *more]
     finished = await run(*asked, env=env, cwd=folder)
@@ -64,7 +64,7 @@ def requests(here: Town) -> list[str]:
     return [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
 
 
-async def test_a_step_of_ci_asks_the_bot(here: Town, tmp_path: Path) -> None:
+async def test_a_ci_step_asks_the_bot(here: Town, tmp_path: Path) -> None:
     docs = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     decided = await asked_of_bot(here, tmp_path, docs)
     assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
@@ -88,10 +88,10 @@ async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
     return process.returncode, out.decode()
 
 
-async def test_the_lines_that_the_guide_shows_work_and_a_command_that_cannot_start_is_noticed(
+async def test_the_commands_of_the_guide_work_and_a_command_that_cannot_start_is_noticed(
     here: Town, tmp_path: Path
 ) -> None:
-    """TVM #10457: its script could not be executed, which its CI took for an answer."""
+    """TVM #10457: its script could not be executed, and CI took that for an answer."""
     shown = re.search(r"```sh\n(decided=.*?)```", (ROOT / "docs/ci.md").read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
     lines = shown[1].replace("https://ci.example.org", here.url) + 'echo "$SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER"'
@@ -100,13 +100,13 @@ async def test_the_lines_that_the_guide_shows_work_and_a_command_that_cannot_sta
     given = {"PR": str(pull.number), "SHA": pull.head_sha}
     command = f'nightjar() {{ "{sys.executable}" -m bot "$@"; }}\n'
     assert await in_a_shell(command + lines, tmp_path, **given) == (0, "true true false\n")
-    (tmp_path / "nightjar").write_text("#!/bin/sh\n")  # without the right to be executed
+    (tmp_path / "nightjar").write_text("#!/bin/sh\n")  # not executable
     status, out = await in_a_shell(lines, tmp_path, PATH=str(tmp_path), **given)
     assert status in (126, 127)  # shells differ in this
     assert out == ""
 
 
-async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> None:
+async def test_a_workflow_step_gets_outputs(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     output = tmp_path / "output"
     output.write_text("before=1\n")
@@ -120,16 +120,16 @@ async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> 
     assert "could not append the values to GITHUB_OUTPUT" in decided.err
 
 
-async def test_a_name_that_would_be_a_command_is_none(here: Town, tmp_path: Path) -> None:
+async def test_a_file_name_with_shell_syntax_is_escaped(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("reader", "$(touch broken)", fork=True, files={"$(touch broken);`x`": "x"})
     decided = await asked_of_bot(here, tmp_path, pull)
     assert "# skip_ci=false: CI runs because _(touch broken)__x_ changed." in decided.err.splitlines()
 
 
-async def test_where_the_bot_is_down_or_knows_nothing_everything_runs_and_it_is_said(
+async def test_everything_runs_and_the_reason_is_printed_if_the_bot_is_down_or_does_not_know_the_repository(
     here: Town, tmp_path: Path
 ) -> None:
-    """TVM #10457: what looked like an answer was an error, for days."""
+    """TVM #10457: for days, an error was taken for an answer."""
     pull = here.repo.open_pull_request("hubot", "[skip ci] Faster")
     away, unknown = await asyncio.gather(
         decide(tmp_path, pull, "--api", "http://127.0.0.1:9/"),
@@ -141,7 +141,7 @@ async def test_where_the_bot_is_down_or_knows_nothing_everything_runs_and_it_is_
     assert "Fallback: the bot answered 401: There is no public repository" in unknown.err
 
 
-async def test_the_server_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_everything_runs(
+async def test_the_bots_address_may_come_from_app_yaml_and_without_one_everything_runs(
     here: Town, tmp_path: Path
 ) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
@@ -158,7 +158,7 @@ async def test_the_server_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_ev
     assert "could not read app.yaml (app.yaml:1:16: repositories.compiler: must be" in decided.err
 
 
-async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_path: Path) -> None:
+async def test_without_the_bot_github_gets_five_requests(here: Town, tmp_path: Path) -> None:
     here.repo.push("main", {".github/nightjar.yaml": OWN_FILE}, by="octocat")
     docs = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await here.quiet()
@@ -189,8 +189,8 @@ async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_p
     assert answer["run_slow_tests"]["value"] is True
 
 
-async def test_what_a_pull_request_says_in_its_own_checkout_counts_for_nothing(here: Town, tmp_path: Path) -> None:
-    """Neither settings on its branch, nor in the folder that CI runs in."""
+async def test_settings_in_a_pull_requests_own_checkout_are_ignored(here: Town, tmp_path: Path) -> None:
+    """Both those on its branch and those in the folder in which CI runs."""
     mine = {".github/nightjar.yaml": 'skip_ci: {globs: ["*"]}\n', "app.yaml": f"public_url: {here.url}\n{SKIP}"}
     pull = here.repo.open_pull_request("reader", "Faster", fork=True, files={**mine, "src/codegen.cc": "x"})
     (tmp_path / ".github").mkdir()
@@ -202,7 +202,7 @@ async def test_what_a_pull_request_says_in_its_own_checkout_counts_for_nothing(h
     assert answer["rebuild_docker"]["value"] is True
 
 
-async def test_without_the_bot_app_yaml_counts_where_it_is_named(here: Town, tmp_path: Path) -> None:
+async def test_without_the_bot_the_named_app_yaml_applies(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"src/codegen.cc": "x"})
     (tmp_path / "trusted.yaml").write_text(SKIP)
     answer = await asked_of_github(here, tmp_path, pull, "--config", "trusted.yaml")
@@ -212,8 +212,8 @@ async def test_without_the_bot_app_yaml_counts_where_it_is_named(here: Town, tmp
     assert answer["skip_ci"]["reason"].startswith("Fallback: trusted.yaml does not list octocat/compiler")
 
 
-async def test_without_the_bot_too_nothing_is_skipped_that_could_not_be_found_out(here: Town, tmp_path: Path) -> None:
-    """Each for itself: what is known is said."""
+async def test_without_the_bot_nothing_is_skipped_that_could_not_be_determined(here: Town, tmp_path: Path) -> None:
+    """Each decision stands alone: those that can be made are printed."""
     here.repo.push("main", {".github/nightjar.yaml": OWN_FILE}, by="octocat")
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await here.quiet()
@@ -231,7 +231,7 @@ async def test_without_the_bot_too_nothing_is_skipped_that_could_not_be_found_ou
     assert (blind["run_slow_tests"]["value"], blind["skip_ci"]["value"]) == (True, True)
 
 
-async def test_slow_tests_run_where_the_bot_has_not_said_anything_yet(here: Town, tmp_path: Path) -> None:
+async def test_slow_tests_run_if_the_bot_has_not_posted_a_status_yet(here: Town, tmp_path: Path) -> None:
     here.github.webhooks.hold()
     pull = here.repo.open_pull_request("hubot", "Faster")
     answer = await asked_of_github(here, tmp_path, pull)
@@ -239,7 +239,7 @@ async def test_slow_tests_run_where_the_bot_has_not_said_anything_yet(here: Town
     assert answer["run_slow_tests"] == {"value": True, "reason": why}
 
 
-async def test_without_bot_and_github_everything_runs(here: Town, tmp_path: Path) -> None:
+async def test_without_the_bot_and_github_everything_runs(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     given: dict[str, dict[str, str]] = {
         "GitHub does not accept the token": {"GITHUB_TOKEN": "ghs_not_one_of_ours"},
@@ -253,9 +253,7 @@ async def test_without_bot_and_github_everything_runs(here: Town, tmp_path: Path
         assert all(answer[name]["reason"].startswith(f"Fallback: {why}") for name in values)
 
 
-async def test_settings_with_faults_and_pull_requests_that_are_not_there_run_everything(
-    here: Town, tmp_path: Path
-) -> None:
+async def test_invalid_settings_and_missing_pull_requests_run_everything(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     given = {"GITHUB_TOKEN": token(here), "GITHUB_API_URL": here.github.url}
     finished = await run(*("ci", "decide", "--pr", "4711", "--repo", "octocat/compiler"), env=given, cwd=tmp_path)

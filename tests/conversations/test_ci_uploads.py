@@ -1,4 +1,4 @@
-"""CI uploads its tests' results to the bucket as a lab of its own: people read what is skipped and what is slow."""
+"""CI uploads test results to the bucket as a lab of its own: the pull request shows skipped and slow tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def uploaded(place: LabTown, sha: str, pull: PullRequest | None = None, *, suite
 
 
 async def based(place: LabTown, **cases: str) -> tuple[str, PullRequest]:
-    """Test a commit of the nightly branch, and open a pull request that begins there."""
+    """Test a commit of the nightly branch, and open a pull request based on it."""
     nightly_run = place.nightly_run()
     uploaded(place, nightly_run, None, **cases)
     await place.settle()
@@ -59,7 +59,9 @@ def sections(pull: PullRequest) -> dict[str, str]:
     return sticky.sections_of(comments[0].body) if comments else {}
 
 
-async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_ancestor(place: LabTown) -> None:
+async def test_the_sections_name_tests_that_are_skipped_or_slower_than_at_the_nearest_tested_ancestor(
+    place: LabTown,
+) -> None:
     nightly_run, pull = await based(place, add="passed 100", mul="skipped")
     uploaded(place, pull.head_sha, pull, add="skipped", mul="passed 20", big="passed 300")
     await place.settle()
@@ -75,7 +77,7 @@ async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_
     assert page in runtime
 
 
-async def test_a_push_marks_both_sections_in_one_write(place: LabTown) -> None:
+async def test_a_push_marks_both_sections_as_outdated_in_one_write(place: LabTown) -> None:
     _, pull = await based(place, add="passed 100")
     uploaded(place, pull.head_sha, pull, add="passed 300")
     await place.settle()
@@ -88,7 +90,7 @@ async def test_a_push_marks_both_sections_in_one_write(place: LabTown) -> None:
     assert place.town.github.requests.count("PATCH", EDIT.removeprefix("PATCH ")) == 1
 
 
-async def test_results_of_the_base_that_come_late_are_taken_in(place: LabTown) -> None:
+async def test_late_results_of_the_base_update_the_sections(place: LabTown) -> None:
     nightly_run = place.nightly_run()
     place.town.repo.push("main", onto=nightly_run, by="octocat")
     place.town.github.clock.advance(seconds=20)
@@ -101,7 +103,7 @@ async def test_results_of_the_base_that_come_late_are_taken_in(place: LabTown) -
     assert "`ops`: 1 test is newly skipped" in sections(pull)["skipped-tests"]
 
 
-async def test_a_missing_suite_is_reported_once_nothing_more_is_expected(place: LabTown) -> None:
+async def test_a_missing_suite_is_reported_once_no_more_results_are_expected(place: LabTown) -> None:
     nightly_run = place.nightly_run()
     for suite in ("ops", "te"):
         uploaded(place, nightly_run, suite=suite, add="passed")
@@ -117,7 +119,7 @@ async def test_a_missing_suite_is_reported_once_nothing_more_is_expected(place: 
     assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** no difference from ")
 
 
-async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(place: LabTown) -> None:
+async def test_other_targets_and_commits_without_a_pull_request_create_no_section(place: LabTown) -> None:
     nightly_run, pull = await based(place, add="passed")
     place.upload(pull.head_sha, {"a.xml": junit(add="skipped").encode()}, target="adreno", pull_request=pull.number)
     uploaded(place, nightly_run, suite="te", add="passed")
@@ -126,7 +128,7 @@ async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(p
 
 
 async def test_results_of_a_head_cost_one_listing_of_its_ancestors_and_one_write(place: LabTown) -> None:
-    """The number of tests and nightly runs is irrelevant. Another test counts what the lab's check run costs."""
+    """The number of tests and nightly runs does not matter. Another test counts what the lab's check run costs."""
     for _ in range(3):
         _, pull = await based(place, add="passed 1")
     await place.settle()
@@ -135,7 +137,7 @@ async def test_results_of_a_head_cost_one_listing_of_its_ancestors_and_one_write
     uploaded(place, pull.head_sha, pull, **many)
     await place.settle()
     asked = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.records if r.token == "installation")
-    # Whether it is on the branch, and whether its baseline is its ancestor: the check run and the two sections may ask
-    # that at the same time.
+    # Is the commit on the branch, and is its baseline its ancestor: the check run and the two sections may ask both at
+    # the same time.
     assert asked[COMPARE] in (2, 3, 4)
     assert {route: asked[route] for route in (COMMENTS, COMMENT, EDIT)} == {COMMENTS: 1, COMMENT: 1, EDIT: 0}

@@ -1,4 +1,4 @@
-"""Nobody can make the bot talk, and nobody can silence it for others."""
+"""Nobody can make the bot flood a pull request, and nobody can silence it for others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NOTHING: list[str] = []
 
 
 def writes(here: Town) -> int:
-    """How often the bot wrote to GitHub."""
+    """Return how often the bot wrote to GitHub."""
     return sum(request.method in {"POST", "PATCH", "PUT", "DELETE"} for request in here.github.requests.records)
 
 
-async def test_sixty_comments_of_a_stranger_cost_six_writes_and_keep_nobody_waiting(here: Town) -> None:
-    """60 comments by a stranger silenced the bot for everybody for over a minute."""
+async def test_sixty_comments_of_a_stranger_cost_six_writes_and_delay_nobody(here: Town) -> None:
+    """A stranger's 60 comments used to silence the bot for everybody for more than a minute."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     spam = [pull.comment("stranger", "@ci rerun") for _ in range(60)]
@@ -55,7 +55,7 @@ async def test_a_stranger_gets_one_answer_per_pull_request_and_another_after_an_
     assert (one.reactions(again), len(here.answers(one))) == (["confused"], 1)
 
 
-async def test_an_author_who_may_not_merge_gets_one_answer(tmp_path: Path) -> None:
+async def test_an_author_without_merge_rights_gets_one_answer(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
         first = pull.comment("somebody", "@ci merge")
@@ -66,7 +66,7 @@ async def test_an_author_who_may_not_merge_gets_one_answer(tmp_path: Path) -> No
         assert "You need write access for this." in here.answers(pull)[0]
 
 
-async def test_over_a_persons_limit_one_answer_says_so(tmp_path: Path) -> None:
+async def test_one_answer_tells_people_that_they_are_over_their_limit(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
         said = [pull.comment("somebody", "@ci help") for _ in range(5)]
@@ -84,7 +84,7 @@ async def test_over_a_persons_limit_one_answer_says_so(tmp_path: Path) -> None:
         assert pull.reactions(later) == done
 
 
-async def test_over_a_pull_requests_limit_people_with_the_write_role_are_heard(tmp_path: Path) -> None:
+async def test_people_with_the_write_role_are_answered_beyond_the_limit_of_a_pull_request(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
         people = ["somebody", "somebody", "triager", "triager", "triager", "hubot"]
@@ -99,17 +99,15 @@ async def test_over_a_pull_requests_limit_people_with_the_write_role_are_heard(t
 
 
 async def asked_by_strangers(here: Town, pull: PullRequest, count: int) -> None:
-    """Let as many people who may nothing each ask for something."""
+    """Let so many people without any role each ask for something."""
     for number in range(count):
         pull.comment(f"stranger-{number}", "@ci rerun")
     await here.github.delivered()
 
 
 @pytest.mark.parametrize("same", [True, False])
-async def test_when_the_writes_of_an_hour_are_short_people_with_the_write_role_come_first(
-    tmp_path: Path, same: bool
-) -> None:
-    """Thirty strangers use up their share of the hour's writes; a maintainer is answered all the same."""
+async def test_when_the_hourly_writes_run_low_people_with_the_write_role_come_first(tmp_path: Path, same: bool) -> None:
+    """Thirty strangers use up their share of the hour's writes; a maintainer is still answered."""
     short = replace(UNHURRIED, writes_per_hour=20)
     async with town(f"sqlite:///{tmp_path}/nightjar.db", allowance=short) as here:
         pull, other = here.repo.open_pull_request("hubot", "Faster"), here.repo.open_pull_request("hubot", "Slower")

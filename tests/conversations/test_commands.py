@@ -1,4 +1,4 @@
-"""Commands: where they may stand, what is no command, and how the bot shows that it heard."""
+"""Commands: where they are allowed, what is not a command, and how the bot acknowledges them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def slow(here: Town, sha: str) -> str | None:
 
 
 async def test_several_commands_of_one_comment_get_one_pair_of_eyes_and_one_answer(here: Town) -> None:
-    """Any number per comment, each on a line of its own; several commands of one comment get one answer."""
+    """A comment may hold any number of commands, each on its own line."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     comment = pull.comment("hubot", "Once more, please.\n\n@ci skip slow tests\n@ci rerun\n\n- @ci help")
@@ -34,7 +34,7 @@ async def test_several_commands_of_one_comment_get_one_pair_of_eyes_and_one_answ
     assert here.github.requests.count("POST", REACT) == 2
 
 
-async def test_courtesy_is_no_command(here: Town) -> None:
+async def test_polite_words_around_a_command_are_ignored(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     thanks = pull.comment("hubot", "@ci thanks!")
     await here.quiet()
@@ -72,7 +72,6 @@ async def test_case_and_spacing_do_not_matter(here: Town, said: str) -> None:
     ],
 )
 async def test_code_quotes_html_comments_and_links_are_not_commands(here: Town, said: str) -> None:
-    """Code blocks, inline code, quotes, HTML comments and links are not commands."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", said)
     await here.quiet()
@@ -82,7 +81,6 @@ async def test_code_quotes_html_comments_and_links_are_not_commands(here: Town, 
 
 
 async def test_a_typo_is_answered_with_the_nearest_command_and_help(here: Town) -> None:
-    """An unknown command is answered with the nearest command and a link to `help`."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci rnu slow tests")
     await here.quiet()
@@ -93,8 +91,7 @@ async def test_a_typo_is_answered_with_the_nearest_command_and_help(here: Town) 
     assert slow(here, pull.head_sha) == OFF
 
 
-async def test_a_malformed_command_says_what_is_wrong_and_the_others_are_carried_out(here: Town) -> None:
-    """Malformed ones are answered; what else the comment asks for is done."""
+async def test_a_malformed_command_gets_an_error_and_the_others_are_carried_out(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", '@ci rerun "unit\n@ci help me\n@ci run slow tests')
     await here.quiet()
@@ -106,8 +103,8 @@ async def test_a_malformed_command_says_what_is_wrong_and_the_others_are_carried
     assert slow(here, pull.head_sha) == ON
 
 
-async def test_a_review_is_heard_too_and_gets_its_reactions_through_graphql(here: Town) -> None:
-    """In review bodies too: REST has no reactions for reviews."""
+async def test_commands_in_a_review_work_and_get_their_reactions_through_graphql(here: Town) -> None:
+    """REST has no reactions for reviews."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.\n\n@ci help", "APPROVED")
     await here.quiet()
@@ -117,7 +114,7 @@ async def test_a_review_is_heard_too_and_gets_its_reactions_through_graphql(here
     assert "About [your review](" in answer
 
 
-async def test_an_edited_review_runs_what_is_new_in_it(here: Town) -> None:
+async def test_an_edited_review_runs_only_its_new_commands(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.")
     await here.quiet()
@@ -126,7 +123,7 @@ async def test_an_edited_review_runs_what_is_new_in_it(here: Town) -> None:
     assert pull.reactions(review) == ["eyes", "+1"]
 
 
-async def test_a_review_that_is_edited_again_at_once_is_heard_again(here: Town) -> None:
+async def test_a_second_edit_of_a_review_in_the_same_moment_runs_its_new_commands(here: Town) -> None:
     """GitHub reports no time of a review's last edit."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.")
@@ -137,7 +134,7 @@ async def test_a_review_that_is_edited_again_at_once_is_heard_again(here: Town) 
     assert len(here.answers(pull)) == 1
 
 
-async def test_a_comment_on_the_diff_is_heard_too(here: Town) -> None:
+async def test_commands_in_a_comment_on_the_diff_work(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"a.py": "a = 1\n"})
     comment = pull.review_comment("octocat", "Is this slow?\n\n@ci run slow tests", path="a.py", line=1)
     await here.quiet()
@@ -147,8 +144,7 @@ async def test_a_comment_on_the_diff_is_heard_too(here: Town) -> None:
     assert slow(here, pull.head_sha) == "Off: turned off by octocat. To turn on, comment: @ci run slow tests"
 
 
-async def test_the_description_is_heard_when_the_pull_request_opens_and_when_it_is_edited(here: Town) -> None:
-    """In pull request bodies too."""
+async def test_commands_in_the_description_run_at_the_opening_and_after_an_edit(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
     await here.quiet()
     assert pull.reactions() == ["eyes", "+1"]
@@ -165,7 +161,7 @@ async def test_the_description_is_heard_when_the_pull_request_opens_and_when_it_
 
 
 async def test_correcting_a_typo_removes_the_confused_reaction(here: Town) -> None:
-    """This holds wherever the typo was; reactions of others stay."""
+    """Wherever the typo was; other people's reactions stay."""
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci rnu", files={"a.py": "a = 1\n"})
     comment, review = pull.comment("octocat", "@ci rnu"), pull.review("octocat", "@ci rnu")
     note = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
@@ -182,7 +178,7 @@ async def test_correcting_a_typo_removes_the_confused_reaction(here: Town) -> No
     assert pull.reactions(comment, by="octocat") == ["confused"]
 
 
-async def test_an_edit_of_the_title_runs_nothing(here: Town) -> None:
+async def test_editing_the_title_runs_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci help")
     await here.quiet()
     pull.edit("hubot", title="Much faster")
@@ -190,7 +186,7 @@ async def test_an_edit_of_the_title_runs_nothing(here: Town) -> None:
     assert len(here.answers(pull)) == 1
 
 
-async def test_an_edit_runs_only_commands_that_were_not_there_before(here: Town) -> None:
+async def test_an_edit_runs_only_new_commands(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -207,7 +203,7 @@ async def test_an_edit_runs_only_commands_that_were_not_there_before(here: Town)
     assert slow(here, pull.head_sha) == ON
 
 
-async def test_our_own_words_and_those_of_other_bots_are_never_answered(here: Town) -> None:
+async def test_the_bot_answers_neither_itself_nor_other_bots(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.github.create_app("dependabot").install(here.repo)
     bots = [pull.comment(name, "@ci help") for name in ("dependabot[bot]", "nightjar[bot]")]
@@ -216,8 +212,8 @@ async def test_our_own_words_and_those_of_other_bots_are_never_answered(here: To
     assert len(pull.comments) == 2
 
 
-async def test_a_person_who_edits_what_we_wrote_is_not_heard(here: Town) -> None:
-    """Our answers quote commands, and whoever tidies one up asks for nothing."""
+async def test_commands_in_an_edited_comment_of_the_bot_do_not_run(here: Town) -> None:
+    """The bot's answers quote commands, and somebody who tidies one up asks for nothing."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -228,7 +224,7 @@ async def test_a_person_who_edits_what_we_wrote_is_not_heard(here: Town) -> None
     assert slow(here, pull.head_sha) == OFF
 
 
-async def test_a_person_who_edits_what_another_bot_wrote_is_heard(here: Town) -> None:
+async def test_commands_that_a_person_adds_to_another_bots_comment_run(here: Town) -> None:
     here.github.create_app("dependabot").install(here.repo)
     pull = here.repo.open_pull_request("dependabot[bot]", "Bump it", "@ci help")
     await here.quiet()
@@ -240,7 +236,7 @@ async def test_a_person_who_edits_what_another_bot_wrote_is_heard(here: Town) ->
     assert "`@ci help`" not in answer
 
 
-async def test_an_issue_is_no_place_for_commands(here: Town) -> None:
+async def test_commands_in_an_issue_are_ignored(here: Town) -> None:
     issue = here.repo.open_issue("hubot", "It is slow")
     comment = issue.comment("hubot", "@ci run slow tests")
     await here.quiet()
@@ -248,8 +244,8 @@ async def test_an_issue_is_no_place_for_commands(here: Town) -> None:
     assert len(issue.comments) == 1
 
 
-async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
-    """`mentions:` in app.yaml adds other names."""
+async def test_the_bot_answers_to_other_configured_names(tmp_path: Path) -> None:
+    """`mentions:` in app.yaml adds names."""
     config = f'mentions: ["@tvm-bot"]\n{CONFIG}'
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -262,7 +258,7 @@ async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
         assert "Did you mean `@tvm-bot rerun`?" in here.answers(pull)[-1]
 
 
-async def test_a_slash_may_call_the_bot_so_that_no_stranger_is_mentioned(tmp_path: Path) -> None:
+async def test_a_slash_command_mentions_no_stranger(tmp_path: Path) -> None:
     """`@ci` is somebody's login, and GitHub would notify them about every command."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f'mentions: ["/ci"]\n{CONFIG}') as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -277,8 +273,7 @@ async def test_a_slash_may_call_the_bot_so_that_no_stranger_is_mentioned(tmp_pat
         assert "Did you mean `/ci rerun`?" in here.answers(pull)[-2]
 
 
-async def test_help_shows_every_command_with_who_may_and_those_that_are_off_are_left_out(tmp_path: Path) -> None:
-    """The registry that declares a command feeds `@ci help`."""
+async def test_help_shows_every_enabled_command_with_who_may_run_it(tmp_path: Path) -> None:
     config = f"{CONFIG}    rerun: false\n    slow_tests: {{allow: [write]}}\n"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -295,7 +290,7 @@ async def test_help_shows_every_command_with_who_may_and_those_that_are_off_are_
         assert "the pull request's author and people with triage access" in rows[2]
 
 
-async def test_a_command_that_is_switched_off_says_so_and_where_it_is_switched_on(tmp_path: Path) -> None:
+async def test_a_disabled_command_is_answered_with_where_it_is_enabled(tmp_path: Path) -> None:
     config = f"{CONFIG}    rerun: false\n"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -307,7 +302,7 @@ async def test_a_command_that_is_switched_off_says_so_and_where_it_is_switched_o
         assert "add `rerun` to `.github/nightjar.yaml` or `app.yaml`" in answer
 
 
-async def test_a_repository_that_app_yaml_does_not_name_is_left_alone(here: Town) -> None:
+async def test_a_repository_missing_in_app_yaml_is_left_alone(here: Town) -> None:
     other = here.github.create_repository("octocat/elsewhere", people={"hubot": "write"})
     here.app.install(other)
     pull = other.open_pull_request("hubot", "Faster", "cc @octocat\n\n@ci run slow tests")
@@ -316,8 +311,8 @@ async def test_a_repository_that_app_yaml_does_not_name_is_left_alone(here: Town
     assert (pull.requested_reviewers, other.statuses(pull.head_sha)) == ([], [])
 
 
-async def test_one_comment_that_arrives_through_two_hooks_is_answered_once(here: Town) -> None:
-    """Two deliveries under two GUIDs, one intent."""
+async def test_a_comment_delivered_by_two_hooks_is_answered_once(here: Town) -> None:
+    """Two deliveries under two GUIDs are one request."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci help")
     here.github.webhooks.send_under_new_guid(here.github.webhooks.find("issue_comment", "created")[-1])
@@ -327,7 +322,7 @@ async def test_one_comment_that_arrives_through_two_hooks_is_answered_once(here:
     assert here.github.requests.count("POST", REACT) == 2
 
 
-async def test_an_apps_hook_and_a_repositorys_hook_are_one_word(here: Town) -> None:
+async def test_the_apps_hook_and_a_repositorys_hook_deliver_one_command(here: Town) -> None:
     """A repository's own hook names no installation."""
     here.repo.add_webhook(f"{here.url}/webhook", SECRET, "issue_comment", "pull_request")
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci help")
@@ -351,7 +346,7 @@ async def test_a_delivery_that_comes_twice_is_handled_once(here: Town) -> None:
     assert here.github.requests.count("POST", REACT) == 2
 
 
-async def test_a_comment_that_was_deleted_before_we_react_ends_without_a_failure(here: Town) -> None:
+async def test_a_comment_that_is_deleted_before_the_reaction_causes_no_failure(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.webhooks.hold()
@@ -363,7 +358,7 @@ async def test_a_comment_that_was_deleted_before_we_react_ends_without_a_failure
     assert slow(here, pull.head_sha) == ON
 
 
-async def test_every_write_is_booked_in_the_database_that_all_replicas_share(here: Town) -> None:
+async def test_every_write_is_counted_in_the_database_that_all_replicas_share(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     before = await booked(here)

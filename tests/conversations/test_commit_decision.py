@@ -1,4 +1,4 @@
-"""What CI does for a commit of a branch: asked over HTTP, and by `nightjar ci decide` with and without the bot."""
+"""CI's decisions for a commit of a branch, over HTTP, and by `nightjar ci decide` with and without the bot."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ async def decision(here: Town, sha: str, branch: str = "main") -> Mapping[str, A
 
 
 def requests(here: Town) -> list[str]:
-    """Return what the bot asked GitHub since the last time, about commits."""
+    """Return the bot's requests to GitHub about commits since the previous call."""
     found = [f"{r.method} {r.route}" for r in here.github.requests.records]
     here.github.requests.clear()
     return [one for one in found if one in (COMMIT, ACTIVITY, COMPARE)]
 
 
 def runs_everything(answer: Mapping[str, Any], why: str) -> None:
-    """Fail unless everything runs, for a reason that is said."""
+    """Fail unless everything runs, with a reason."""
     assert answer["skip_ci"] == {"value": False, "reason": f"Fallback: {why}, so CI runs."}
     assert answer["docs_only"] == {"value": False, "reason": f"Fallback: {why}, so everything is built."}
     assert answer["rebuild_docker"] == {"value": True, "reason": f"Fallback: {why}, so the images are built."}
@@ -94,19 +94,19 @@ async def test_the_message_of_a_commit_does_not_skip_ci(here: Town) -> None:
 
 
 async def test_a_forced_push_runs_everything(here: Town) -> None:
-    """CI compares with the commit it built before, and that is no longer on the branch."""
+    """CI compares with the commit that it built before, which is no longer on the branch."""
     first = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     second = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
     forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=first.sha)
     why = f"the branch was at {second.sha[:7]} before the push of {forced.sha[:7]}, whose parent is {first.sha[:7]}"
     runs_everything(await decision(here, forced.sha), why)
     runs_everything(await decision(here, forced.sha, branch=""), why)
-    # Of another branch nobody knows of such a push.
+    # The bot knows of no such push to another branch.
     assert (await decision(here, forced.sha, branch="release/1.0"))["skip_ci"]["value"] is True
 
 
-async def test_a_push_of_several_commits_runs_everything_for_the_last_of_them(here: Town) -> None:
-    """A CI that builds the tip alone would miss what the commits before it change."""
+async def test_a_push_of_several_commits_runs_everything_for_the_last_one(here: Town) -> None:
+    """A CI that builds only the tip would miss what the earlier commits change."""
     start = here.repo.branch("main")
     here.repo.push("side", {"docker/Dockerfile": "x"}, by="octocat")
     inner = here.repo.branch("side")
@@ -125,7 +125,7 @@ async def test_a_commit_without_a_parent_runs_everything(here: Town) -> None:
 
 
 @pytest.mark.parametrize(("count", "skipped"), [(299, True), (300, False)])
-async def test_more_files_than_github_shows_of_a_comparison_run_everything(
+async def test_a_comparison_with_more_files_than_github_lists_runs_everything(
     here: Town, count: int, skipped: bool
 ) -> None:
     pushed = here.repo.push("main", {f"docs/{n}.rst": "x" for n in range(count)}, by="octocat")
@@ -135,7 +135,7 @@ async def test_more_files_than_github_shows_of_a_comparison_run_everything(
         runs_everything(answer, "GitHub shows at most 300 changed files of a commit, and there may be more")
 
 
-async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(here: Town) -> None:
+async def test_a_file_moved_out_of_a_relevant_folder_still_counts(here: Town) -> None:
     here.repo.push("main", {"docker/Dockerfile": "FROM x\n"}, by="octocat")
     moved = here.repo.push("main", {"docker/Dockerfile": None, "docs/Dockerfile": "FROM x\n"}, by="octocat")
     answer = await decision(here, moved.sha)
@@ -143,7 +143,7 @@ async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(here:
     assert answer["skip_ci"]["value"] is False
 
 
-async def test_the_steps_of_a_build_ask_github_for_three_things_together(here: Town) -> None:
+async def test_the_steps_of_a_build_cost_three_requests_together(here: Town) -> None:
     pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     await here.quiet()
     requests(here)
@@ -152,7 +152,7 @@ async def test_the_steps_of_a_build_ask_github_for_three_things_together(here: T
     assert requests(here) == [COMMIT, ACTIVITY, COMPARE]
 
 
-async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -> None:
+async def test_a_missing_commit_is_reported_and_remembered(here: Town) -> None:
     requests(here)
     for _ in range(10):
         status, kind, problem = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision")
@@ -162,14 +162,14 @@ async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -
 
 
 @pytest.mark.parametrize("fails", [COMMIT, ACTIVITY, COMPARE])
-async def test_where_github_is_down_everything_runs_and_the_reason_says_so(here: Town, fails: str) -> None:
+async def test_if_github_is_down_everything_runs_and_the_reason_says_so(here: Town, fails: str) -> None:
     pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     await here.quiet()
     here.github.faults.add("GET", fails.removeprefix("GET "), status=502, times=None)
     runs_everything(await decision(here, pushed.sha), "GitHub did not answer about the commit")
 
 
-async def test_strangers_spend_a_small_share_of_the_quota_and_then_everything_runs(tmp_path: Path) -> None:
+async def test_strangers_can_use_a_small_share_of_the_quota_and_then_everything_runs(tmp_path: Path) -> None:
     config = f"http: {{anonymous_percent: 2}}\n{SKIP}"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         here.github.rate_limits.limit = 500
@@ -190,7 +190,7 @@ async def decide(folder: Path, sha: str, *more: str, **env: str) -> Finished:
     return finished
 
 
-async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Path) -> None:
+async def test_a_ci_step_asks_the_bot_about_a_commit(here: Town, tmp_path: Path) -> None:
     pushed = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
     await here.quiet()
     decided = await decide(tmp_path, pushed.sha, NIGHTJAR_URL=here.url)
@@ -203,7 +203,7 @@ async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Pa
     assert "Fallback: the bot answered 404: There is no such commit" in unknown.err
 
 
-async def test_one_line_serves_builds_of_pull_requests_and_of_branches(here: Town, tmp_path: Path) -> None:
+async def test_one_command_line_serves_builds_of_pull_requests_and_of_branches(here: Town, tmp_path: Path) -> None:
     """Jenkins sets BRANCH_NAME to PR-42 in a build of a pull request."""
     pull = here.repo.open_pull_request("hubot", "Faster", files={"src/codegen.cc": "x"})
     await here.quiet()
@@ -215,7 +215,9 @@ async def test_one_line_serves_builds_of_pull_requests_and_of_branches(here: Tow
     )
 
 
-async def test_a_branch_with_signs_in_its_name_is_asked_about_by_its_own_name(here: Town, tmp_path: Path) -> None:
+async def test_a_branch_with_special_characters_in_its_name_is_asked_about_by_that_name(
+    here: Town, tmp_path: Path
+) -> None:
     branch = "feature/a&sha=x#1%41é"
     first = here.repo.push(branch, {"docs/a.rst": "x"}, by="octocat")
     forced = here.repo.push(branch, {"docs/b.rst": "x"}, by="octocat", onto=here.repo.branch("main"))
@@ -225,7 +227,7 @@ async def test_a_branch_with_signs_in_its_name_is_asked_about_by_its_own_name(he
     assert f"Fallback: the branch was at {first.sha[:7]} before the push" in decided.err
 
 
-async def test_without_the_bot_github_is_asked_about_a_commit(here: Town, tmp_path: Path) -> None:
+async def test_without_the_bot_the_command_asks_github_about_a_commit(here: Town, tmp_path: Path) -> None:
     here.repo.push("main", {".github/nightjar.yaml": OWN_FILE}, by="octocat")
     docs = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
     forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=docs.parents[0])

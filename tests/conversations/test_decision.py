@@ -1,4 +1,4 @@
-"""Slow tests, step by step: what the status says, and what CI gets when it asks over HTTP."""
+"""Slow tests, step by step: what the status says, and what CI gets over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SKIPPED = "Off: turned off by triager. To turn on, comment: @ci run slow tests"
 
 
 async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
-    """What CI and people see of the head: both say the same."""
+    """Return what CI and people see on the head, after checking that both agree."""
     await here.quiet()
     status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
     assert (status, kind, answer["sha"]) == (200, "application/json", pull.head_sha)
@@ -26,8 +26,8 @@ async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
     return answer["run_slow_tests"]["value"], answer["run_slow_tests"]["reason"]
 
 
-async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
-    """Bound to the pull request: it stays on for later pushes until `@ci skip slow tests`."""
+async def test_slow_tests_follow_a_pull_request_through_its_whole_life(here: Town) -> None:
+    """They stay on for later pushes until `@ci skip slow tests`."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     assert await decided(here, pull) == (False, OFF)
     pull.push()
@@ -48,8 +48,7 @@ async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
     assert {status.state for status in here.repo.all_statuses(pull.head_sha)} == {"success"}
 
 
-async def test_asked_for_in_the_body_and_taken_back_by_a_comment(here: Town) -> None:
-    """Asked in the pull request's body or in a comment."""
+async def test_slow_tests_requested_in_the_description_are_turned_off_by_a_comment(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
     assert await decided(here, pull) == (True, ON)
     pull.comment("triager", "@ci skip slow")
@@ -66,8 +65,8 @@ async def test_a_pull_request_from_a_fork_has_its_own_decision(here: Town) -> No
     assert (await decided(here, pull))[0] is True
 
 
-async def test_branches_that_are_listed_as_full_always_run_everything(tmp_path: Path) -> None:
-    """Branches listed as full always run everything; a fork's branch of that name is none of them."""
+async def test_full_branches_always_run_everything(tmp_path: Path) -> None:
+    """A fork's branch with such a name is not one of them."""
     config = f'{CONFIG}    slow_tests: {{branches: ["release/*"]}}\n'
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         always = (True, "On: the branch release/1.0 always runs slow tests.")
@@ -87,7 +86,7 @@ async def test_branches_that_are_listed_as_full_always_run_everything(tmp_path: 
         assert here.repo.statuses(elsewhere.sha) == []
 
 
-async def test_a_push_to_a_full_branch_shows_it_and_its_deletion_harms_nothing(here: Town) -> None:
+async def test_a_push_to_a_full_branch_sets_its_status_and_deleting_the_branch_does_no_harm(here: Town) -> None:
     pushed = here.repo.push("main", by="octocat")
     await here.quiet()
     shown = here.repo.status(pushed.sha, "ci/slow-tests")
@@ -100,8 +99,8 @@ async def test_a_push_to_a_full_branch_shows_it_and_its_deletion_harms_nothing(h
     assert len(here.repo.all_statuses(pushed.sha)) == 1
 
 
-async def test_no_status_is_longer_than_github_takes(tmp_path: Path) -> None:
-    """140 characters, in which the longest login still leaves room for how to change it."""
+async def test_every_status_fits_githubs_limit(tmp_path: Path) -> None:
+    """In 140 characters, the longest login must leave room for how to change the setting."""
     config = (
         f'mentions: ["@a-bot-with-the-longest-login-there-can-be"]\n{CONFIG}    slow_tests: {{branches: ["very*"]}}\n'
     )
@@ -120,8 +119,7 @@ async def test_no_status_is_longer_than_github_takes(tmp_path: Path) -> None:
         assert all(len(status.description or "") <= 140 for status in statuses)
 
 
-async def test_what_ended_before_runs_again_on_both_cis_and_is_named(site: Works) -> None:
-    """Asks CI to run again when it was already done."""
+async def test_ci_that_finished_runs_again_in_both_systems_and_is_named(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     done = here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"unit": "success", "slow": "skipped"})
@@ -143,7 +141,7 @@ async def test_what_ended_before_runs_again_on_both_cis_and_is_named(site: Works
     assert "Still running, so left alone: `Lint`, `cpu/pr-head`." in answer
 
 
-async def test_asked_a_second_time_nothing_runs_a_second_time(here: Town) -> None:
+async def test_a_second_request_restarts_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     done = here.repo.add_workflow_run(pull.head_sha, "CI", "success")
     pull.comment("hubot", "@ci run slow tests")
@@ -156,7 +154,7 @@ async def test_asked_a_second_time_nothing_runs_a_second_time(here: Town) -> Non
     assert len(here.answers(pull)) == 1
 
 
-async def test_where_nothing_has_to_restart_the_reaction_and_the_status_are_the_answer(here: Town) -> None:
+async def test_with_nothing_to_restart_the_reaction_and_the_status_are_the_answer(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci run slow tests")
     await here.quiet()
@@ -164,7 +162,7 @@ async def test_where_nothing_has_to_restart_the_reaction_and_the_status_are_the_
     assert here.answers(pull) == []
 
 
-async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
+async def test_only_workflows_listed_in_app_yaml_run_again(tmp_path: Path) -> None:
     config = f'{CONFIG}    slow_tests: {{rerun: ["Hardware *"]}}\n'
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -182,15 +180,15 @@ async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
         ("/api/v1/repos/octocat/elsewhere/pulls/1/decision", 401),
     ],
 )
-async def test_what_is_not_there_is_answered_with_problem_details(here: Town, path: str, expected: int) -> None:
-    """As RFC 9457 says; of a repository that is not there, what is said about a private one."""
+async def test_unknown_resources_are_answered_with_problem_details(here: Town, path: str, expected: int) -> None:
+    """As in RFC 9457; a missing repository gets the same answer as a private one."""
     status, kind, answer = await here.ask(path)
     assert (status, kind) == (expected, "application/problem+json")
     assert answer["status"] == expected
     assert answer["title"]
 
 
-async def test_a_pull_request_that_opened_before_the_bot_came_is_known_by_asking_github(here: Town) -> None:
+async def test_a_pull_request_older_than_the_installation_is_looked_up_on_github(here: Town) -> None:
     here.github.webhooks.lose("pull_request")
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()

@@ -1,4 +1,4 @@
-"""A target without good nightly runs is degraded by one tier, and restored by two good ones, with the whole bot."""
+"""A target without good nightly runs is degraded by one tier, and two good runs restore it, with the whole bot."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HOUR = 3600.0
 
 @dataclass
 class Targets:
-    """A lab in a town, of whose targets adreno is always well."""
+    """A lab in a town; its target adreno is always healthy."""
 
     place: LabTown
 
     async def nightly_run(self, hexagon: bytes | None = GOOD, mali: bytes | None = GOOD) -> str:
-        """Let the lab test a commit of the nightly branch on all targets but those without a file."""
+        """Let the lab test a nightly commit on all targets, except those `without` a file."""
         sha = self.place.nightly_run()
         for target, content in ((HEXAGON, hexagon), (MALI, mali), (ADRENO, GOOD)):
             if content is not None:
@@ -56,7 +56,7 @@ class Targets:
         await self.check()
 
     async def check(self, times: int = 1) -> None:
-        """Let the bot read the bucket, and replicas judge the targets at one moment."""
+        """Let the bot read the bucket, and let replicas evaluate the targets at the same moment."""
         services = self.place.town.bot.services
         await services.part(WATCH).tick()
         await self.place.town.quiet()
@@ -87,7 +87,7 @@ class Targets:
         return [job.target for job in jobs]
 
     async def page(self) -> dict[str, Any]:
-        """Return what the API says about the targets of the lab."""
+        """Return the API's answer about the lab's targets."""
         address = f"{self.place.town.url}/api/v1/repos/{REPOSITORY}/labs/{LAB}"
         async with aiohttp.ClientSession() as session, session.get(address) as answer:
             return {one["target"]: one for one in (await answer.json())["targets"]}
@@ -151,7 +151,7 @@ async def test_a_target_without_nightly_runs_accepts_no_requests_until_two_are_g
     assert await targets.place.town.failures() == []
 
 
-async def test_a_degraded_target_of_tier_1_tests_no_pushes_and_accepts_requests(targets: Targets) -> None:
+async def test_a_degraded_target_of_tier_1_tests_no_pushes_but_accepts_requests(targets: Targets) -> None:
     await targets.nightly_run()
     for _ in range(2):
         await targets.nightly_run(mali=INFRA)
@@ -166,7 +166,7 @@ async def test_a_degraded_target_of_tier_1_tests_no_pushes_and_accepts_requests(
     assert "People can still request a test with a command or a label." in str(check.summary)
 
 
-async def test_many_replicas_and_repeated_deliveries_make_one_issue(targets: Targets) -> None:
+async def test_many_replicas_and_repeated_deliveries_open_one_issue(targets: Targets) -> None:
     await targets.nightly_run()
     await targets.nightly_run(hexagon=None)
     await targets.later(23)
@@ -181,7 +181,7 @@ async def test_many_replicas_and_repeated_deliveries_make_one_issue(targets: Tar
     assert (targets.issue.state, targets.issue.comments) == ("open", [])
 
 
-async def test_an_outage_of_the_bot_degrades_nobody(targets: Targets) -> None:
+async def test_an_outage_of_the_bot_degrades_no_target(targets: Targets) -> None:
     await targets.nightly_run()
     await targets.check()
     sha = targets.place.nightly_run()

@@ -1,4 +1,4 @@
-"""People ask for device tests: commands, labels, pushes, approvals and budgets, with the whole bot."""
+"""People request device tests: commands, labels, pushes, approvals and budgets, with the whole bot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
         yield place
 
 
-async def test_a_target_that_nobody_asked_for_does_not_show_up(devices: Devices) -> None:
+async def test_a_target_that_nobody_requested_does_not_show_up(devices: Devices) -> None:
     pull = devices.pull()
     await devices.place.town.quiet()
     await devices.sweep()
@@ -28,7 +28,7 @@ async def test_a_target_that_nobody_asked_for_does_not_show_up(devices: Devices)
     assert await devices.jobs(pull) == []
 
 
-async def test_a_request_is_queued_runs_and_has_the_comparison_of_a_nightly_run(devices: Devices) -> None:
+async def test_a_request_is_queued_runs_and_gets_the_comparison_of_a_nightly_run(devices: Devices) -> None:
     place = devices.place
     place.upload(place.nightly_run(), {"a.xml": junit(**GOOD)})
     await place.settle()
@@ -55,14 +55,14 @@ async def test_a_request_is_queued_runs_and_has_the_comparison_of_a_nightly_run(
     assert "1 new failure" in str(check.title)
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.DONE}
     assert devices.writes() - before == 3
-    # All three are about the same head, and wait behind those about newer ones while GitHub's limits leave little.
+    # All three are for the same head, and yield to checks of newer heads while GitHub's limits leave little.
     deliveries = await place.town.bot.engine.journal.recent(limit=500)
     effects = [effect for one in deliveries for plan in one.plans for effect in plan.effects]
     since = {e.effect["head_since"] for e in effects if e.target == f"check:{pull.head_sha}:{check.name}"}
     assert since == {claimed.job.requested_at}
 
 
-async def test_a_place_in_the_queue_and_the_expected_time_come_from_the_target(devices: Devices) -> None:
+async def test_the_answer_gives_the_place_in_the_queue_and_the_expected_time_on_the_target(devices: Devices) -> None:
     pulls = [devices.pull() for _ in range(3)]
     await devices.says(pulls[0], "hubot", "@ci test on hexagon-v73")
     first = await devices.claim()
@@ -74,7 +74,7 @@ async def test_a_place_in_the_queue_and_the_expected_time_come_from_the_target(d
     assert title == "Queued: 1 test before it; starts in about 30 minutes"
 
 
-async def test_all_targets_that_accept_requests(devices: Devices) -> None:
+async def test_all_requests_every_target_that_accepts_requests(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on all")
     assert set(await devices.states(pull)) == {HEXAGON, ADRENO, MALI}
@@ -91,7 +91,7 @@ async def test_unknown_and_nightly_targets_are_named_and_the_others_requested(de
     assert "Name the targets, as in `@ci test on hexagon-v73`. Available: `hexagon-v73`, `adreno`, `mali`." in answer
 
 
-async def test_what_is_requested_already_is_not_requested_twice(devices: Devices) -> None:
+async def test_a_target_that_is_already_requested_is_not_requested_twice(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on adreno")
     _, answer = await devices.says(pull, "octocat", "@ci test on example-lab/adreno")
@@ -99,7 +99,7 @@ async def test_what_is_requested_already_is_not_requested_twice(devices: Devices
     assert len(await devices.jobs(pull)) == 1
 
 
-async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: Devices) -> None:
+async def test_a_strangers_code_waits_until_its_commit_is_approved(devices: Devices) -> None:
     pull = devices.pull("somebody")
     reactions, answer = await devices.says(pull, "somebody", "@ci test on hexagon-v73")
     assert reactions == ["eyes", "+1"]
@@ -122,7 +122,7 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     assert "No device test is waiting for approval" in answer
 
 
-async def test_the_roles_that_may_approve_are_configured(tmp_path: Path, aws_world: World) -> None:
+async def test_only_the_configured_roles_may_approve(tmp_path: Path, aws_world: World) -> None:
     roles = "60s\n      approve_tests: [write]"
     async with device_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, settle=roles) as devices:
         pull = devices.pull("somebody")
@@ -135,7 +135,9 @@ async def test_the_roles_that_may_approve_are_configured(tmp_path: Path, aws_wor
 
 
 @pytest.mark.parametrize("command", ["test on hexagon-v73", "approve tests"])
-async def test_a_command_that_is_edited_into_anothers_comment_does_not_count(devices: Devices, command: str) -> None:
+async def test_a_command_that_is_edited_into_somebody_elses_comment_does_not_count(
+    devices: Devices, command: str
+) -> None:
     pull = devices.pull("somebody")
     await devices.says(pull, "somebody", "@ci test on adreno")
     comment = pull.comment("somebody", "Please look")
@@ -157,13 +159,13 @@ async def test_a_push_needs_a_new_approval(devices: Devices) -> None:
     assert f"Nothing was approved: you named `{old}`, but the head is `{pull.head_sha[:7]}`." in answer
     jobs = {job.sha: job for job in await devices.jobs(pull)}
     assert jobs[old].state is DeviceJobState.CANCELLED
-    # The request lasts, for the target is sticky, and the approval of the old head does not.
+    # The request stays, because the target is sticky; the approval of the old head does not.
     assert jobs[pull.head_sha].state is DeviceJobState.WAITING
     assert devices.check(old, ADRENO).title == "Cancelled by a push"
     assert devices.checks(pull.head_sha, ADRENO) == []
 
 
-async def test_a_push_cancels_what_waits_and_leaves_what_runs(devices: Devices) -> None:
+async def test_a_push_cancels_queued_tests_and_leaves_running_ones(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
     running, old = await devices.claim(ADRENO), pull.head_sha
@@ -175,7 +177,7 @@ async def test_a_push_cancels_what_waits_and_leaves_what_runs(devices: Devices) 
         (True, ADRENO): DeviceJobState.LEASED,
         (False, ADRENO): DeviceJobState.QUEUED,
     }
-    # The lab may finish: its results are taken, although the head moved.
+    # The lab may finish: its results count, although the head moved.
     devices.place.upload(old, {"a.xml": junit(**GOOD)}, target=ADRENO, job=running.job.id)
     await devices.place.settle()
     assert devices.check(old, ADRENO).conclusion == "success"
@@ -186,7 +188,7 @@ async def test_tier_1_tests_each_push_that_changes_its_files(devices: Devices) -
     pulls = [repo.open_pull_request("hubot", "Change", files={path: "x"}) for path in ("src/mali/tile.cc", "README.md")]
     await devices.place.town.quiet()
     assert [list(await devices.states(pull)) for pull in pulls] == [[MALI], []]
-    # It gets its check run once it runs.
+    # The check run appears once the test runs.
     assert devices.checks(pulls[0].head_sha, MALI) == []
     claimed = await devices.claim(MALI)
     await devices.store.heartbeat(LAB, claimed.job.id, claimed.lease, note="started")
@@ -194,7 +196,7 @@ async def test_tier_1_tests_each_push_that_changes_its_files(devices: Devices) -
     assert devices.check(pulls[0].head_sha, MALI).status == "in_progress"
 
 
-async def test_a_label_asks_for_its_target_and_its_removal_cancels_that(devices: Devices) -> None:
+async def test_a_label_requests_its_target_and_removing_it_cancels_that(devices: Devices) -> None:
     pull = devices.pull()
     await devices.place.town.quiet()
     pull.label("hubot", "test: Hexagon", "bug")
@@ -203,7 +205,7 @@ async def test_a_label_asks_for_its_target_and_its_removal_cancels_that(devices:
     pull.unlabel("hubot", "test: Hexagon")
     await devices.place.town.quiet()
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.CANCELLED}
-    # What somebody asked for by a command does not depend on the label.
+    # A command's request does not depend on the label.
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     pull.label("hubot", "test: hexagon")
     pull.unlabel("hubot", "test: hexagon")
@@ -211,7 +213,7 @@ async def test_a_label_asks_for_its_target_and_its_removal_cancels_that(devices:
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED}
 
 
-async def test_a_label_by_somebody_who_may_not_write_waits_for_approval(devices: Devices) -> None:
+async def test_a_label_added_without_write_access_waits_for_approval(devices: Devices) -> None:
     pull = devices.pull("somebody")
     await devices.place.town.quiet()
     pull.label("triager", "test: hexagon")
@@ -219,7 +221,7 @@ async def test_a_label_by_somebody_who_may_not_write_waits_for_approval(devices:
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.WAITING}
 
 
-async def test_a_budget_is_per_target_and_person_and_day(devices: Devices) -> None:
+async def test_budgets_apply_per_target_person_and_day(devices: Devices) -> None:
     for _ in range(3):
         await devices.says(devices.pull(), "hubot", "@ci test on hexagon-v73")
     pull = devices.pull()
@@ -235,7 +237,7 @@ async def test_a_budget_is_per_target_and_person_and_day(devices: Devices) -> No
     assert set(await devices.states(pull)) == {ADRENO, HEXAGON}
 
 
-async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
+async def test_status_lists_the_tests_of_the_head(devices: Devices) -> None:
     pull = devices.pull()
     _, answer = await devices.says(pull, "hubot", "@ci test status")
     assert f"Nobody has requested device tests for `{pull.head_sha[:7]}`." in answer
@@ -250,7 +252,7 @@ async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
     assert "- `example-lab/mali`: done; see its check run" in answer
 
 
-async def test_cancel_ends_what_waits_and_what_runs(devices: Devices) -> None:
+async def test_cancel_ends_queued_and_running_tests(devices: Devices) -> None:
     pull = devices.pull()
     _, answer = await devices.says(pull, "hubot", "@ci cancel tests")
     assert "This pull request has no queued or running device test." in answer
@@ -261,10 +263,10 @@ async def test_cancel_ends_what_waits_and_what_runs(devices: Devices) -> None:
     assert devices.check(pull.head_sha).title == "Cancelled"
     pull.push()
     await devices.place.town.quiet()
-    assert pull.head_sha not in {job.sha for job in await devices.jobs(pull)}, "a cancelled request does not last"
+    assert pull.head_sha not in {job.sha for job in await devices.jobs(pull)}, "a cancelled request is not repeated"
 
 
-async def test_a_closed_pull_request_needs_no_tests(devices: Devices) -> None:
+async def test_closing_a_pull_request_cancels_its_tests(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     pull.close("hubot")
@@ -275,7 +277,7 @@ async def test_a_closed_pull_request_needs_no_tests(devices: Devices) -> None:
     assert "This pull request is closed" in answer
 
 
-async def test_a_lab_that_never_comes_back_ends_as_neutral(devices: Devices) -> None:
+async def test_a_job_ends_as_neutral_if_its_lab_never_comes_back(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     for _ in range(3):
@@ -287,7 +289,7 @@ async def test_a_lab_that_never_comes_back_ends_as_neutral(devices: Devices) -> 
     assert "comment `@ci test on hexagon-v73`" in str(check.summary)
 
 
-async def test_no_check_is_pending_for_ever(devices: Devices) -> None:
+async def test_no_check_stays_pending_for_ever(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     await devices.sweep(later=QUEUE_SECONDS + 1)
@@ -296,7 +298,7 @@ async def test_no_check_is_pending_for_ever(devices: Devices) -> None:
 
 async def test_a_check_that_could_not_be_written_is_written_later(devices: Devices) -> None:
     pull = devices.pull()
-    # However often: the bot's own timer may try again at once.
+    # The bot's own timer may also try at any time.
     devices.place.town.github.faults.add("POST", "/repos/{owner}/{repo}/check-runs", status=403, times=None)
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     assert devices.checks(pull.head_sha) == []
@@ -305,7 +307,7 @@ async def test_a_check_that_could_not_be_written_is_written_later(devices: Devic
     assert devices.check(pull.head_sha).status == "queued"
 
 
-async def test_a_result_that_was_there_comes_back_when_the_test_is_cancelled(devices: Devices) -> None:
+async def test_cancelling_a_test_restores_the_earlier_result(devices: Devices) -> None:
     pull = devices.pull()
     devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)})
     await devices.place.settle()
@@ -317,8 +319,8 @@ async def test_a_result_that_was_there_comes_back_when_the_test_is_cancelled(dev
 
 
 @pytest.mark.parametrize("target", [HEXAGON, MALI])
-async def test_a_fourth_write_is_that_of_results_after_the_other_three(devices: Devices, target: str) -> None:
-    """See docs/decisions/results-after-the-end.md. The test of a push has no check run while it waits."""
+async def test_late_results_after_three_writes_get_a_fourth_one(devices: Devices, target: str) -> None:
+    """See docs/decisions/results-after-the-end.md. The test of a push has no check run while it is queued."""
     pull, place, before = devices.pull(), devices.place, devices.writes()
     if target == HEXAGON:
         await devices.says(pull, "hubot", f"@ci test on {target}")
@@ -345,7 +347,7 @@ async def test_help_lists_the_targets(devices: Devices) -> None:
     assert "cortex-m" not in answer
 
 
-async def test_what_a_lab_says_about_another_job_is_ignored(devices: Devices) -> None:
+async def test_a_labs_report_about_another_job_is_ignored(devices: Devices) -> None:
     pull, other = devices.pull(), devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     claimed = await devices.claim()
@@ -355,8 +357,8 @@ async def test_what_a_lab_says_about_another_job_is_ignored(devices: Devices) ->
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.LEASED}
 
 
-async def test_results_of_another_commit_than_the_jobs_do_not_complete_it(devices: Devices) -> None:
-    """The lab tests what it likes of the pull request: only the commit that was approved is the job's."""
+async def test_results_of_another_commit_do_not_complete_the_job(devices: Devices) -> None:
+    """The lab may test any commit of the pull request, but the job is for the approved commit."""
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     claimed, requested = await devices.claim(), pull.head_sha
@@ -364,7 +366,7 @@ async def test_results_of_another_commit_than_the_jobs_do_not_complete_it(device
     await devices.place.town.quiet()
     devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
     await devices.place.settle()
-    assert devices.check(pull.head_sha).conclusion == "success", "the results themselves are those of a pull request"
+    assert devices.check(pull.head_sha).conclusion == "success", "the results still count for the pull request"
     job = await devices.store.find(LAB, claimed.job.id)
     assert (job.sha, job.state, job.arrived) == (requested, DeviceJobState.LEASED, ())
     devices.place.upload(requested, {"a.xml": junit(**GOOD)}, job=claimed.job.id)

@@ -1,4 +1,4 @@
-"""Docker update: a pull request with the newest tags of CI's images, kept up to date, and closed when it is done."""
+"""Docker update: a pull request with the newest tags of CI's images, kept up to date, and closed once main has them."""
 
 from __future__ import annotations
 
@@ -97,8 +97,11 @@ async def place(url: str) -> AsyncIterator[ImageTown]:
         yield here
 
 
-async def test_newer_tags_are_proposed_updated_in_place_and_closed_when_they_are_there(place: ImageTown) -> None:
-    """TVM #13572, #19445, #18710: the pull requests changed a file that CI did not read; #18717: all line ends."""
+async def test_newer_tags_are_proposed_updated_in_place_and_closed_once_main_has_them(place: ImageTown) -> None:
+    """TVM #13572, #19445, #18710:
+
+    the pull requests changed a file that CI did not read; #18717: all line endings changed.
+    """
     place.release("ci_arm", tag=NEW, namespace="tlcpackstaging")
     await place.nightly_run()
     (pull,) = place.pulls
@@ -133,8 +136,8 @@ async def test_images_that_share_a_tag_get_one_that_all_of_them_have(url: str) -
         assert place.file == SHARED.replace(OLD, NEW)
 
 
-async def test_nothing_is_written_where_nothing_is_new(place: ImageTown) -> None:
-    """TVM: where nothing had changed, `git commit` failed, and the run was red."""
+async def test_nothing_is_written_when_nothing_is_new(place: ImageTown) -> None:
+    """TVM's `git commit` failed when nothing had changed, and the run was red."""
     await place.nightly_run()
     assert await place.last_run() == ("done", "no newer tags for any of 2 images")
     place.release("ci-arm", tag=NEW)
@@ -157,7 +160,7 @@ async def test_an_image_without_tags_is_reported(url: str) -> None:
         assert place.file == EACH.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}") + f"ci_lint: tlcpack/ci-lint:{OLD}\n"
 
 
-async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> None:
+async def test_the_bot_does_not_undo_pushes_or_closings_by_people(place: ImageTown) -> None:
     place.release("ci-arm", tag=NEW)
     await place.nightly_run()
     (pull,) = place.pulls
@@ -184,7 +187,7 @@ async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> 
     ],
     ids=["no file", "no section", "too long"],
 )
-async def test_what_keeps_it_from_working_is_seen(url: str, text: str | None, why: str) -> None:
+async def test_the_run_reports_what_prevents_an_update(url: str, text: str | None, why: str) -> None:
     async with image_town(url) as place:
         place.town.repo.push("main", {FILE: text}, by="octocat")
         await place.nightly_run()
@@ -193,7 +196,7 @@ async def test_what_keeps_it_from_working_is_seen(url: str, text: str | None, wh
         assert (timer["name"], timer["outcome"], timer["reason"]) == ("docker-update", "failed", why)
 
 
-async def test_a_registry_that_refuses_is_no_registry_without_tags(place: ImageTown) -> None:
+async def test_a_registry_that_refuses_is_not_taken_for_one_without_tags(place: ImageTown) -> None:
     place.release("ci-arm", tag=NEW)
     place.hub.faults.add("GET", "*", status=403, skip=1)
     await place.nightly_run()
@@ -202,22 +205,22 @@ async def test_a_registry_that_refuses_is_no_registry_without_tags(place: ImageT
     assert "127.0.0.1 answered 403 to GET /v2/repositories/" in why
 
 
-async def test_a_missing_permission_is_seen(url: str) -> None:
+async def test_a_missing_permission_fails_the_run(url: str) -> None:
     async with image_town(url, permissions={**PERMISSIONS, "pull_requests": "read"}) as place:
         place.release("ci-arm", tag=NEW)
         await place.nightly_run()
         assert (await place.last_run())[0] == "failed"
 
 
-async def test_a_file_without_images_of_ours_is_left_alone(url: str) -> None:
+async def test_a_file_without_our_images_is_left_alone(url: str) -> None:
     async with image_town(url, "[jenkins]\nci_x: octocat/x:1\n") as place:
         await place.nightly_run()
         assert (await place.last_run())[0] == "done"
         assert place.hub.requests == []
 
 
-async def test_what_an_update_costs(place: ImageTown) -> None:
-    await place.nightly_run()  # who am I, and where: asked once
+async def test_the_cost_of_an_update_is_fixed(place: ImageTown) -> None:
+    await place.nightly_run()  # looks up the bot's own account and repository, once
     counts: list[Counter[str]] = []
     for tag in (OLD, NEW, NEW, NEWER):
         place.release("ci-arm", tag=tag)

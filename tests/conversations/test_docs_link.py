@@ -1,4 +1,4 @@
-"""CI builds the docs of a pull request, and people find the link where they look anyway."""
+"""CI builds the docs of a pull request, and the pull request links them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 def built(here: Town, pull: PullRequest, build: int = 3, *, sha: str = "", **values: str | None) -> None:
-    """Let CI say how a build of the docs stands."""
+    """Let CI report the state of a docs build."""
     url: str | None = f"https://ci.example.org/job/docs/job/PR-{pull.number}/{build}/display/redirect"
     status = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
     context, state = status["context"] or "", status["state"] or ""
@@ -47,7 +47,7 @@ def section(pull: PullRequest) -> str:
 
 
 async def cost(here: Town) -> Counter[str]:
-    """Return the requests that were made since the last time."""
+    """Return the requests since the previous call."""
     await here.quiet()
     made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
     here.github.requests.clear()
@@ -55,7 +55,7 @@ async def cost(here: Town) -> Counter[str]:
 
 
 async def opened(here: Town, *, fork: bool = False) -> PullRequest:
-    """Open a pull request, when the bot has found out who it is."""
+    """Open a pull request once the bot knows its own account."""
     pull = here.repo.open_pull_request("hubot", "Faster", fork=fork)
     await cost(here)
     return pull
@@ -75,7 +75,7 @@ async def test_the_docs_are_linked_when_ci_has_built_them(here: Town) -> None:
 
 
 async def test_the_next_build_is_linked_in_place(here: Town) -> None:
-    """TVM #11909: the edit went to an address that did not exist, so the link was never brought up to date."""
+    """TVM #11909: the edit went to an address that did not exist, so the link was never updated."""
     pull = await opened(here)
     built(here, pull)
     assert await cost(here) == {COMMENTS: 1, COMMENT: 1}
@@ -85,7 +85,7 @@ async def test_the_next_build_is_linked_in_place(here: Town) -> None:
     assert f"/PR-{pull.number}/4/" in section(pull)
 
 
-async def test_a_push_outdates_the_link_until_the_new_docs_are_built(here: Town) -> None:
+async def test_after_a_push_the_link_is_outdated_until_the_new_docs_are_built(here: Town) -> None:
     pull = await opened(here)
     built(here, pull)
     await here.quiet()
@@ -102,14 +102,14 @@ async def test_a_push_outdates_the_link_until_the_new_docs_are_built(here: Town)
     assert f"/PR-{pull.number}/4/" in section(pull)
 
 
-async def test_a_push_without_a_section_costs_nothing(here: Town) -> None:
+async def test_a_push_to_a_pull_request_without_the_section_costs_nothing(here: Town) -> None:
     pull = await opened(here)
     pull.push()
     assert await cost(here) == {}
 
 
-async def test_statuses_that_are_not_of_the_docs_cost_nothing(here: Town) -> None:
-    """TVM #12902, #12903: events for every status used 75 % of an organization's quota, so it was switched off."""
+async def test_other_statuses_cost_nothing(here: Town) -> None:
+    """TVM #12902, #12903: events for every status used 75 % of an organization's quota, so the feature was disabled."""
     pull = await opened(here)
     for number in range(20):
         built(here, pull, context=f"tests/{number}")
@@ -121,7 +121,7 @@ async def test_statuses_that_are_not_of_the_docs_cost_nothing(here: Town) -> Non
     assert pull.comments == []
 
 
-async def test_a_failed_build_says_nothing_new(here: Town) -> None:
+async def test_a_failed_build_changes_nothing(here: Town) -> None:
     pull = await opened(here)
     built(here, pull)
     await here.quiet()
@@ -131,7 +131,7 @@ async def test_a_failed_build_says_nothing_new(here: Town) -> None:
     assert section(pull) == before
 
 
-async def test_docs_of_an_older_commit_are_not_linked_over_the_newer(here: Town) -> None:
+async def test_docs_of_an_older_commit_do_not_replace_a_newer_link(here: Town) -> None:
     pull = await opened(here)
     old = pull.head_sha
     pull.push()
@@ -141,15 +141,15 @@ async def test_docs_of_an_older_commit_are_not_linked_over_the_newer(here: Town)
     assert pull.comments == []
 
 
-async def test_a_number_in_an_address_counts_only_for_its_own_commit(here: Town) -> None:
-    """Whoever may set a status names any pull request in its address."""
+async def test_a_pull_request_number_in_an_address_counts_only_if_the_head_is_that_commit(here: Town) -> None:
+    """Anybody who can set a status can put any pull request's number into its address."""
     pull, other = await opened(here), await opened(here)
     built(here, pull, sha=other.head_sha)
     await here.quiet()
     assert (pull.comments, other.comments) == ([], [])
 
 
-async def test_an_address_of_no_pull_request_is_passed_over(here: Town) -> None:
+async def test_an_address_without_a_pull_request_is_ignored(here: Town) -> None:
     pull = await opened(here)
     built(here, pull, target_url="https://ci.example.org/job/docs/job/PR-77/3/")
     await here.quiet()
@@ -157,7 +157,7 @@ async def test_an_address_of_no_pull_request_is_passed_over(here: Town) -> None:
     assert await here.failures() == []
 
 
-async def test_of_builds_whose_webhooks_come_in_any_order_the_last_is_linked(here: Town) -> None:
+async def test_the_newest_build_is_linked_whatever_the_order_of_webhooks(here: Town) -> None:
     pull = await opened(here)
     here.github.webhooks.hold()
     built(here, pull, 3)
@@ -185,7 +185,7 @@ async def test_a_status_that_comes_before_the_push_that_made_its_commit_is_not_l
     assert "Out of date" not in section(pull)
 
 
-async def test_where_the_head_cannot_be_found_out_the_section_says_why_until_the_next_build(here: Town) -> None:
+async def test_if_the_head_is_unknown_the_section_says_why_until_the_next_build(here: Town) -> None:
     pull = await opened(here)
     here.github.webhooks.lose("pull_request")
     pull.push()
@@ -200,8 +200,8 @@ async def test_where_the_head_cannot_be_found_out_the_section_says_why_until_the
     assert f"/PR-{pull.number}/4/" in section(pull)
 
 
-async def test_where_the_link_names_the_commit_alone_a_forks_pull_request_is_found_too(tmp_path: Path) -> None:
-    """A status carries no pull request, and GitHub finds none from a fork by its commit."""
+async def test_an_address_with_only_the_commit_also_works_for_a_fork(tmp_path: Path) -> None:
+    """A status names no pull request, and GitHub's search by commit finds none from a fork."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_COMMIT) as here:
         pull = await opened(here, fork=True)
         built(here, pull, target_url=None)
@@ -209,8 +209,8 @@ async def test_where_the_link_names_the_commit_alone_a_forks_pull_request_is_fou
         assert f"https://docs.example.org/{pull.head_sha}/" in section(pull)
 
 
-async def test_the_comment_is_there_as_soon_as_any_section_has_something_to_say(here: Town) -> None:
-    """TVM #12695: before CI had reported, the whole comment failed for docs and tests that were not there yet."""
+async def test_the_comment_appears_as_soon_as_any_section_has_content(here: Town) -> None:
+    """TVM #12695: the whole comment failed while CI had not yet reported docs and tests."""
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger")
     await here.quiet()
     (first,) = pull.comments_by(BOT)
@@ -222,7 +222,7 @@ async def test_the_comment_is_there_as_soon_as_any_section_has_something_to_say(
     assert sticky.sections_of(second.body).keys() == {"cc-reviewers", "docs-link"}
 
 
-async def test_where_the_comment_cannot_be_written_the_next_build_tries_again(here: Town) -> None:
+async def test_if_the_comment_cannot_be_written_the_next_build_tries_again(here: Town) -> None:
     pull = await opened(here)
     here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
     built(here, pull)

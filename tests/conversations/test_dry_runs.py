@@ -1,7 +1,7 @@
 """A dry run shows exactly what the whole bot then writes, with buckets, chats, Docker Hub, CI, and labs.
 
-Together with the scenes of `tests/handlers/test_dry_run.py`, these run each handler and each kind of effect; the last
-test fails for a new one until a scene shows it.
+Together with the scenes of `tests/handlers/test_dry_run.py`, these cover every handler and every kind of effect; the
+last test fails for a new one that no scene shows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.handlers.test_dry_run import SCENES as DRIVEN_SCENES
 
 @dataclass(frozen=True)
 class Place:
-    """Where a scene keeps its files, and what it needs from pytest."""
+    """Where a scene keeps its files, and the pytest fixtures that it needs."""
 
     folder: Path
     bucket: World
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def database(self) -> str:
-        """The URL of the scene's database."""
+        """Return the URL of the scene's database."""
         return f"sqlite:///{self.folder}/nightjar.db"
 
 
@@ -74,7 +74,7 @@ async def nightly_runs_fail_on_several_targets(at: Place) -> DryFirst:
 
 
 async def people_request_device_tests(at: Place) -> DryFirst:
-    """A stranger's request is approved and a lab runs it; a push, a command and a closed pull cancel others."""
+    """A contributor's request is approved and a lab runs it; a push, a command and a closing cancel others."""
     async with device_town(at.database, at.bucket) as devices:
         here = devices.place.town
         dry = DryFirst.attached(here.bot)
@@ -97,7 +97,7 @@ async def people_request_device_tests(at: Place) -> DryFirst:
 
 
 async def a_target_is_degraded_and_restored(at: Place) -> DryFirst:
-    """A target has no nightly run for a day, and then two good ones."""
+    """A target has no nightly run for a day, then two good ones."""
     async with lab_town(at.database, at.bucket, targets=TARGETS) as place:
         dry, targets = DryFirst.attached(place.town.bot), Targets(place)
         await targets.nightly_run()
@@ -185,7 +185,7 @@ async def images_have_newer_tags(at: Place) -> DryFirst:
 
 
 async def main_fails_and_recovers(at: Place) -> DryFirst:
-    """Checks fail on main, and the next commit repairs them."""
+    """Checks fail on main, and the next commit fixes them."""
     async with alarm_town(at.database) as place:
         dry = DryFirst.attached(place.town.bot)
         for state in ("success", "failure", "success"):
@@ -199,7 +199,7 @@ async def main_fails_and_recovers(at: Place) -> DryFirst:
 
 
 async def pull_requests_wait_and_merge(at: Place) -> DryFirst:
-    """A branch is updated and merged, a merge ends with a push, and another leaves the merge queue."""
+    """A branch is updated and merged, a push ends a merge, and another pull request leaves the merge queue."""
     async with merge_town(at.database, f"required: [{CPU}], label: ready") as here:
         dry = DryFirst.attached(here.bot)
         here.repo.rules["main"] = Rules(strict=True)
@@ -222,7 +222,8 @@ async def pull_requests_wait_and_merge(at: Place) -> DryFirst:
         pull = ready(here)
         await says(here, pull, "@ci merge")
         assert pull.queued is not None
-        # Only now: a dry run cannot show that a merge goes into a queue (docs/decisions/conclusions-are-plans.md).
+        # This comes last: a dry run cannot show that a merge goes into a queue
+        # (docs/decisions/conclusions-are-plans.md).
         dry.attach(here.bot)
         await says(here, pull, "@ci cancel")
         assert pull.queue == []
@@ -249,14 +250,15 @@ async def people_restart_and_approve_ci(at: Place) -> DryFirst:
 
 
 async def people_are_mentioned(at: Place) -> DryFirst:
-    """A text no longer names anybody after a failed request, a title names a topic, and reviewers wait for a week."""
+    """An edit removes a refused name, a title names a topic, and reviewers wait for a week."""
     async with town(at.database, config=TEAMS) as here:
         here.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", status=422, times=1)
         asking = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
         await here.quiet()
         (report_on_reviewers,) = here.answers(asking)
         assert "couldn't request reviews" in report_on_reviewers
-        # Only now: a dry run cannot show that GitHub refuses a request (docs/decisions/conclusions-are-plans.md).
+        # This comes last: a dry run cannot show that GitHub refuses a request
+        # (docs/decisions/conclusions-are-plans.md).
         dry = DryFirst.attached(here.bot)
         asking.edit("hubot", body="Never mind.")
         await dry.quiet(here, failed=1)
@@ -301,15 +303,15 @@ SCENES: dict[Scene, str] = {
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-async def test_what_a_dry_run_shows_is_what_the_bot_plans_and_applies(
+async def test_a_dry_run_shows_exactly_what_the_bot_plans_and_applies(
     scene: Scene, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dry = await scene(Place(tmp_path, aws_world, monkeypatch))
     assert set(SCENES[scene].split()) - dry.handlers - dry.kinds == set()
 
 
-def test_every_handler_and_every_kind_of_effect_is_compared_in_a_scene() -> None:
+def test_every_handler_and_every_kind_of_effect_has_a_scene() -> None:
     names = {handler.name for handler in full_router().handlers} | CODEC.kinds
     covered = Counter(name for text in (*SCENES.values(), *DRIVEN_SCENES.values()) for name in text.split())
-    assert names - covered.keys() == set(), "a scene must show these"
-    assert covered.keys() - names == set(), "these are no handlers and no effects"
+    assert names - covered.keys() == set(), "no scene shows these"
+    assert covered.keys() - names == set(), "these are neither handlers nor effects"

@@ -1,4 +1,4 @@
-"""When something fails for good: the person is always notified, with the reason or with what finds it."""
+"""Permanent failures: the person is always notified, with the reason or with an ID that finds it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ REACT = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 
 
-async def test_what_we_do_not_understand_ends_in_a_word_and_the_deliverys_id(here: Town) -> None:
-    """Everything else is logged with the delivery id, and the person sees only that id."""
+async def test_an_unexpected_fault_is_answered_with_the_delivery_id(here: Town) -> None:
+    """The fault itself is only logged, under that ID."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     elsewhere = {"Link": '<http://elsewhere.example/next>; rel="next"'}
@@ -44,7 +44,7 @@ async def test_a_refusal_by_github_is_quoted_in_the_answer(here: Town) -> None:
     assert "GitHub refused this: `blocked for @octocat's sake`." in here.answers(pull)[0]
 
 
-async def test_a_typo_gets_no_answer_when_the_role_of_its_author_cannot_be_read(here: Town) -> None:
+async def test_a_typo_gets_no_answer_if_the_role_of_its_author_cannot_be_read(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.faults.add("GET", ROLE, status=403, message="Resource not accessible by integration", times=None)
@@ -55,8 +55,8 @@ async def test_a_typo_gets_no_answer_when_the_role_of_its_author_cannot_be_read(
     assert "GitHub denied this: the App needs a permission that it doesn't have." in answer
 
 
-async def test_one_commands_failure_leaves_the_others_done(here: Town) -> None:
-    """😕 with the reason, while the others' effects are done."""
+async def test_one_commands_failure_does_not_stop_the_others(here: Town) -> None:
+    """The failed command gets 😕 with the reason; the others' effects are applied."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     await here.quiet()
@@ -71,7 +71,7 @@ async def test_one_commands_failure_leaves_the_others_done(here: Town) -> None:
     assert "GitHub refused this: `Validation Failed`." in answer
 
 
-async def test_a_command_that_cannot_even_be_worked_out_leaves_the_others_done(here: Town) -> None:
+async def test_a_command_whose_planning_fails_does_not_stop_the_others(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=422, message="No", times=None)
@@ -94,7 +94,7 @@ async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
         assert "*Actions: write*" in here.answers(pull)[0]
 
 
-async def test_a_permission_that_the_status_lacks_is_named(tmp_path: Path) -> None:
+async def test_a_permission_that_the_status_needs_is_named(tmp_path: Path) -> None:
     permissions = {**DEFAULT_PERMISSIONS, "statuses": "read"}
     async with town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -105,8 +105,8 @@ async def test_a_permission_that_the_status_lacks_is_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_what_github_loses_or_has_done_already_is_done_once(here: Town, when: str) -> None:
-    """Each write is refused once, before or after it took effect; people see each thing once."""
+async def test_each_write_that_github_refuses_once_happens_once(here: Town, when: str) -> None:
+    """It is refused before or after it took effect; people see each thing once."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     faults = [
@@ -118,11 +118,11 @@ async def test_what_github_loses_or_has_done_already_is_done_once(here: Town, wh
     assert [fault.hits for fault in faults] == [1, 1, 1]
     assert pull.reactions(comment) == ["eyes", "+1"]
     assert len(here.answers(pull)) == 1
-    # Off at the opening, then on: never twice the same.
+    # Off at the opening, then on: never the same twice.
     assert len(here.repo.all_statuses(pull.head_sha)) == 2
 
 
-async def test_while_github_is_broken_a_comment_waits_and_is_then_answered_once(here: Town) -> None:
+async def test_a_comment_waits_while_github_fails_and_is_answered_once(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     await here.quiet()
@@ -134,7 +134,7 @@ async def test_while_github_is_broken_a_comment_waits_and_is_then_answered_once(
     assert (run.attempt, len(here.answers(pull))) == (2, 1)
 
 
-async def test_an_app_that_was_suspended_fails_in_the_record_and_nothing_else_breaks(here: Town) -> None:
+async def test_a_suspended_app_fails_only_in_the_record(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.webhooks.hold()

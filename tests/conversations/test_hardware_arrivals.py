@@ -1,4 +1,4 @@
-"""A lab's files come late, broken, under another name, or not at all, and people can read why."""
+"""A lab's files arrive late, broken, under a wrong name, or never, and people can read why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
     assert place.checks(sha) == []
 
 
-async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) -> None:
+async def test_missing_shards_are_reported_and_never_green(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
     await place.settle()
@@ -48,7 +48,7 @@ async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) 
     assert (whole.conclusion, whole.title) == ("success", f"{FIRST} · 2 passed")
 
 
-async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
+async def test_the_run_waits_for_a_late_file(place: LabTown) -> None:
     sha, ops = place.nightly_run(), junit(**GOOD)
     folder = place.upload(sha, {"ops.xml": ops}, without=("ops.xml",))
     await place.settle()
@@ -59,7 +59,7 @@ async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
     assert place.checks(sha)[-1].conclusion == "success"
 
 
-async def test_a_waiting_run_ends_although_its_manifest_was_removed(place: LabTown) -> None:
+async def test_a_waiting_run_ends_even_if_its_manifest_is_removed(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
@@ -70,7 +70,7 @@ async def test_a_waiting_run_ends_although_its_manifest_was_removed(place: LabTo
     assert await place.town.failures() == []
 
 
-async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_down_at_its_deadline(place: LabTown) -> None:
+async def test_a_waiting_run_ends_although_the_bucket_was_down_at_its_deadline(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
@@ -86,7 +86,7 @@ async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_down_at_it
     assert "the deadline has passed" in str(place.check(sha).summary)
 
 
-async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
+async def test_a_file_that_does_not_match_the_manifest_is_never_green(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.bucket.put(f"{folder}ops.xml", junit(**BAD))
@@ -98,7 +98,7 @@ async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTow
 
 
 @pytest.mark.parametrize("verdict", ["passed", "AssertionError"])
-async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdict: str) -> None:
+async def test_a_lab_missing_in_app_yaml_gets_no_check(place: LabTown, verdict: str) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
     await place.settle()
@@ -111,7 +111,7 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     )
 
 
-async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words(place: LabTown) -> None:
+async def test_a_folder_with_the_repository_in_other_letter_case_is_refused_with_the_reason(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)})
     odd = folder.replace("octocat/compiler", "OctoCat/Compiler")
@@ -132,7 +132,7 @@ async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words
     assert await place.town.bot.services.part(WATCH).tick() == "announced 0"
 
 
-async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
+async def test_a_run_of_a_repository_missing_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
     key = f"results/octocat/other/example-lab/adreno/{place.nightly_run()}/run-1/manifest.json"
     for _ in range(2):
         await place.town.bot.services.part(WATCH).heard(Arrival(place.bucket.name, key, "etag"))
@@ -155,7 +155,7 @@ async def test_a_corrected_manifest_is_read_again(place: LabTown) -> None:
     assert place.check(sha).conclusion == "success"
 
 
-async def test_all_missing_files_are_reported_at_once(place: LabTown) -> None:
+async def test_all_missing_files_are_reported_together(place: LabTown) -> None:
     sha = place.nightly_run()
     files = {f"{name}.xml": junit(**{f"test_{name}": "passed"}) for name in "abcdefgh"}
     folder = place.upload(sha, files, without=tuple(files)[1:])
@@ -170,10 +170,10 @@ async def test_all_missing_files_are_reported_at_once(place: LabTown) -> None:
 
 
 async def test_the_server_searches_for_renamed_tests_in_another_process(place: LabTown) -> None:
-    """A lab's names decide how long that takes, and everybody else would wait."""
+    """A lab's test names decide how long the search takes, and it would delay everybody else."""
 
     def refuse(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
-        raise AssertionError("this process has searched itself")
+        raise AssertionError("the search ran in this process")
 
     store = place.town.bot.services.part(RESULTS).store
     store._renames = refuse

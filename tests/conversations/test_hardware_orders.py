@@ -1,6 +1,6 @@
-"""Whatever the order in which labs upload, in how many pieces and how often: people see the same in the end.
+"""Whatever the order, the number of pieces and the repetitions of labs' uploads, people see the same in the end.
 
-One town holds the same story in many repositories, each of which receives it in another order.
+One town plays the same story in many repositories, each of which receives it in another order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BREAKS = "AssertionError: 3 != 4"
 
 @dataclass(frozen=True)
 class Run:
-    """One folder of the bucket; `late` are files that come after the manifest, `never` those that do not come."""
+    """One folder of the bucket; `late` files come after the manifest, `never` files don't come."""
 
     commit: str
     run_id: str
@@ -58,14 +58,14 @@ class Run:
 
     @property
     def steps(self) -> list[Step]:
-        """What is uploaded at once: all of it, or what is late in a step of its own."""
+        """Return the uploads: everything together, or the late files in a separate step."""
         late = Step(self, self.late, manifest=False)
         return [Step(self, tuple(self.files.keys() - {*self.late, *self.never})), *([late] if self.late else [])]
 
 
 @dataclass(frozen=True)
 class Step:
-    """Some files of a run, and then its manifest unless that comes in another step."""
+    """Some files of a run, followed by its manifest unless that comes in another step."""
 
     run: Run
     names: tuple[str, ...]
@@ -98,7 +98,7 @@ STORY: Sequence[Run] = (
 
 
 class Said(NamedTuple):
-    """What a check run says, without what differs between repositories."""
+    """The contents of a check run, without what differs between repositories."""
 
     conclusion: str
     external_id: str
@@ -123,7 +123,7 @@ class Lane:
     commits: dict[str, str] = field(default_factory=dict)
 
     def upload(self, step: Step) -> None:
-        """Write a step's objects into the bucket."""
+        """Write a step's objects to the bucket."""
         run, sha = step.run, self.commits[step.run.commit]
         folder = f"results/{self.repository.full_name}/{LAB}/{run.target}/{sha}/{run.run_id}/"
         for name in step.names:
@@ -137,14 +137,14 @@ class Lane:
             self.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
 
     def plain(self, text: str) -> str:
-        """Return a text without what differs between repositories, and between moments."""
+        """Return a text without what differs between repositories and between moments."""
         text = text.replace(self.repository.full_name, "REPOSITORY")
         for name, sha in self.commits.items():
             text = text.replace(sha, name).replace(sha[:10], name)
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "THEN", re.sub(r"127\.0\.0\.1:\d+", "HOST", text))
 
     def checks(self) -> dict[str, Said]:
-        """Return what people see: the newest check run of each name on each commit."""
+        """Return the newest check run of each name on each commit, as people see them."""
         seen: dict[str, Said] = {}
         for name, sha in self.commits.items():
             for run in sorted(self.repository.check_runs(sha), key=lambda run: run.id):
@@ -157,17 +157,17 @@ class Lane:
         return seen
 
     def snapshot(self, store: ResultsStore) -> dict[str, Any]:
-        """Return what a store knows, but for the manifests' hashes: those hold the SHA, which differs."""
+        """Return the contents of a store, without the hashes of manifests, which contain the SHA."""
         text = json.dumps(store.snapshot(self.repository.full_name), sort_keys=True, default=str)
         known: dict[str, Any] = json.loads(self.plain(text))
         for run in known["runs"].values():
             del run["version"]
-        known["checks"].sort()  # by names, for they were sorted by SHAs
+        known["checks"].sort()  # by name, because they were sorted by SHA
         return known
 
 
 def begin(lanes: Sequence[Lane], here: Town) -> None:
-    """Make the same commits in every repository, each in the same second in all of them."""
+    """Create the same commits in every repository, each within the same second in all of them."""
 
     def everywhere(name: str, commit: Callable[[Repository], str]) -> None:
         here.github.clock.advance(seconds=20)
@@ -189,7 +189,7 @@ def _nightly_run(name: str, repository: Repository) -> str:
 
 
 async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
-    """Take every round of every lane, with a scan by the bot after each, and let each lane finish."""
+    """Upload every round of every lane, with a scan by the bot after each, and let each lane finish."""
     bucket = lanes[0].bucket
 
     async def scan(later: float = 61.0) -> None:
@@ -197,7 +197,7 @@ async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str
             await until(lambda: bucket.waiting(queue) == 0)
         moments.ahead += later
         await here.bot.services.part(WATCH).tick()
-        await until(idle)  # which costs less than to look at every delivery again and again
+        await until(idle)  # cheaper than reading every delivery again and again
         await here.quiet()
 
     async def idle() -> bool:
@@ -216,7 +216,7 @@ async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str
 async def labs_with(
     orders: Sequence[Order], folder: Path, bucket: World, *, queue: str | None = None, poll: str = "30s"
 ) -> AsyncIterator[tuple[Town, list[Lane]]]:
-    """Tell the story in these orders, each in a repository of its own."""
+    """Play the story in these orders, each in its own repository."""
     names = [f"octocat-{n}/compiler" for n in range(len(orders))]
     results = {"bucket": bucket.name, "poll": poll, "labs": {LAB: LAB_CONFIG}, **({"queue": queue} if queue else {})}
     config = json.dumps({"repositories": {name: {"results": results} for name in names}})
@@ -235,7 +235,7 @@ async def labs_with(
 
 
 def any_order(seed: int, story: Sequence[Run] = STORY) -> Order:
-    """Return the steps of a story in some order, some of them twice, in up to ROUNDS rounds."""
+    """Return the steps of a story in a random order, some of them twice, in up to ROUNDS rounds."""
     chance = random.Random(seed)
     steps = [step for run in story for step in run.steps]
     steps += chance.sample(steps, len(steps) // 3)
@@ -267,7 +267,7 @@ def differences(here: Town, lanes: Sequence[Lane]) -> dict[str, Any]:
 
 
 def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
-    """Return the innermost values that differ, by their place."""
+    """Return the innermost values that differ, by their path."""
     if isinstance(left, dict) and isinstance(right, dict):
         keys = sorted({*left, *right})
         return {k: v for key in keys for k, v in unlike(f"{place} {key}", left.get(key), right.get(key)).items()}
@@ -289,7 +289,7 @@ TITLES = {
 
 
 @pytest.mark.parametrize("how", ["listing", "queue", "both"])
-async def test_any_order_comes_to_the_same(how: str, tmp_path: Path, aws_world: World) -> None:
+async def test_every_order_of_uploads_has_the_same_result(how: str, tmp_path: Path, aws_world: World) -> None:
     queue = None if how == "listing" else aws_world.queue()
     poll = "10d" if how == "queue" else "30s"
     orders = [one_after_the_other(), last_first(), *(any_order(seed) for seed in range(3 if how == "listing" else 1))]
@@ -301,7 +301,7 @@ async def test_any_order_comes_to_the_same(how: str, tmp_path: Path, aws_world: 
 
 
 def in_shards(story: Sequence[Run]) -> list[Run]:
-    """Return the same runs, each of those with several files as so many shards."""
+    """Return the same runs; each with several files becomes as many shards."""
     return [
         replace(run, run_id=f"{run.run_id}-{n}", files={name: run.files[name]}, claims=shard(n, len(run.files)))
         for run in story
@@ -309,7 +309,7 @@ def in_shards(story: Sequence[Run]) -> list[Run]:
     ]
 
 
-async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_path: Path, aws_world: World) -> None:
+async def test_splitting_a_run_into_shards_changes_only_the_list_of_runs(tmp_path: Path, aws_world: World) -> None:
     story = [
         Run(nightly_run, "a", {f"{n}.xml": junit(**{f"test_{n}": verdict}, test_flat=flat) for n in range(3)})
         for nightly_run, verdict, flat in (
@@ -332,7 +332,7 @@ async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_pa
         assert len(seen[0]) == len(story)
 
 
-async def test_a_bucket_that_is_read_again_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
+async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path, aws_world: World) -> None:
     async with labs_with([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
         before = lane.snapshot(here.bot.services.part(RESULTS).store)
         services, name = here.bot.services, lane.repository.full_name
@@ -352,6 +352,6 @@ async def test_a_bucket_that_is_read_again_gives_what_was_known(tmp_path: Path, 
                 random.Random(times).shuffle(arrivals)
                 for arrival in arrivals:
                     await service.take(arrival, github, repository, config, again=True)
-                later.ahead += FOR_EVER  # what is missing is waited for again, where nothing was known about it
+                later.ahead += FOR_EVER  # without a record of the first wait, a missing file is waited for again
             assert unlike("", lane.snapshot(store), before) == {}
         rebuilt.close()

@@ -64,13 +64,13 @@ class Counted:
         # The repository's own number is looked up once.
         del asked[f"GET {REPO}"], asked["GET /users/{username}"]
         of_s3 = Counter(kind_of(path) for _, path in self.s3.requests)
-        # Two scans list twice; the bot's own timer may have ticked between them, and does so each minute.
+        # Two scans list twice; the bot's own timer, which ticks every minute, may add listings between them.
         ticks = 1 + (time.monotonic() - began) // 60
         assert SCANS <= of_s3[LIST] <= SCANS + ticks
         return dict(asked), {**of_s3, LIST: SCANS}
 
     def nightly_run(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
-        """Return the step in which a lab uploads some suites of a new nightly run."""
+        """Return a step in which a lab uploads some suites of a new nightly run."""
 
         def upload() -> None:
             sha = self.place.nightly_run()
@@ -91,7 +91,7 @@ def read(runs: int) -> dict[str, int]:
 
 async def test_a_nightly_run_of_five_suites_costs_one_set_of_reads_and_one_write(counted: Counted) -> None:
     assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED, read(5))
-    # The second nightly run has one to be compared with.
+    # The second nightly run has an earlier one to compare with.
     assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED | COMPARED, read(5))
 
 
@@ -118,7 +118,7 @@ async def test_results_of_a_pull_request_cost_one_read_of_its_head(counted: Coun
         assert await counted.cost(upload) == (TAKEN | ANSWERED | COMPARED | asks, read(1))
 
 
-async def test_a_check_that_is_computed_again_reads_nothing_from_the_bucket(counted: Counted) -> None:
+async def test_rewriting_a_check_reads_nothing_from_the_bucket(counted: Counted) -> None:
     await counted.cost(counted.nightly_run())
     sha = counted.place.town.repo.branch("nightly")
     check = counted.place.check(sha)
@@ -129,19 +129,19 @@ async def test_a_check_that_is_computed_again_reads_nothing_from_the_bucket(coun
     assert await counted.cost(lambda: check.press("hubot", "re-check")) == (ANSWERED, {LIST: SCANS})
 
 
-async def test_results_that_come_late_change_the_check_by_one_write(counted: Counted) -> None:
+async def test_late_results_change_the_check_with_one_write(counted: Counted) -> None:
     await counted.cost(counted.nightly_run(SUITES[:1], BAD))
     sha = counted.place.town.repo.branch("nightly")
     late = await counted.cost(lambda: counted.place.upload(sha, {"b.xml": GOOD}, suite="te"))
     assert late == ({CHECKS: 1, UPDATE: 1}, read(1))
 
 
-async def test_ingested_runs_cost_one_listing(counted: Counted) -> None:
+async def test_ingested_runs_cost_only_the_listing(counted: Counted) -> None:
     await counted.cost(counted.nightly_run())
     assert await counted.cost(lambda: None) == ({}, {LIST: SCANS})
 
 
-async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(counted: Counted) -> None:
+async def test_a_waiting_run_is_not_read_until_all_its_files_are_there(counted: Counted) -> None:
     files = {"a.xml": GOOD, "b.xml": BAD}
     folder = ""
 
@@ -160,7 +160,7 @@ async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(coun
 
 
 @pytest.mark.parametrize("sha", ["f" * 40, "of main"])
-async def test_many_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(counted: Counted, sha: str) -> None:
+async def test_many_runs_of_an_unauthorized_commit_cost_one_request(counted: Counted, sha: str) -> None:
     if sha == "of main":
         sha = counted.place.town.repo.push("main", {"new.txt": "x"}, by="octocat").sha
 
@@ -188,6 +188,6 @@ async def test_many_runs_at_once_cost_one_set_of_reads_and_a_write_at_begin_and_
     assert of_s3 == read(FLOOD)
     taken = TAKEN | COMPARED
     assert {route: asked.pop(route) for route in taken} == taken
-    # The second scan may find that the first one has reported everything.
+    # The second scan may find that the first one already reported everything.
     assert asked.pop(UPDATE, 0) <= 1
     assert asked == {CHECKS: 2, CHECK: 1}

@@ -1,4 +1,4 @@
-"""A lab uploads what it tested, and people see what changed."""
+"""A lab uploads its results, and people see what changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_the_second_nightly_run_reports_what_changed_since_the_first(place
     assert "@example-lab-ci" not in str(now.summary).replace("`@example-lab-ci`", "")
 
 
-async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: LabTown) -> None:
+async def test_a_check_is_written_once_even_if_a_lab_sends_five_suites(place: LabTown) -> None:
     nightly_runs = [place.nightly_run(), place.nightly_run()]
     for sha in nightly_runs:
         for suite in ("arith", "ir", "relax", "target", "te"):
@@ -54,7 +54,7 @@ async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: Lab
     assert len([write for write in writes if "/check-runs" in write]) == 2, writes
 
 
-async def test_a_suite_that_vanished_is_reported_and_prevents_success(place: LabTown) -> None:
+async def test_a_suite_that_disappeared_is_reported_and_prevents_success(place: LabTown) -> None:
     first, second, third = place.nightly_run(), place.nightly_run(), place.nightly_run()
     for suite in ("arith", "relax"):
         place.upload(first, {"a.xml": junit(**GOOD)}, suite=suite)
@@ -71,7 +71,7 @@ async def test_a_suite_that_vanished_is_reported_and_prevents_success(place: Lab
     assert place.check(third).conclusion == "success"
 
 
-async def test_a_device_that_is_down_for_several_nightly_runs_prevents_success_on_each(place: LabTown) -> None:
+async def test_a_device_that_is_down_for_several_nightly_runs_prevents_success_in_each_of_them(place: LabTown) -> None:
     nightly_runs = [place.nightly_run() for _ in range(4)]
     for sha, verdict in zip(nightly_runs, ("passed", "skipped", "skipped", "passed"), strict=True):
         place.upload(sha, {"a.xml": junit(**{f"test_{number}": verdict for number in range(5)})})
@@ -99,7 +99,9 @@ async def test_earlier_results_that_arrive_late_change_the_report(place: LabTown
     assert place.checks(second)[-1].title == "1 new failure · 1 passed"
 
 
-async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_ignored(place: LabTown) -> None:
+async def test_a_pull_request_is_compared_with_its_nearest_ancestor_and_its_failures_can_be_ignored(
+    place: LabTown,
+) -> None:
     nightly_run = place.nightly_run()
     place.upload(nightly_run, {"ops.xml": junit(**GOOD)})
     await place.settle()
@@ -124,7 +126,9 @@ async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_i
     assert "`hubot`" in str(ignored.summary)
 
 
-async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(place: LabTown, tmp_path: Path) -> None:
+async def test_a_button_works_although_app_yaml_writes_the_repository_in_other_letter_case(
+    place: LabTown, tmp_path: Path
+) -> None:
     name = "Octocat/Compiler"
     async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=name) as other:
         sha = other.nightly_run()
@@ -136,7 +140,7 @@ async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(pl
         assert len(writes) == 2
 
 
-async def test_a_shard_is_taken_though_the_head_has_moved_since_the_first_one(place: LabTown) -> None:
+async def test_a_late_shard_is_ingested_although_the_head_has_moved(place: LabTown) -> None:
     place.town.repo.push("main", onto=place.nightly_run(), by="octocat")
     pull = place.town.repo.open_pull_request("octocat")
     tested = pull.head_sha
@@ -158,7 +162,7 @@ async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) 
     assert "ops.xml has 5,000 bytes, but manifest.json says" in str(place.check(sha).summary)
 
 
-async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
+async def test_nobody_can_ignore_failures_that_they_have_not_seen(place: LabTown) -> None:
     nightly_run = place.nightly_run()
     place.upload(nightly_run, {"a.xml": junit(**GOOD), "b.xml": junit(test_div="passed")})
     await place.settle()
@@ -179,7 +183,7 @@ async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
     assert place.checks(pull.head_sha)[-1].conclusion == "success"
 
 
-async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
+async def test_anybody_may_rerun_a_check(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     await place.settle()
@@ -193,7 +197,7 @@ async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
     assert len(writes) == 3
 
 
-async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: LabTown) -> None:
+async def test_anybody_may_rerun_all_checks_of_a_commit(place: LabTown) -> None:
     sha, names = place.nightly_run(), (CHECK, "hardware/example-lab/adreno")
     for target in ("hexagon-v73", "adreno"):
         place.upload(sha, {"ops.xml": junit(**GOOD)}, target=target)
@@ -202,7 +206,7 @@ async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: La
     (suite,) = [suite for suite in place.town.repo.suites if suite.head_sha == sha]
     suite.rerequest("hubot")
     await place.town.quiet()
-    # Each has a new run, for GitHub has reset those that were there.
+    # Each has a new run, because GitHub has reset the old ones.
     assert [len(place.checks(sha, name)) for name in names] == [2, 2]
     assert await place.town.failures() == []
 
@@ -217,7 +221,7 @@ async def test_a_run_that_is_announced_many_times_is_ingested_once(place: LabTow
     assert await place.town.failures() == []
 
 
-async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
+async def test_operators_see_the_age_of_the_newest_results(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more", without=("more.xml",))
@@ -229,13 +233,15 @@ async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
     where = '{repository="octocat/compiler"}'
     assert 0 <= float(metrics[f"nightjar_results_listed_age_seconds{where}"]) < 60
     assert metrics[f"nightjar_results_waiting_runs{where}"] == "1.0"
-    for target in ("hexagon-v73", "adreno"):  # of the second one no run has ever come
+    for target in ("hexagon-v73", "adreno"):  # no run of the second target has ever arrived
         labels = f'{{lab="example-lab",repository="octocat/compiler",target="{target}"}}'
         assert 0 <= float(metrics[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
 
 
-async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_read_again(place: LabTown) -> None:
-    """What no limit of our own catches, the kernel ends: the lab sees which limit, and what to do."""
+async def test_a_run_with_files_that_exceed_a_limit_is_refused_with_the_limit_and_not_read_again(
+    place: LabTown,
+) -> None:
+    """The kernel stops what our own limits don't catch: the lab sees which limit, and what to do."""
     pool = place.town.bot.services.part(POOL)
     pool.limits = replace(pool.limits, run=replace(pool.limits.run, wall=1e-6))
     nightly_run = place.nightly_run()
@@ -250,7 +256,7 @@ async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_r
     assert await place.town.failures() == []
     pool.limits = AllLimits()
     await place.settle()
-    assert place.check(nightly_run).title == check.title, "it is final"
+    assert place.check(nightly_run).title == check.title, "the refusal is final"
 
 
 async def test_the_check_reports_a_comparison_that_is_too_expensive(place: LabTown) -> None:
@@ -270,7 +276,7 @@ async def test_the_check_reports_a_comparison_that_is_too_expensive(place: LabTo
     assert await place.town.failures() == []
 
 
-async def test_a_control_character_in_a_report_loses_no_run_and_is_named(place: LabTown) -> None:
+async def test_control_characters_in_a_report_are_reported_and_lose_no_run(place: LabTown) -> None:
     sha = place.nightly_run()
     content = junit(**BAD).replace(b"3 != 4", b"3 != \x1b[31m4\x07") + b"\n2 tests in 1 s\n"
     place.upload(sha, {"ops.xml": content})
@@ -292,7 +298,7 @@ async def test_a_target_with_an_at_sign_and_a_colon_has_a_check_run(tmp_path: Pa
         assert run.external_id == "run-1"
 
 
-async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and_where_else(place: LabTown) -> None:
+async def test_each_failure_shows_since_when_and_how_often_it_failed_and_where_else_it_fails(place: LabTown) -> None:
     nightly_runs = []
     for verdicts in (GOOD, BAD, GOOD, BAD, BAD):
         nightly_runs.append(sha := place.nightly_run())

@@ -1,4 +1,4 @@
-"""Each attack on the hand-out of work is refused, and leaves a record: a line of the log, and a count in a metric."""
+"""Each attack on the distribution of jobs is refused, and leaves a log line and a count in a metric."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ ATTACKS: dict[str, tuple[Callable[[DeviceLab], str | None], int, str]] = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_whoever_does_not_speak_for_the_lab_is_refused_and_recorded(
-    lab: DeviceLab, logs: Logs, attack: str
-) -> None:
+async def test_a_caller_without_the_labs_token_is_refused_and_recorded(lab: DeviceLab, logs: Logs, attack: str) -> None:
     token_of, status, why = ATTACKS[attack]
     await lab.asked_for()
     got = await lab.claim()
@@ -90,7 +88,7 @@ async def test_whoever_does_not_speak_for_the_lab_is_refused_and_recorded(
     assert (job.state, job.attempt, job.note) == (DeviceJobState.LEASED, 1, "")
 
 
-async def test_another_labs_job_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
+async def test_a_call_for_another_labs_job_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
     await lab.asked_for()
     got = await lab.claim()
     for call, more in (("heartbeat", {}), ("failed", {"reason": "x"})):
@@ -101,8 +99,8 @@ async def test_another_labs_job_is_refused_and_recorded(lab: DeviceLab, logs: Lo
     assert recorded == [("other-lab", call, "not a job of this lab") for call in ("heartbeat", "failed")]
 
 
-async def test_a_lease_that_is_replayed_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
-    """However it was lost: given back, expired, cancelled, or because the results arrived."""
+async def test_a_replayed_lease_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
+    """However the lease ended: given back, expired, cancelled, or completed by results."""
     store, expected = lab.store, 0.0
     for number, lost in enumerate(("given back", "expired", "cancelled", "done")):
         job = await lab.asked_for(f"job-{number}", sha=str(number) * 40)
@@ -122,7 +120,7 @@ async def test_a_lease_that_is_replayed_is_refused_and_recorded(lab: DeviceLab, 
         beat = {"lease": old, "log_url": "https://lab.example.org/forged", "note": "forged"}
         assert (await lab.call(f"jobs/{job.id}/heartbeat", beat))[0] == 409
         assert counted(lab.town, "heartbeat", "lease lost") == expected
-        if lost != "given back":  # a report of the same failure again is no error, and changes nothing
+        if lost != "given back":  # repeating the same failure report is no error, and changes nothing
             assert (await lab.call(f"jobs/{job.id}/failed", {"lease": old, "reason": "forged"}))[0] == 409
         recorded = said(logs, "lease is lost")[-1]
         assert (recorded["lab"], recorded["job"], recorded["by"].partition(" ")[0]) == (LAB, job.id, "token")
@@ -131,8 +129,10 @@ async def test_a_lease_that_is_replayed_is_refused_and_recorded(lab: DeviceLab, 
     assert counted(lab.town, "failed", "lease lost") == 3
 
 
-async def test_results_that_are_not_the_jobs_complete_nothing_and_are_recorded(devices: Devices, logs: Logs) -> None:
-    """Results of another commit or target, for another lab's job, for one that nobody has, and for none at all."""
+async def test_results_that_do_not_match_the_job_complete_nothing_and_are_recorded(
+    devices: Devices, logs: Logs
+) -> None:
+    """Results of another commit or target, for another lab's job, for an unleased job, and for no job at all."""
     pull, other = devices.pull(), devices.pull()
     await devices.says(pull, "hubot", f"@ci test on {HEXAGON} {ADRENO}")
     claimed = await devices.claim()
@@ -147,9 +147,9 @@ async def test_results_that_are_not_the_jobs_complete_nothing_and_are_recorded(d
         ({"sha": pull.head_sha, "job": "never-there"}, "not a job of this lab"),
     ]
     for attack, why in attacks:
-        # The log has one such line a second; the metric has all of them.
+        # The log gets at most one such line a second; the metric counts all of them.
         logs.clear()
-        await devices.store.heartbeat(LAB, job, claimed.lease)  # each attack takes two minutes, and a lease three
+        await devices.store.heartbeat(LAB, job, claimed.lease)  # each attack takes two minutes, and a lease lasts three
         lab, before = attack.get("lab", LAB), counted(place.town, "results", "refused", attack.get("lab", LAB))
         place.upload(attack.pop("sha"), good, **attack)
         await place.settle()
@@ -164,7 +164,7 @@ async def test_results_that_are_not_the_jobs_complete_nothing_and_are_recorded(d
     assert counted(place.town, "results", "refused") == 4
 
 
-async def test_a_head_that_changes_between_approval_and_claim_is_not_handed_out(devices: Devices) -> None:
+async def test_a_job_whose_head_changes_between_approval_and_claim_is_not_handed_out(devices: Devices) -> None:
     pull, town = devices.pull("somebody"), devices.place.town
     await devices.says(pull, "somebody", f"@ci test on {ADRENO}")
     await devices.says(pull, "triager", "@ci approve tests")
@@ -184,9 +184,7 @@ async def test_a_head_that_changes_between_approval_and_claim_is_not_handed_out(
     assert "cancelled 1 jobs: pushed" in audit
 
 
-async def test_a_claim_that_comes_before_the_webhook_of_a_push_gets_the_approved_commit(
-    devices: Devices, logs: Logs
-) -> None:
+async def test_a_claim_before_the_webhook_of_a_push_gets_the_approved_commit(devices: Devices, logs: Logs) -> None:
     pull, town = devices.pull("somebody"), devices.place.town
     await devices.says(pull, "somebody", f"@ci test on {ADRENO}")
     await devices.says(pull, "triager", "@ci approve tests")
@@ -202,7 +200,7 @@ async def test_a_claim_that_comes_before_the_webhook_of_a_push_gets_the_approved
     assert (recorded["sha"], recorded["approved_by"], recorded["job"]) == (approved, "triager", got["job"])
     town.github.webhooks.release()
     await town.quiet()
-    assert await claimed_by_http(town, token, ADRENO) is None, "the new head waits for an approval of its own"
+    assert await claimed_by_http(town, token, ADRENO) is None, "the new head needs its own approval"
 
 
 async def claimed_by_http(town: Town, token: str, target: str) -> dict[str, Any] | None:
@@ -216,12 +214,12 @@ async def claimed_by_http(town: Town, token: str, target: str) -> dict[str, Any]
 
 
 async def audited(town: Town) -> list[str]:
-    """Return what the audit log says that effects did."""
+    """Return the effects in the audit log."""
     deliveries = await town.bot.engine.journal.recent(limit=500)
     return [effect.job.text for one in deliveries for plan in one.plans for effect in plan.effects]
 
 
-async def test_floods_are_held_back_and_recorded(lab: DeviceLab) -> None:
+async def test_floods_of_calls_are_limited_and_recorded(lab: DeviceLab) -> None:
     waiting = [asyncio.create_task(lab.call("claims", {**CLAIM, "wait": 60})) for _ in range(MOST_WAITING)]
     await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
     assert (await lab.call("claims", {**CLAIM, "wait": 60}))[0] == 429
@@ -229,7 +227,7 @@ async def test_floods_are_held_back_and_recorded(lab: DeviceLab) -> None:
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    # Side by side, for calls are allowed again while they are made.
+    # In parallel, because the limit allows more calls over time.
     flood = await asyncio.gather(*(lab.call("claims", CLAIM) for _ in range(2 * CALLS_PER_MINUTE)))
     answers = [status for status, _, _ in flood]
     assert answers.count(204) >= CALLS_PER_MINUTE - MOST_WAITING - 1
@@ -237,7 +235,7 @@ async def test_floods_are_held_back_and_recorded(lab: DeviceLab) -> None:
     assert counted(lab.town, "claims", "too many") == 1 + answers.count(429)
 
 
-async def test_a_flood_of_wrong_tokens_is_recorded_also_once_they_are_not_looked_at(lab: DeviceLab) -> None:
+async def test_a_flood_of_wrong_tokens_is_still_recorded_once_their_address_is_blocked(lab: DeviceLab) -> None:
     answers = [(await lab.call("claims", CLAIM, token="x"))[0] for _ in range(2 * REFUSALS_PER_MINUTE)]
     assert answers.count(429) > 0
     assert counted(lab.town, "claims", "refused") == answers.count(401)

@@ -1,4 +1,4 @@
-"""A lab gets work for its devices, says that it goes on, and gives it back, over real HTTP."""
+"""A lab claims jobs for its devices, reports progress, and gives jobs back, over real HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
 async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: DeviceLab) -> None:
     assert await lab.claim() is None
     job = await lab.asked_for(suites=("operators",), approval_needed=True)
-    assert await lab.claim() is None, "nobody has approved it"
+    assert await lab.claim() is None, "it is not approved"
     await lab.store.approve(job, job.sha, OCTOCAT)
     got = await lab.claim()
     folder = f"results/octocat/compiler/{LAB}/{TARGET}/{lab.pull.head_sha}/job-1/"
@@ -96,7 +96,7 @@ async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
         assert (await waiting)["job"] == "job"
 
 
-async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_of_other_replicas(lab: DeviceLab) -> None:
+async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(lab: DeviceLab) -> None:
     await lab.asked_for("first")
     first = await lab.claim()
     await lab.asked_for("second", sha="b" * 40)
@@ -108,7 +108,7 @@ async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_of_other_repli
         assert (await waiting)["job"] == "second"
 
 
-async def test_a_client_that_has_left_gets_no_job(lab: DeviceLab) -> None:
+async def test_a_client_that_disconnected_gets_no_job(lab: DeviceLab) -> None:
     async with aiohttp.ClientSession() as client:
         leaving = DeviceLab(lab.town, lab.issuer, lab.time, lab.token, lab.other_token, lab.pull, client)
         waiting = asyncio.create_task(leaving.claim(wait=60))
@@ -120,12 +120,12 @@ async def test_a_client_that_has_left_gets_no_job(lab: DeviceLab) -> None:
     assert (await lab.store.find(LAB, "job")).state is DeviceJobState.QUEUED
 
 
-async def test_a_server_that_stops_answers_those_who_wait(tmp_path: Path, aws_world: World) -> None:
+async def test_a_server_that_stops_answers_waiting_claims(tmp_path: Path, aws_world: World) -> None:
     async with asyncio.timeout(30):
         async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
             waiting = asyncio.create_task(lab.claim(wait=60))
             await until(lambda: lab.store.bell.waiting(LAB) == 1)
-        # The session was closed with the lab, and the answer had come before.
+        # The lab's session is closed by now, but the answer came before.
         assert await waiting is None
 
 
@@ -146,19 +146,19 @@ async def test_a_server_that_stops_answers_those_who_wait(tmp_path: Path, aws_wo
         ("jobs/job/failed", {"lease": "x", "reason": 7}, "reason: "),
     ],
 )
-async def test_what_is_wrong_with_a_body_is_said(lab: DeviceLab, path: str, body: Any, said: str) -> None:
+async def test_an_invalid_body_is_answered_with_the_fault(lab: DeviceLab, path: str, body: Any, said: str) -> None:
     await lab.asked_for()
     status, headers, found = await lab.call(path, body)
     assert (status, headers["Content-Type"]) == (400, "application/problem+json")
     assert said in found["detail"]
 
 
-async def test_a_flood_of_calls_is_held_back(lab: DeviceLab) -> None:
+async def test_a_flood_of_calls_is_limited(lab: DeviceLab) -> None:
     allowed = 0
     while (answer := await lab.call("claims", {"targets": [TARGET]}))[0] == 204:
         allowed += 1
     status, headers, found = answer
-    # More than in the bucket, for it fills while they are made.
+    # More than the limit's bucket holds, because it refills during the calls.
     assert CALLS_PER_MINUTE <= allowed <= 2 * CALLS_PER_MINUTE
     assert (status, int(headers["Retry-After"]) >= 1) == (429, True)
     assert "The lab example-lab sends too many requests." in found["detail"]
@@ -166,19 +166,19 @@ async def test_a_flood_of_calls_is_held_back(lab: DeviceLab) -> None:
     assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in lab.metrics()
 
 
-async def test_a_lab_has_a_limit_on_claims_that_wait(lab: DeviceLab) -> None:
+async def test_the_number_of_waiting_claims_per_lab_is_limited(lab: DeviceLab) -> None:
     waiting = [asyncio.create_task(lab.call("claims", {"targets": [TARGET], "wait": 60})) for _ in range(MOST_WAITING)]
     await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
     status, headers, found = await lab.call("claims", {"targets": [TARGET], "wait": 60})
     assert (status, "Retry-After" in headers) == (429, True)
     assert found["detail"] == texts.TOO_MANY_WAIT.format(count=MOST_WAITING, lab=LAB)
-    assert await lab.claim() is None, "one that does not wait is answered"
+    assert await lab.claim() is None, "a claim that does not wait is answered"
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def test_the_permission_to_upload_is_for_exactly_this_run(tmp_path: Path, aws_world: World) -> None:
+async def test_the_permission_to_upload_is_limited_to_this_run(tmp_path: Path, aws_world: World) -> None:
     async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
         await lab.asked_for()
         got = await lab.claim()

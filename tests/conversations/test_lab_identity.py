@@ -1,4 +1,4 @@
-"""Who speaks for a lab, and who does not: tokens of labs, of workflows, and attacks with both."""
+"""Who may act for a lab, and who may not: tokens of labs, of workflows, and attacks with both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
 
 
 async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: str = LAB) -> str:
-    """Claim with a token that does not speak for the lab; returns the remedy."""
+    """Claim with a token that must be refused; return the remedy."""
     attempts = (await lab.asked_for()).attempt
     answer, headers, problem = await lab.call("claims", CLAIM, token=token, lab=name)
     assert (answer, headers["Content-Type"]) == (status, "application/problem+json")
@@ -57,7 +57,7 @@ async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: st
     return detail
 
 
-async def test_workflows_that_app_yaml_names_speak_for_the_lab(lab: DeviceLab) -> None:
+async def test_workflows_named_in_app_yaml_may_act_for_the_lab(lab: DeviceLab) -> None:
     await lab.asked_for()
     with capture_logs() as logs:
         assert (await lab.claim(token=lab.issuer.token()))["job"] == "job"
@@ -65,23 +65,23 @@ async def test_workflows_that_app_yaml_names_speak_for_the_lab(lab: DeviceLab) -
     asked = lab.issuer.asked
     for _ in range(3):
         assert await lab.claim(token=lab.issuer.token()) is None
-    assert lab.issuer.asked == asked, "keys are remembered"
+    assert lab.issuer.asked == asked, "keys are cached"
     buildkite = lab.issuer.token(BUILDKITE, path="/buildkite")
     assert await lab.claim(token=buildkite) is None
 
 
-async def test_a_workflow_gets_no_jobs_of_repositories_that_do_not_name_it(lab: DeviceLab) -> None:
+async def test_a_workflow_gets_jobs_only_of_repositories_that_name_it(lab: DeviceLab) -> None:
     job = await lab.asked_for(repository="octocat/other")
     assert await lab.claim(token=lab.issuer.token()) is None
     got = await lab.claim()
-    assert got["job"] == job.id, "a token of the lab is for all repositories that have it"
+    assert got["job"] == job.id, "a token of the lab works for all its repositories"
     body = {"lease": got["lease"]}
     status, _, problem = await lab.call("jobs/job/heartbeat", body, token=lab.issuer.token())
     assert (status, problem["detail"]) == (404, texts.UNKNOWN_JOB)
     assert (await lab.call("jobs/job/heartbeat", body))[0] == 200
 
 
-async def test_without_a_valid_token_nobody_gets_a_job(lab: DeviceLab) -> None:
+async def test_a_claim_without_a_valid_token_is_refused(lab: DeviceLab) -> None:
     assert await refused(lab, None) == texts.NO_TOKEN
     invalid = texts.INVALID_TOKEN.format(audience=PUBLIC_URL)
     for token in ("x", "nightjar_0_0", lab.token[:-1] + "g", "e30.e30.e30", "a.b"):
@@ -90,7 +90,7 @@ async def test_without_a_valid_token_nobody_gets_a_job(lab: DeviceLab) -> None:
 
 
 def hs256_with_the_public_key(lab: DeviceLab) -> str:
-    """A token signed with what everybody knows, as PyJWT itself refuses to make it."""
+    """Return a token signed with the public key as HMAC secret, which PyJWT itself refuses to create."""
     header = {"alg": "HS256", "typ": "JWT", "kid": "first"}
     now = int(time.time())
     claims = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": now, "exp": now + 300}
@@ -137,10 +137,10 @@ async def test_forged_and_stale_tokens_are_refused(lab: DeviceLab) -> None:
     invalid = texts.INVALID_TOKEN.format(audience=PUBLIC_URL)
     for name, forge in FORGED.items():
         assert await refused(lab, forge(lab)) == invalid, name
-    assert lab.issuer.asked <= 2, "keys that do not exist do not make the bot ask for them each time"
+    assert lab.issuer.asked <= 2, "unknown keys are not fetched each time"
 
 
-async def test_a_fork_and_foreign_branches_do_not_speak_for_the_lab(lab: DeviceLab) -> None:
+async def test_forks_and_foreign_branches_may_not_act_for_the_lab(lab: DeviceLab) -> None:
     for claim, changes in (
         ("repository_id", {"repository_id": "124"}),
         ("repository_id", {"repository_id": 123}),
@@ -155,15 +155,15 @@ async def test_a_fork_and_foreign_branches_do_not_speak_for_the_lab(lab: DeviceL
         assert said == texts.WRONG_CLAIM.format(claim=claim, lab=LAB)
     fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_branch="stranger:main")
     assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_branch", lab=LAB)
-    # A token does not say that its build is a fork's, which may call its own branch main.
+    # A token does not say that its build is a fork's; a fork may call its own branch main.
     for source in ("webhook", "trigger_job", "ui", "api", None):
         fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_source=source)
         assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_source", lab=LAB)
-    # What one issuer signs is not good for the other one.
+    # One issuer's signature does not count for the other.
     assert "was not issued for this bot" in await refused(lab, lab.issuer.token(), 401, "other-lab")
 
 
-async def test_builds_that_a_webhook_starts_speak_for_a_lab_whose_pipeline_builds_no_forks(
+async def test_builds_started_by_webhooks_may_act_for_a_lab_whose_pipeline_builds_no_forks(
     tmp_path: Path, aws_world: World
 ) -> None:
     config = CONFIG.replace("branch: main\n", "branch: main\n              sources: [schedule, webhook]\n")
@@ -186,7 +186,7 @@ async def test_a_lab_cannot_touch_the_job_of_another(lab: DeviceLab) -> None:
     assert (await lab.store.find(LAB, "job")).state is DeviceJobState.LEASED
 
 
-async def test_the_keys_survive_an_outage_of_the_issuer_and_change(
+async def test_keys_survive_an_outage_of_the_issuer_and_are_replaced_when_they_change(
     lab: DeviceLab,
 ) -> None:
     keys, moment = lab.town.bot.services.part(ISSUER_KEYS), 0.0
@@ -207,14 +207,14 @@ async def test_the_keys_survive_an_outage_of_the_issuer_and_change(
     await refused(lab, lab.issuer.token(key="first"))
 
 
-async def test_an_address_whose_tokens_are_refused_again_and_again_is_not_looked_at(lab: DeviceLab) -> None:
+async def test_an_address_with_repeatedly_refused_tokens_is_blocked(lab: DeviceLab) -> None:
     answers = [(await lab.call("claims", CLAIM, token="x"))[0] for _ in range(2 * REFUSALS_PER_MINUTE)]
     assert {*answers} == {401, 429}
     status, headers, _ = await lab.call("claims", CLAIM)
     assert (status, "Retry-After" in headers) == (429, True)
 
 
-async def test_a_stranger_at_the_same_address_keeps_no_lab_out_that_works_already(lab: DeviceLab) -> None:
+async def test_a_stranger_at_the_same_address_does_not_lock_out_a_working_lab(lab: DeviceLab) -> None:
     assert (await lab.call("claims", CLAIM))[0] == 204
     for _ in range(2 * REFUSALS_PER_MINUTE):
         await lab.call("claims", CLAIM, token="x")
@@ -222,7 +222,7 @@ async def test_a_stranger_at_the_same_address_keeps_no_lab_out_that_works_alread
     assert (await lab.call("claims", CLAIM))[0] == 204
 
 
-async def test_tokens_of_labs_are_made_listed_and_revoked(lab: DeviceLab, tmp_path: Path) -> None:
+async def test_tokens_of_labs_can_be_created_listed_and_revoked(lab: DeviceLab, tmp_path: Path) -> None:
     async def command(*arguments: str) -> Finished:
         config = CONFIG.format(
             public_url=PUBLIC_URL, bucket="bucket", issuer=lab.issuer.url, presigned="false", extra=""

@@ -1,4 +1,4 @@
-"""A lab that accepts connections is notified of each job by a signed webhook, and nobody else's machine is."""
+"""A lab that accepts connections gets a signed webhook for each job; no other machine gets one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "a secret of the lab and the bot"
 
 @dataclass
 class Listener:
-    """A lab's machine; the first answers are those of `statuses`, all others 204."""
+    """A lab's machine; it answers with `statuses` first, then always with 204."""
 
     url: str = ""
     statuses: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ async def ticked(lab: DeviceLab) -> None:
     await lab.town.bot.services.part(LAB_WEBHOOKS).tick()
 
 
-async def test_each_job_that_waits_is_announced_once_for_an_attempt(
+async def test_each_queued_job_is_announced_once_per_attempt(
     tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAB_SECRET", SECRET)
@@ -87,7 +87,7 @@ async def test_each_job_that_waits_is_announced_once_for_an_attempt(
         await ticked(lab)
         await until(lambda: len(listener.heard) == 2)
         assert listener.heard[1][0]["X-Nightjar-Delivery"] == "job-2"
-        await lab.town.quiet()  # it is counted once the lab has answered
+        await lab.town.quiet()  # the bot counts it once the lab has answered
         assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
@@ -122,7 +122,7 @@ async def test_a_redirection_to_a_private_address_is_refused_and_recorded(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "127.1"])
-async def test_no_way_to_write_this_machine_reaches_it(listener: Listener, host: str) -> None:
+async def test_no_notation_of_the_loopback_address_reaches_this_machine(listener: Listener, host: str) -> None:
     url = listener.url.replace("127.0.0.1", host)
     with pytest.raises((UserError, TryAgain)):
         await send_webhook(url, b"{}", {}, allow_private=False)
@@ -134,7 +134,7 @@ PUBLIC = "8.8.8.8"
 
 @dataclass
 class Names:
-    """The system's look-up of names, and its connections; of a host each look-up gives the next address."""
+    """The system's DNS lookups and connections; each lookup of a host returns its next address."""
 
     addresses: list[str]
     looked_up: int = 0
@@ -152,16 +152,16 @@ class Names:
 
 @pytest.fixture
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """Have the first look-up of a name lead to a public address, and each later one to this machine."""
+    """Make the first lookup of a name return a public address, and each later one this machine."""
     found = Names([PUBLIC, "127.0.0.1"])
     monkeypatch.setattr(socket, "getaddrinfo", found.look_up)
     return found
 
 
-async def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(
+async def test_a_name_that_resolves_elsewhere_after_the_check_gains_nothing(
     names: Names, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: the connection goes to the address that was checked, and a second message is checked again."""
+    """DNS rebinding: the connection goes to the checked address, and a second message is checked again."""
     url = listener.url.replace("127.0.0.1", "rebinding.example.org")
     with monkeypatch.context() as patch:
         patch.setattr(asyncio.get_running_loop(), "sock_connect", names.connect)
@@ -174,7 +174,7 @@ async def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(
     assert (names.looked_up, listener.heard) == (2, [])
 
 
-async def test_no_redirection_is_followed_and_answers_say_what_happens_next(listener: Listener) -> None:
+async def test_redirects_are_not_followed_and_the_labs_answer_decides_about_another_try(listener: Listener) -> None:
     listener.statuses = [302, 404, 503, 429]
     for error, text in ((UserError, "redirects (302)"), (UserError, "(404)"), (TryAgain, "503"), (TryAgain, "429")):
         with pytest.raises(error) as caught:
@@ -183,7 +183,7 @@ async def test_no_redirection_is_followed_and_answers_say_what_happens_next(list
     assert len(listener.heard) == 4
 
 
-async def test_without_its_secret_the_bot_does_not_start(tmp_path: Path, aws_world: World) -> None:
+async def test_the_bot_does_not_start_without_the_webhooks_secret(tmp_path: Path, aws_world: World) -> None:
     extra = webhook("https://lab.example.org", allow_private=False)
     with pytest.raises(SettingsError) as caught:
         async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra):

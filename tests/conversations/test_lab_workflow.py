@@ -1,4 +1,4 @@
-"""A lab whose devices are runners of GitHub Actions: the bot starts its workflow for each job, and that claims it."""
+"""A lab whose devices are GitHub Actions runners: the bot starts its workflow for each job, which claims the job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_workflow_starts_once_for_each_attempt_and_claims_the_job(tmp_
         assert 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
-async def test_a_job_that_was_claimed_meanwhile_starts_nothing(tmp_path: Path, aws_world: World) -> None:
+async def test_a_job_that_was_claimed_meanwhile_starts_no_workflow(tmp_path: Path, aws_world: World) -> None:
     async with town_with_workflow(tmp_path, aws_world, None) as (lab, devices):
         await lab.asked_for()
         await ticked(lab)
@@ -91,7 +91,9 @@ async def test_a_workflow_that_github_cannot_start_is_reported_with_the_remedy(
         assert calls in lab.metrics()
 
 
-async def test_without_the_app_in_the_labs_repository_the_failure_names_it(tmp_path: Path, aws_world: World) -> None:
+async def test_a_failure_names_the_labs_repository_if_the_app_is_not_installed_there(
+    tmp_path: Path, aws_world: World
+) -> None:
     async with town_with_workflow(tmp_path, aws_world, installed=False) as (lab, devices):
         await lab.asked_for()
         await ticked(lab)
@@ -100,9 +102,7 @@ async def test_without_the_app_in_the_labs_repository_the_failure_names_it(tmp_p
         assert devices.workflow_runs == []
 
 
-async def test_whoever_took_over_the_name_of_the_labs_repository_is_not_started(
-    tmp_path: Path, aws_world: World
-) -> None:
+async def test_a_new_repository_under_the_labs_old_name_is_not_used(tmp_path: Path, aws_world: World) -> None:
     async with town_with_workflow(tmp_path, aws_world, repository_id=124) as (lab, devices):
         await lab.asked_for()
         await ticked(lab)

@@ -1,4 +1,4 @@
-"""What docs/labs-on-request.md tells a lab to put into its repository speaks for the lab."""
+"""The workflow in docs/labs-on-request.md gets a token that may act for the lab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GUIDE = Path(__file__).parents[2] / "docs/labs-on-request.md"
 REQUEST_TOKEN = "what GitHub gives to a job with id-token: write"
 
 
-async def test_the_script_gets_a_token_that_speaks_for_the_lab(tmp_path: Path, aws_world: World) -> None:
+async def test_the_documented_script_gets_a_token_that_may_act_for_the_lab(tmp_path: Path, aws_world: World) -> None:
     found = re.search(r"<!-- script: oidc-token -->\n```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     script = tmp_path / "oidc-token"

@@ -1,4 +1,4 @@
-"""The last good branch follows what is green, and people hear how far it is behind and what is in its way."""
+"""The last good branch tracks green commits, and people see how far behind it is and what blocks it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[GoodTown]:
-    """A town where `cpu` must be green."""
+    """Return a town where `cpu` must be green."""
     async with good_town(url, require=["cpu"]) as here:
         yield here
 
@@ -54,12 +54,12 @@ async def test_the_first_scan_creates_the_branch_and_a_later_one_moves_it(place:
     assert branch_state["lag"] == {"commits": 0, "hours": 0.0, "since": None}
     assert branch_state["require"] == ["cpu"]
     assert place.writes() == ["POST 201", "PATCH 200"]
-    # Labs look for `nightly`; a status on each good commit would tell nobody anything.
+    # Labs read the `nightly` status; nobody needs a status on each good commit.
     assert place.town.repo.all_statuses(third) == []
     assert place.issues == []
 
 
-async def test_looks_with_nothing_new_write_nothing(place: GoodTown) -> None:
+async def test_scans_without_news_write_nothing(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     written = len(place.town.github.requests.writes)
@@ -73,7 +73,7 @@ async def test_looks_with_nothing_new_write_nothing(place: GoodTown) -> None:
     assert (after["sha"], after["moved_at"]) == (before["sha"], before["moved_at"])
 
 
-async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place: GoodTown) -> None:
+async def test_each_conclusion_of_any_app_counts_as_green_red_or_pending(place: GoodTown) -> None:
     first = place.checked("success first", GREEN)
     await place.scan()
     for conclusion in CONCLUSIONS[:4]:
@@ -88,13 +88,13 @@ async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place
         *((conclusion, "red") for conclusion in reversed(CONCLUSIONS[:4])),
     ]
     for conclusion in CONCLUSIONS[4:]:
-        # Nobody requires this check, so its failure does not matter.
+        # This check is not required, so its failure does not matter.
         sha = place.checked(conclusion, {"cpu": conclusion, "typos": "failure"})
         await place.scan()
         assert place.head == sha, conclusion
 
 
-async def test_every_pattern_must_match_and_all_that_match_must_be_green(url: str) -> None:
+async def test_every_pattern_must_match_and_all_its_matches_must_be_green(url: str) -> None:
     async with good_town(url, require=["*/branch", "lint"]) as place:
         repo = place.town.repo
         good = place.checked("good", {"lint": "neutral", "gpu/branch": "skipped"})
@@ -114,7 +114,7 @@ async def test_every_pattern_must_match_and_all_that_match_must_be_green(url: st
         ]
 
 
-async def test_what_is_red_blocks_until_it_is_green_after_a_rerun(place: GoodTown) -> None:
+async def test_a_red_commit_blocks_the_branch_until_a_rerun_is_green(place: GoodTown) -> None:
     first = place.checked("first", GREEN)
     await place.scan()
     second = place.push("second")
@@ -133,7 +133,7 @@ async def test_what_is_red_blocks_until_it_is_green_after_a_rerun(place: GoodTow
     assert place.issues == []
 
 
-async def test_required_names_that_no_longer_match_anything_are_reported(url: str) -> None:
+async def test_required_names_that_no_longer_match_are_reported(url: str) -> None:
     async with good_town(url, require=["cpu", "cortexm/*"]) as place:
         place.checked("first", GREEN)
         place.checked("second", RED)
@@ -157,7 +157,7 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place:
     branch_state = await place.branch_state()
     assert "it has commits that" in branch_state["trouble"]
     assert branch_state["lag"]["commits"] == 1
-    # Somebody deletes the branch, as the issue says.
+    # Somebody deletes the branch, as the issue asks.
     place.town.repo.move("refs/heads/last-successful", None, "octocat")
     await place.scan()
     assert place.head == tip
@@ -165,7 +165,7 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place:
     assert (await place.branch_state())["trouble"] == ""
 
 
-async def test_a_protected_branch_is_reported_in_an_issue_that_closes_when_it_can_move(place: GoodTown) -> None:
+async def test_a_protected_branch_is_reported_in_an_issue_that_closes_once_the_branch_can_move(place: GoodTown) -> None:
     first = place.checked("first", GREEN)
     await place.scan()
     tip = place.checked("second", GREEN)
@@ -180,8 +180,8 @@ async def test_a_protected_branch_is_reported_in_an_issue_that_closes_when_it_ca
     assert (place.head, issue.state) == (tip, "closed")
 
 
-async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_needs(place: GoodTown) -> None:
-    """GitHub says "Resource not accessible by integration", which names nothing."""
+async def test_a_move_over_changed_workflows_names_the_required_permission(place: GoodTown) -> None:
+    """GitHub only says "Resource not accessible by integration"."""
     first = place.checked("first", GREEN)
     await place.scan()
     sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
@@ -201,7 +201,7 @@ async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_
     assert (place.head, issue.state) == (sha, "closed")
 
 
-async def test_a_branch_that_is_made_where_there_are_workflows_names_the_permission_too(place: GoodTown) -> None:
+async def test_creating_a_branch_with_workflows_names_the_required_permission(place: GoodTown) -> None:
     sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
     place.check(sha, GREEN)
     await place.scan()
@@ -222,7 +222,7 @@ async def test_a_refusal_to_list_checks_fails_the_run_visibly(place: GoodTown) -
     assert place.head is not None
 
 
-async def test_two_branches_follow_in_one_repository_each_by_its_own_rules(url: str) -> None:
+async def test_two_branches_of_a_repository_move_by_their_own_rules(url: str) -> None:
     also = "    nightly: {require: [cpu]}\n"
     async with good_town(url, require=["*"], also=also) as good:
         nightly_run = NightlyTown(good.town, good.time, "nightly", good.config)
@@ -237,7 +237,7 @@ async def test_two_branches_follow_in_one_repository_each_by_its_own_rules(url: 
         assert ((await nightly_run.branch_state())["sha"], (await good.branch_state())["sha"]) == (sha, sha)
 
 
-async def test_what_the_bot_says_about_every_commit_makes_none_of_them_good(url: str) -> None:
+async def test_the_bots_own_reports_make_no_commit_good(url: str) -> None:
     async with good_town(url, require=["*"], also="    nightly: {}\n") as place:
         sha = place.push("first")
         await NightlyTown(place.town, place.time, "nightly", place.config).nightly_run()
@@ -252,7 +252,7 @@ async def test_what_the_bot_says_about_every_commit_makes_none_of_them_good(url:
         assert place.head == sha
 
 
-async def test_a_status_of_the_bots_own_never_counts_also_where_it_is_required_by_its_name(url: str) -> None:
+async def test_a_status_of_the_bot_never_counts_even_if_its_name_is_required(url: str) -> None:
     async with good_town(url, require=["nightly"], also="    nightly: {}\n") as place:
         place.push("first")
         await NightlyTown(place.town, place.time, "nightly", place.config).nightly_run()
@@ -261,8 +261,8 @@ async def test_a_status_of_the_bots_own_never_counts_also_where_it_is_required_b
 
 
 @pytest.mark.parametrize("conclusion", ["success", "failure"])
-async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: str, conclusion: str) -> None:
-    """It has the commit of main, for that is where the nightly branch was moved to."""
+async def test_a_workflow_started_by_our_own_push_does_not_count_for_main(url: str, conclusion: str) -> None:
+    """It runs on a commit of main, because the nightly branch was moved there."""
     async with good_town(url, require=["cpu"], also="    nightly: {}\n") as place:
         sha = place.push("first")
         place.town.repo.add_workflow_run(sha, "CI", conclusion, {"cpu": conclusion}, event="push", branch="nightly")
@@ -274,7 +274,7 @@ async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: st
 
 
 @pytest.mark.one_clock
-async def test_the_lag_of_the_branch_and_its_blockers_are_updated_between_scans(place: GoodTown) -> None:
+async def test_the_lag_and_the_blockers_are_updated_between_scans(place: GoodTown) -> None:
     place.checked("good", GREEN)
     await place.scan()
     assert await place.measured() == {f"lag_commits{{{ABOUT}}}": 0, f"lag_seconds{{{ABOUT}}}": 0}
@@ -295,7 +295,7 @@ async def test_the_lag_of_the_branch_and_its_blockers_are_updated_between_scans(
     assert 5 <= branch_state["lag"]["hours"] <= 6
 
 
-async def test_one_scan_catches_up_after_a_week_of_absence(place: GoodTown) -> None:
+async def test_one_scan_catches_up_after_a_week(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     place.checked("red", RED)
@@ -322,7 +322,7 @@ async def test_a_scan_costs_three_requests_and_two_for_each_newer_commit(place: 
     assert red == {**SCAN, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
 
 
-async def test_a_move_looks_twice_before_it_writes(place: GoodTown) -> None:
+async def test_a_move_reads_twice_before_it_writes(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     place.checked("second", GREEN)
@@ -331,7 +331,7 @@ async def test_a_move_looks_twice_before_it_writes(place: GoodTown) -> None:
     assert moved == {**SCAN, **ASKED, **writes}
 
 
-async def test_what_has_not_changed_since_the_last_scan_costs_no_quota(place: GoodTown) -> None:
+async def test_an_unchanged_repository_costs_no_quota(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     shas = [place.checked("red", RED) for _ in range(4)]
@@ -342,13 +342,13 @@ async def test_what_has_not_changed_since_the_last_scan_costs_no_quota(place: Go
     assert routes(changed) == {"GET /commits/{ref}/check-runs": 1}
 
 
-async def test_a_long_queue_is_read_to_its_end_with_a_bounded_number_of_requests_at_a_time(place: GoodTown) -> None:
+async def test_a_long_queue_is_read_completely_in_scans_of_limited_size(place: GoodTown) -> None:
     good = place.checked("good", GREEN)
     for n in range(MOST_ASKED + 15):
         place.checked(f"waiting {n}", RUNS)
     assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED
     assert (place.head, len(await place.verdicts())) == (None, MOST_ASKED)
-    # The newest ones again and those that it had not come to, up to the one that is fit; not the one before that.
+    # Reads the newest ones again and those that it did not reach, down to the good one, but nothing before that.
     assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED - 1
     assert place.head == good
     branch_state = await place.branch_state()
@@ -358,11 +358,11 @@ async def test_a_long_queue_is_read_to_its_end_with_a_bounded_number_of_requests
     )
 
 
-async def test_a_branch_that_is_far_behind_knows_since_when_and_asks_for_that_once(place: GoodTown) -> None:
+async def test_a_branch_that_is_far_behind_asks_once_since_when(place: GoodTown) -> None:
     repo, github = place.town.repo, place.town.github
     far = place.push("far back")
     repo.move("refs/heads/last-successful", far, "octocat")
-    # By the bot's clock, which it counts the hours with.
+    # By the bot's clock, with which it counts the hours.
     week_ago = datetime.fromtimestamp(int(place.time()), UTC) - timedelta(days=7)
     late = repo.git.commit((far,), {}, "a week ago", github.user("hubot"), week_ago)
     repo.move("refs/heads/main", late.sha, "hubot")

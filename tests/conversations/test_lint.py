@@ -41,7 +41,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def cost(here: Town) -> Counter[str]:
-    """Return the requests about checks and lists that were made since the last time."""
+    """Return the requests about checks and lists since the previous call."""
     await here.quiet()
     made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
     here.github.requests.clear()
@@ -54,14 +54,14 @@ def check(here: Town, pull: PullRequest) -> CheckRun:
     return run
 
 
-async def test_a_pull_request_that_is_as_it_should_be(here: Town) -> None:
+async def test_a_pull_request_without_problems_succeeds(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[Hexagon][skip ci][tests] Faster", "Saves a pass.\n\ncc @octocat")
     assert await cost(here) == {SCAN: 1, WRITE: 1}
     run = check(here, pull)
     assert (run.conclusion, run.title) == ("success", "No problems")
 
 
-async def test_problems_are_reported_with_their_fix_and_fail_nothing(here: Town) -> None:
+async def test_problems_are_reported_with_their_fix_and_do_not_fail_the_check(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[frob] Faster.", None, draft=True)
     await here.quiet()
     run = check(here, pull)
@@ -76,7 +76,7 @@ async def test_problems_are_reported_with_their_fix_and_fail_nothing(here: Town)
     assert (run.conclusion, run.title) == ("success", "No problems")
 
 
-async def test_a_push_is_checked_and_an_edit_that_changes_nothing_writes_nothing(here: Town) -> None:
+async def test_a_push_is_checked_again_and_an_edit_without_effect_writes_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
     await cost(here)
     pull.push()
@@ -89,7 +89,7 @@ async def test_a_push_is_checked_and_an_edit_that_changes_nothing_writes_nothing
     assert await cost(here) == {}
 
 
-async def test_pull_requests_are_checked_even_if_github_refuses_to_show_the_list_of_topics(
+async def test_pull_requests_are_checked_even_if_github_refuses_the_list_of_topics(
     here: Town,
 ) -> None:
     key = TEAM_LIST.of(here.repo.id)
@@ -105,8 +105,8 @@ async def test_pull_requests_are_checked_even_if_github_refuses_to_show_the_list
     assert await here.failures() == []
 
 
-async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(here: Town) -> None:
-    """TVM #12840: `@` in code was held against people; TVM #18432: so was `cc`; TVM #19798: so were addresses."""
+async def test_names_outside_of_code_only_cause_warnings_that_mention_nobody(here: Town) -> None:
+    """TVM #12840: `@` in code counted as a mention; TVM #18432: so did `cc`; TVM #19798: so did addresses."""
     body = "As @monalisa said, `@T.prim_func` and octocat@example.org.\n\n```\n@decorator\n```\n\ncc @octocat"
     pull = here.repo.open_pull_request("hubot", "Faster", body)
     await here.quiet()
@@ -117,7 +117,7 @@ async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(her
     assert "@" not in run.summary
 
 
-async def test_it_is_checked_again_if_somebody_asks(here: Town) -> None:
+async def test_the_check_runs_again_when_somebody_asks(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster.", "Saves a pass.")
     await here.quiet()
     first = check(here, pull)
@@ -129,7 +129,7 @@ async def test_it_is_checked_again_if_somebody_asks(here: Town) -> None:
     assert (second.conclusion, second.title) == ("neutral", "1 problem")
 
 
-async def test_of_edits_whose_webhooks_come_in_any_order_the_last_counts(here: Town) -> None:
+async def test_the_last_edit_counts_whatever_the_order_of_webhooks(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
     await here.quiet()
     here.github.webhooks.hold()

@@ -38,7 +38,7 @@ async def place(url: str) -> AsyncIterator[AlarmTown]:
 
 
 def ran(repo: Repository, sha: str, conclusion: str) -> None:
-    """Let a workflow end, with a job `lint` that is watched and one that is not."""
+    """Let a workflow finish, with one watched job `lint` and one that is not watched."""
     repo.add_workflow_run(sha, "CI", conclusion, {"lint": conclusion, "docs": conclusion}, event="push", by="hubot")
 
 
@@ -65,7 +65,7 @@ async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channe
         "",
         ISSUE_END,
     ]
-    # A failure that lasts is not reported again, and causes no scan.
+    # A lasting failure is not reported again, and causes no scan.
     still = place.push("Try to fix it", cpu="failure", gpu="failure")
     assert await place.news() == []
     assert len(await place.scans()) == 1
@@ -87,7 +87,7 @@ async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channe
     assert len(await place.scans()) == 3
 
 
-async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_news(place: AlarmTown) -> None:
+async def test_a_passing_rerun_ends_the_failure_and_another_failing_one_is_no_news(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     flaky = place.push("Flake", cpu="failure")
     assert len(await place.news()) == 1
@@ -128,7 +128,7 @@ async def test_a_failure_that_is_fixed_before_the_scan_is_not_reported(place: Al
     assert len(await place.scans()) == 1
 
 
-async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is_green(place: AlarmTown) -> None:
+async def test_a_late_failure_of_an_older_commit_is_no_news_if_a_newer_one_is_green(place: AlarmTown) -> None:
     slow = place.push("Slow", cpu="pending", gpu="success")
     place.push("Fast", cpu="success", gpu="success")
     assert await place.news() == []
@@ -138,7 +138,7 @@ async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is
     assert place.issues == []
 
 
-async def test_a_failure_whose_events_were_lost_is_found_within_the_hour(place: AlarmTown) -> None:
+async def test_a_failure_whose_events_were_lost_is_found_within_an_hour(place: AlarmTown) -> None:
     place.town.github.webhooks.lose(times=100)
     place.push("All is well", cpu="success")
     broken = place.push("Break it", cpu="failure")
@@ -154,14 +154,14 @@ async def test_a_failure_whose_events_were_lost_is_found_within_the_hour(place: 
     assert message.startswith("✅ main has recovered, after 2 hours\n")
 
 
-async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(place: AlarmTown) -> None:
+async def test_a_removed_check_counts_as_missing_after_a_day(place: AlarmTown) -> None:
     place.push("All is well", cpu="success", gpu="success")
     place.push("Break it", cpu="failure", gpu="success")
     await place.town.quiet()
     for number in range(MOST_COMMITS):
         place.push(f"Without it {number}", gpu="success")
     await place.news()
-    # However long nobody has looked, the day begins when somebody does.
+    # The day begins with the first scan, however long ago the previous one was.
     for hours in (50, 23):
         await place.sweep(hours)
         assert await place.news() == []
@@ -172,7 +172,7 @@ async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(plac
     assert place.issues[0].state == "closed"
 
 
-async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTown) -> None:
+async def test_after_a_rewrite_of_the_branch_its_new_commits_count(place: AlarmTown) -> None:
     good = place.push("All is well", cpu="success")
     place.push("Break it", cpu="failure")
     assert len(await place.news()) == 1
@@ -182,7 +182,7 @@ async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTow
     assert message.splitlines()[0] == "✅ main has recovered, after 1 hour"
 
 
-async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
+async def test_a_missing_branch_is_named(url: str) -> None:
     async with alarm_town(url, "release") as place:
         await place.sweep()
         assert await place.town.failures() == [
@@ -206,7 +206,7 @@ async def test_each_branch_is_reported_separately(url: str) -> None:
         assert sorted(issue.title for issue in place.issues) == ["main is failing", "release is failing"]
 
 
-async def test_a_fork_whose_branch_is_called_main_too_is_none_of_ours(place: AlarmTown) -> None:
+async def test_a_forks_branch_called_main_is_ignored(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     fork = place.town.repo.fork("stranger")
     fork.push("main", by="stranger", message="Break it")
@@ -217,7 +217,7 @@ async def test_a_fork_whose_branch_is_called_main_too_is_none_of_ours(place: Ala
     assert await place.scans() == []
 
 
-async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str) -> None:
+async def test_two_replicas_and_repeated_deliveries_report_once(postgres_url: str) -> None:
     async with alarm_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as other:
         place.push("All is well", cpu="success", gpu="success")
         place.push("Break it", cpu="failure", gpu="failure")
@@ -241,7 +241,7 @@ async def test_a_scan_is_retried_when_github_is_down(place: AlarmTown) -> None:
     assert len(place.issues) == 1
 
 
-async def test_a_later_scan_writes_an_issue_that_could_not_be_written(place: AlarmTown) -> None:
+async def test_the_next_scan_writes_an_issue_that_could_not_be_written(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
     place.push("Break it", cpu="failure")
@@ -262,7 +262,7 @@ async def test_a_later_scan_writes_an_issue_that_could_not_be_written(place: Ala
     assert await place.news() == []
 
 
-async def test_a_replay_of_failed_messages_reports_nothing_that_is_over(place: AlarmTown) -> None:
+async def test_a_replay_of_failed_messages_reports_nothing_that_is_already_over(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
     place.push("Break it", cpu="failure")
@@ -288,7 +288,7 @@ async def test_a_channel_that_is_down_gets_the_message_later_and_the_others_at_o
 
 
 def asked(place: AlarmTown) -> Counter[str]:
-    """Return what GitHub was asked since the count began, but for what is looked up once: account and repository."""
+    """Return the requests since the count began, without one-time lookups of account and repository."""
     records = [r for r in place.town.github.requests.records if r.token == "installation"]
     return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
 
@@ -312,10 +312,8 @@ async def test_a_scan_costs_two_requests_for_each_of_the_newest_commits_and_one_
         assert asked(place) == scan_cost
 
 
-async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_is_hardly_any_work(
-    url: str, place: AlarmTown
-) -> None:
-    """Once a script asked GitHub at every status, and used up three quarters of the project's quota."""
+async def test_a_flood_of_statuses_elsewhere_costs_no_requests_and_hardly_any_work(url: str, place: AlarmTown) -> None:
+    """A script used to ask GitHub at every status, and used up three quarters of the project's quota."""
     pull = place.town.repo.open_pull_request("hubot", "Faster")
     await place.town.quiet()
     place.town.github.requests.clear()
@@ -327,12 +325,12 @@ async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_is_hardly_a
     assert await place.scans() == []
     after = rows(url)
     more = {table: after[table] - before[table] for table in after}
-    # One gets a job in doubt, and tells the prefilter for a moment what records say.
+    # One status gets a job in doubt, which tells the prefilter for a moment what records say.
     assert more["procrastinate_jobs"] == more["nightjar_notes"] < FLOOD
     assert (more["nightjar_inbox"], more["nightjar_records"]) == (FLOOD, 0)
 
 
-async def test_a_flood_of_greens_on_main_asks_github_nothing(place: AlarmTown) -> None:
+async def test_a_flood_of_green_statuses_on_main_costs_no_requests(place: AlarmTown) -> None:
     sha = place.push("All is well")
     await place.town.quiet()
     place.town.github.requests.clear()
@@ -343,7 +341,7 @@ async def test_a_flood_of_greens_on_main_asks_github_nothing(place: AlarmTown) -
 
 
 def rows(url: str) -> dict[str, int]:
-    """Return how many rows there are in the tables that grow with events; the bot's own timers run at any time."""
+    """Count the rows in the tables that grow with events; the bot's own timers run at any time."""
     of_events = "WHERE task_name IN ('deliver', 'handle', 'effect', 'conclude')"
     tables = {
         "procrastinate_jobs": of_events,
@@ -357,8 +355,8 @@ def rows(url: str) -> dict[str, int]:
         }
 
 
-async def test_what_fails_on_a_branch_that_we_push_is_no_failure_of_main(url: str) -> None:
-    """The nightly branch is moved to a commit of main, and starts workflows there: their runs have that commit."""
+async def test_failures_on_a_branch_that_the_bot_pushes_are_not_failures_of_main(url: str) -> None:
+    """The nightly branch is moved to a commit of main and starts workflows there, so their runs have that commit."""
     async with alarm_town(url, also="    nightly: {}\n") as place:
         sha = place.push("All is well", cpu="success")
         await place.sweep()

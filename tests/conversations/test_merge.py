@@ -1,4 +1,4 @@
-"""`@ci merge`: what a person with write access writes, and what happens to the pull request."""
+"""`@ci merge`: what somebody with write access comments, and what happens to the pull request."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
         yield place
 
 
-async def test_what_is_ready_is_merged_with_a_message_worth_keeping(here: Town) -> None:
-    """Merges with `sha`, squash, title `… (#n)`, a text without template, comments and mentions, and co-authors."""
+async def test_a_ready_pull_request_is_merged_with_a_useful_message(here: Town) -> None:
+    """Merges with `sha`:
+
+    squash, title `… (#n)`, a text without template, comments and mentions, and with co-authors.
+    """
     template = "<!-- Thanks! -->\n## Why\n\nPlease name an issue.\n"
     here.repo.push("main", {".github/PULL_REQUEST_TEMPLATE.md": template}, by="octocat")
     text = f"{template}\r\nSaves a pass, says @octocat:\r\n\r\n    @T.prim_func\r\n\r\n`@hubot`"
@@ -43,8 +46,8 @@ async def test_what_is_ready_is_merged_with_a_message_worth_keeping(here: Town) 
     assert here.repo.branch("main") == pull.merge_commit_sha
 
 
-async def test_the_commit_carries_nothing_that_makes_a_ci_skip_it(here: Town) -> None:
-    """Else the author of a pull request decides that nothing tests main."""
+async def test_text_that_makes_ci_skip_a_commit_is_removed_from_the_message(here: Town) -> None:
+    """Otherwise the author of a pull request could keep CI from testing main."""
     text = "Saves a pass. [no ci]\n\n```\n***NO_CI***\n```\n\n\nskip-checks: true"
     pull = here.repo.open_pull_request("hubot", "[skip ci] Faster", text)
     report(here, pull)
@@ -54,7 +57,7 @@ async def test_the_commit_carries_nothing_that_makes_a_ci_skip_it(here: Town) ->
 
 
 async def test_everything_that_blocks_a_merge_is_reported_at_once(here: Town) -> None:
-    """TVM's bot reported one obstacle at a time, and it did not check for drafts."""
+    """TVM's bot reported one obstacle at a time, and did not check for drafts."""
     pull = here.repo.open_pull_request("hubot", "Faster", draft=True, files={"README.md": "mine\n"})
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     here.repo.set_role("triager", "write")
@@ -80,34 +83,34 @@ async def test_everything_that_blocks_a_merge_is_reported_at_once(here: Town) ->
     assert pull.state == "open"
 
 
-# Who may
+# Who may merge
 
 
-async def test_people_who_may_write_may_merge_also_the_author(here: Town) -> None:
-    """TVM #11480, #12361: the first of several checks that failed refused, so that an author could never merge."""
+async def test_people_with_write_access_may_merge_including_the_author(here: Town) -> None:
+    """TVM #11480, #12361: one failed check of several was enough to refuse, so an author could never merge."""
     for who in ("octocat", "hubot", "Hubot"):
         pull = ready(here, author="hubot")
         assert await says(here, pull, "@ci merge", by=who) == "eyes +1"
         assert pull.merged_at
 
 
-async def test_others_may_not_merge_and_learn_who_may(here: Town) -> None:
+async def test_others_may_not_merge_and_are_answered_who_may(here: Town) -> None:
     for who, author in (("triager", "hubot"), ("reader", "hubot"), ("somebody", "somebody")):
         pull = ready(here, author, fork=author == "somebody")
         assert await says(here, pull, "@ci merge", by=who) == f"eyes confused\n- 😕 `@ci merge`: {WHO}"
         assert pull.state == "open"
 
 
-async def test_a_name_like_a_maintainers_gives_no_access(here: Town) -> None:
-    """TVM #11480: whoever a search for the name found first was taken for them.
+async def test_a_name_similar_to_a_maintainers_gives_no_access(here: Town) -> None:
+    """TVM #11480: the first result of a name search got the access.
 
-    TVM #12295: then the script searched a name in a list of objects, so that nobody was found at all.
+    TVM #12295: the script then searched for a name in a list of objects, and found nobody.
     """
     for who in ("hub", "hubot2", "octo"):
         assert (await says(here, ready(here), "@ci merge", by=who)).startswith("eyes confused")
 
 
-async def test_a_reply_by_mail_merges_nothing_that_somebody_else_asked_for(here: Town) -> None:
+async def test_a_command_quoted_in_a_reply_by_mail_merges_nothing(here: Town) -> None:
     pull = ready(here)
     quoted = "On Tue, Nov 25, 2026 somebody ***@***.***> wrote:\n\nGreat!\n@ci merge\n"
     said = await says(here, pull, f"Not yet, please.\n\n{quoted}")
@@ -115,14 +118,14 @@ async def test_a_reply_by_mail_merges_nothing_that_somebody_else_asked_for(here:
     assert pull.merged_at is None
 
 
-async def test_an_author_who_may_write_does_not_approve_their_own_work(here: Town) -> None:
+async def test_an_author_with_write_access_cannot_approve_their_own_work(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)
     approve(pull, by="hubot")
     assert UNAPPROVED in await says(here, pull, "@ci merge", by="hubot")
 
 
-async def test_an_approval_by_somebody_who_may_not_write_is_none(here: Town) -> None:
+async def test_an_approval_without_write_access_does_not_count(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)
     approve(pull, by="reader")
@@ -130,11 +133,11 @@ async def test_an_approval_by_somebody_who_may_not_write_is_none(here: Town) -> 
     assert UNAPPROVED in await says(here, pull, "@ci merge")
 
 
-# Which commit
+# Which commit is merged
 
 
-async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) -> None:
-    """TVM #10833 asked that committers may merge without a new review. Here no, and the answer names the old one."""
+async def test_an_approval_counts_only_for_its_commit(here: Town) -> None:
+    """TVM #10833 asked to merge without a new review; here the answer names the older approval."""
     pull = ready(here)
     old = pull.head_sha
     pull.push()
@@ -147,8 +150,8 @@ async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) 
     assert f"is for `{old[:7]}`, an older commit." in said
 
 
-async def test_who_asked_to_change_something_and_approves_then_is_content(here: Town) -> None:
-    """TVM's bot counted each review separately, so that the older of the two still blocked."""
+async def test_an_approval_replaces_an_earlier_request_for_changes_by_the_same_person(here: Town) -> None:
+    """TVM's bot counted each review separately, so the older of the two still blocked."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)
     pull.review("octocat", "Not like this.", "CHANGES_REQUESTED")
@@ -170,8 +173,8 @@ async def test_a_push_between_the_comment_and_its_handling_is_not_merged(here: T
     assert f"The head moved from `{old[:7]}` to `{new[:7]}`, so I did nothing." in (here.answers(pull)[0])
 
 
-async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about_that(here: Town) -> None:
-    """What could not be delivered comes hours later; by then our record of the head is that of today."""
+async def test_a_late_comment_does_not_apply_to_a_push_that_came_after_it(here: Town) -> None:
+    """A redelivery may come hours later; by then our record shows the current head."""
     pull = ready(here)
     await here.quiet()
     here.github.webhooks.hold()
@@ -185,8 +188,8 @@ async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about
     assert f"The head moved to {short(pull)} after your comment, so I did nothing." in here.answers(pull)[0]
 
 
-async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) -> None:
-    """The request to merge names the head SHA."""
+async def test_a_push_at_the_moment_of_the_merge_is_not_merged(here: Town) -> None:
+    """The merge request to GitHub names the head SHA."""
     pull = ready(here)
     await here.quiet()
     held = here.github.faults.pause("PUT", MERGE, when="before")
@@ -200,7 +203,7 @@ async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) 
     assert pull.state == "open"
 
 
-async def test_what_came_in_the_way_since_it_was_decided_is_seen_before_the_merge(here: Town) -> None:
+async def test_an_obstacle_that_appears_after_the_decision_prevents_the_merge(here: Town) -> None:
     pull = ready(here)
     await here.quiet()
     held = here.github.faults.pause(
@@ -215,10 +218,10 @@ async def test_what_came_in_the_way_since_it_was_decided_is_seen_before_the_merg
     assert "Something blocks it now:\n  - It has the label `hold`" in here.answers(pull)[0]
 
 
-# Comments
+# Forms of comments
 
 
-async def test_an_approving_review_may_ask_for_the_merge_in_the_same_breath(here: Town) -> None:
+async def test_an_approving_review_may_contain_the_command(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)
     review = pull.review("octocat", "Looks good.\n\n@ci merge", "APPROVED")
@@ -227,15 +230,15 @@ async def test_an_approving_review_may_ask_for_the_merge_in_the_same_breath(here
     assert pull.merged_at
 
 
-async def test_what_is_older_than_the_installation_is_merged_as_it_was_approved(here: Town) -> None:
-    """No webhook has named its head, and none will: to refuse would be to refuse for good."""
+async def test_a_pull_request_older_than_the_installation_is_merged_at_its_approved_head(here: Town) -> None:
+    """No webhook has named its head or ever will, so a refusal would be permanent."""
     here.github.webhooks.lose("pull_request")
     pull = ready(here)
     assert await says(here, pull, "@ci merge") == "eyes +1"
     assert pull.merged_at
 
 
-async def test_what_is_older_than_the_installation_is_not_merged_where_the_approval_is_of_another_head(
+async def test_a_pull_request_older_than_the_installation_is_not_merged_if_another_head_was_approved(
     here: Town,
 ) -> None:
     here.github.webhooks.lose("pull_request", times=2)
@@ -246,7 +249,7 @@ async def test_what_is_older_than_the_installation_is_not_merged_where_the_appro
     assert pull.state == "open"
 
 
-async def test_a_closed_pull_request_is_answered_in_words(here: Town) -> None:
+async def test_merge_on_a_closed_pull_request_is_answered(here: Town) -> None:
     """TVM's bot reacted with 👍 and did nothing."""
     pull = ready(here)
     pull.close("hubot")
@@ -259,7 +262,7 @@ async def test_a_closed_pull_request_is_answered_in_words(here: Town) -> None:
 
 
 async def test_editing_or_deleting_an_old_comment_merges_nothing(here: Town) -> None:
-    """TVM's workflow listened to edited and deleted comments too, and ran the old `merge` again."""
+    """TVM's workflow also ran on edited and deleted comments, and repeated the old `merge`."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("octocat", "@ci merge")
     await here.quiet()
@@ -273,7 +276,7 @@ async def test_editing_or_deleting_an_old_comment_merges_nothing(here: Town) -> 
     assert len(here.answers(pull)) == 1
 
 
-async def test_another_comment_meanwhile_calls_nothing_off(here: Town) -> None:
+async def test_another_comment_does_not_cancel_the_merge(here: Town) -> None:
     """TVM's workflow was cancelled by any later comment on the same pull request."""
     pull = ready(here)
     await here.quiet()
@@ -287,13 +290,13 @@ async def test_another_comment_meanwhile_calls_nothing_off(here: Town) -> None:
     assert pull.merged_at
 
 
-async def test_it_may_be_said_in_several_ways(here: Town) -> None:
-    """TVM's bot took the whole comment for the command, in lower case and without a full stop."""
+async def test_the_command_may_be_phrased_in_several_ways(here: Town) -> None:
+    """TVM's bot matched the whole comment, only in lower case and without a full stop."""
     for said in ("@ci merge this", "@CI Merge this PR please!", "Thanks!\n\n@ci: merge."):
         assert await says(here, ready(here), said) == "eyes +1"
 
 
-async def test_what_is_no_command_is_said_to_be_none(here: Town) -> None:
+async def test_an_invalid_command_is_answered_as_such(here: Town) -> None:
     pull = ready(here)
     for said in ("@ci merge tomorrow", "@ci merge?", "@ci merg"):
         assert "Did you mean `@ci merge`?" in await says(here, pull, said)

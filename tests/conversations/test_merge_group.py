@@ -1,4 +1,4 @@
-"""What the bot reports on the groups of a merge queue that requires its checks."""
+"""What the bot reports for groups of a merge queue that requires its checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ async def queued(here: Town) -> PullRequest:
         ('"gh-readonly-queue/*"', "On: the branch gh-readonly-queue/main/pr-1-"),
     ],
 )
-async def test_what_a_queue_may_require_is_reported_on_its_groups(tmp_path: Path, branches: str, slow: str) -> None:
+async def test_checks_that_a_queue_may_require_are_reported_on_its_groups(
+    tmp_path: Path, branches: str, slow: str
+) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=ALSO % branches) as here:
         sha = (await queued(here)).test_in_queue()
         await here.quiet()
@@ -44,7 +46,7 @@ async def test_what_a_queue_may_require_is_reported_on_its_groups(tmp_path: Path
         assert (run.conclusion, run.title) == ("success", "A merge group has no title")
 
 
-async def test_details_of_a_group_lead_to_the_story_of_its_pull_request(tmp_path: Path) -> None:
+async def test_details_of_a_group_link_the_story_of_its_pull_request(tmp_path: Path) -> None:
     also = f"{ALSO % 'main'}public_url: {PAGES}\n"
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=also) as here:
         pull = await queued(here)
@@ -63,10 +65,12 @@ async def test_details_of_a_group_lead_to_the_story_of_its_pull_request(tmp_path
         assert {effect["sha"] for plan in newest["plans"] for effect in plan["effects"]} == {sha}
         search = DeliverySearch(repository="octocat/compiler", number=pull.number)
         found = await find_deliveries(here.bot.engine.journal, here.bot.engine.records, search, None)
-        assert [one.guid for one in found.records] == [one["guid"] for one in story["deliveries"]], "operators too"
+        assert [one.guid for one in found.records] == [one["guid"] for one in story["deliveries"]], (
+            "the operators' page shows it too"
+        )
 
 
-async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:
+async def test_disabled_features_report_nothing_on_groups(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also="    slow_tests: false\n") as here:
         sha = (await queued(here)).test_in_queue()
         await here.quiet()
@@ -74,7 +78,7 @@ async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:
         assert here.repo.check_runs(sha) == []
 
 
-async def test_an_app_without_the_permission_receives_no_groups(tmp_path: Path) -> None:
+async def test_an_app_without_the_permission_gets_no_merge_group_events(tmp_path: Path) -> None:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "merge_queues"}
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         sha = (await queued(here)).test_in_queue()

@@ -1,4 +1,4 @@
-"""Which names a pattern of `merge: required:` stands for: those on the newest commits of the base branch."""
+"""Which names a pattern in `merge: required:` stands for: those on the newest commits of the base branch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def test_a_pattern_waits_for_jobs_that_have_not_begun(here: Town) -> None:
-    """It stands for what it matched on the newest commits of main: here of the pull request that was merged there."""
+    """It stands for its matches on the newest commits of main: here those of the pull request that was merged there."""
     before = ready(here)
     report(here, before, context="gpu/pr-head")
     before.merge("octocat")
@@ -44,11 +44,11 @@ def on_main(here: Town, **states: str) -> str:
 
 
 def not_begun(said: str) -> list[str]:
-    """Return the names that an answer says are still to begin."""
+    """Return the names that an answer lists as not begun."""
     return [line.split("`")[1] for line in said.splitlines() if "hasn't started" in line]
 
 
-async def test_a_pattern_stands_for_what_is_on_the_branch_itself_first(here: Town) -> None:
+async def test_a_pattern_stands_first_for_names_on_the_base_branch_itself(here: Town) -> None:
     pull = ready(here)
     sha = on_main(here, cpu="success", arm="success")
     here.github.clock.advance(seconds=SETTLED_SECONDS)
@@ -58,7 +58,7 @@ async def test_a_pattern_stands_for_what_is_on_the_branch_itself_first(here: Tow
     assert f"on `{sha[:7]}`" in said
 
 
-async def test_a_commit_whose_first_job_alone_is_green_does_not_say_which_jobs_there_are(tmp_path: Path) -> None:
+async def test_a_commit_with_only_its_first_job_green_does_not_define_the_required_jobs(tmp_path: Path) -> None:
     """Right after a merge, jobs with `needs:` have no check run yet: a head was merged where only `lint` had run."""
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]') as here:
         before = here.repo.open_pull_request("hubot", "Smaller")
@@ -75,8 +75,8 @@ async def test_a_commit_whose_first_job_alone_is_green_does_not_say_which_jobs_t
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_a_pattern_waits_for_all_that_is_on_a_branch_that_is_never_green(here: Town) -> None:
-    """Of commits further back nothing is asked."""
+async def test_on_a_branch_that_is_never_green_a_pattern_waits_for_all_its_names(here: Town) -> None:
+    """Older commits are not read."""
     pull = ready(here)
     on_main(here, ancient="success")
     for _ in range(MOST_COMMITS):
@@ -84,7 +84,7 @@ async def test_a_pattern_waits_for_all_that_is_on_a_branch_that_is_never_green(h
     assert not_begun(await says(here, pull, "@ci merge")) == ["gpu/pr-head"]
 
 
-async def test_a_job_that_was_removed_is_waited_for_until_the_branch_is_green_without_it(here: Town) -> None:
+async def test_a_removed_job_is_required_until_the_branch_is_green_without_it(here: Town) -> None:
     on_main(here, cpu="success", arm="success")
     here.github.clock.advance(seconds=SETTLED_SECONDS)
     on_main(here, cpu="success")

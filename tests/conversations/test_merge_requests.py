@@ -1,4 +1,4 @@
-"""What a merge costs: every request to GitHub, counted; the tables of `benchmarks/README.md` come from here."""
+"""What a merge costs: every request to GitHub, counted; the tables in `benchmarks/README.md` come from here."""
 
 from __future__ import annotations
 
@@ -51,8 +51,11 @@ def opened(here: Town) -> PullRequest:
     return pull
 
 
-async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
-    """TVM #12361: its bot had to start CI on `main` after a merge. That of an App is a push like any, and starts it."""
+async def test_a_merge_reads_twice_and_a_refusal_once(here: Town) -> None:
+    """TVM #12361:
+
+    its bot had to start CI on `main` after a merge. An App's merge is an ordinary push, which starts it.
+    """
     pull = opened(here)
     refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
     assert refused == COMMAND + SCAN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
@@ -60,11 +63,11 @@ async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
     approve(pull, by="octocat")
     merged = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
     assert pull.merged_at
-    # That they may ask at all is remembered for less than a minute.
+    # The answer that they have access is cached for less than a minute.
     assert merged == COMMAND - Counter({ROLE: 1}) + SCAN + MERGED + AFTERWARDS
 
 
-async def test_a_pending_merge_costs_a_refresh_only_where_something_happened_that_it_waits_for(
+async def test_a_pending_merge_costs_a_refresh_only_after_a_relevant_event(
     here: Town,
 ) -> None:
     pull, other = opened(here), opened(here)
@@ -80,7 +83,7 @@ async def test_a_pending_merge_costs_a_refresh_only_where_something_happened_tha
     assert green == SCAN + MERGED + AFTERWARDS
 
 
-async def test_names_cost_less_than_patterns_for_nothing_has_to_be_asked_about_them(tmp_path: Path) -> None:
+async def test_names_cost_less_than_patterns(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "required: [cpu/pr-head]") as here:
         pull = opened(here)
         refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
@@ -95,12 +98,12 @@ async def test_a_push_ends_a_pending_merge_without_a_refresh(here: Town) -> None
     assert await cost(here, pull.push) == PUSHED
 
 
-async def test_the_label_costs_a_look_for_what_matters_and_two_requests_where_it_changes(labeled: Town) -> None:
+async def test_the_label_costs_a_refresh_per_relevant_event_and_two_requests_per_change(labeled: Town) -> None:
     pull = opened(labeled)
     await cost(labeled, lambda: None)
     assert await cost(labeled, lambda: report(labeled, pull)) == {}
     approved = await cost(labeled, lambda: approve(pull))
-    # Once for the approval, and once more after it was noted that its checks are watched from now on.
+    # One for the approval, and one once its checks are recorded as watched.
     assert approved == SCAN + SCAN + Counter({LABELS: 1, LABEL: 1})
     assert await cost(labeled, lambda: report(labeled, pull, context="docs")) == SCAN
     assert await cost(labeled, lambda: pull.review("reader", "Hm.")) == {}

@@ -1,4 +1,4 @@
-"""What is required by the branch and by app.yaml, how GitHub merges, what it refuses, and its merge queue."""
+"""What the branch and app.yaml require, how GitHub merges, what it refuses, and its merge queue."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 # Checks
 
 
-async def test_nothing_but_what_is_required_matters_whoever_reports_it(here: Town) -> None:
-    """TVM's bot died of a commit without any check, and of check runs that were not of GitHub Actions."""
+async def test_only_required_checks_matter_whoever_reports_them(here: Town) -> None:
+    """TVM's bot crashed on a commit without checks, and on check runs not from GitHub Actions."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     approve(pull)
     assert f"Nothing on {short(pull)} matches `*/pr-head` yet" in await says(here, pull, "@ci merge")
@@ -38,8 +38,8 @@ async def test_nothing_but_what_is_required_matters_whoever_reports_it(here: Tow
     assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_what_the_branch_requires_is_read_from_its_rules_and_its_protection(here: Town) -> None:
-    """TVM #18780, #14618: jobs that were named in the code went stale; here none is."""
+async def test_the_branchs_requirements_are_read_from_its_rules_and_its_protection(here: Town) -> None:
+    """TVM #18780, #14618: job names in the code became outdated; here there are none."""
     here.repo.rules["main"] = Rules(required={"build": here.github.actions_app.id, "docs": None})
     here.repo.protect("main", "lint")
     pull = ready(here)
@@ -64,8 +64,8 @@ async def test_what_the_branch_requires_is_read_from_its_rules_and_its_protectio
 OWN = "    skip_ci: {}\n    lint: {}\n    nightly: {}\n"
 
 
-async def test_what_the_bot_itself_says_about_a_head_is_no_test_of_it(tmp_path: Path) -> None:
-    """With `required: ["*"]` an untested pull request was merged: `ci/slow-tests` was green at once."""
+async def test_the_bots_own_reports_do_not_count_as_tests(tmp_path: Path) -> None:
+    """With `required: ["*"]` an untested pull request was merged, because `ci/slow-tests` was green at once."""
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]', OWN) as here:
         pull = here.repo.open_pull_request("hubot", "Faster", BODY)
         approve(pull)
@@ -82,7 +82,7 @@ async def test_what_the_bot_itself_says_about_a_head_is_no_test_of_it(tmp_path: 
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_what_the_rules_require_of_the_bot_itself_is_no_test_either(tmp_path: Path) -> None:
+async def test_the_bots_own_checks_do_not_count_as_tests_even_if_the_rules_require_them(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "", OWN) as here:
         here.repo.rules["main"] = Rules(required={"nightjar/lint": here.app.id, "ci/slow-tests": None})
         pull = here.repo.open_pull_request("hubot", "Faster", BODY)
@@ -93,7 +93,9 @@ async def test_what_the_rules_require_of_the_bot_itself_is_no_test_either(tmp_pa
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_where_nothing_is_required_all_that_ci_reports_is_green_and_it_reports_something(tmp_path: Path) -> None:
+async def test_without_requirements_everything_that_ci_reports_must_be_green_and_it_must_report_something(
+    tmp_path: Path,
+) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "") as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
         approve(pull)
@@ -109,7 +111,7 @@ async def test_where_nothing_is_required_all_that_ci_reports_is_green_and_it_rep
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_without_patterns_the_rules_of_the_branch_are_all_that_counts(tmp_path: Path) -> None:
+async def test_without_patterns_only_the_rules_of_the_branch_count(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: merge") as here:
         here.repo.rules["main"] = Rules(required={"lint": None})
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -135,7 +137,7 @@ async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("words", ["Fix typos [skip ci]", "Fix typos\n\nskip-checks: true"])
-async def test_a_rebase_brings_no_message_that_makes_ci_skip_the_base(tmp_path: Path, words: str) -> None:
+async def test_a_rebase_keeps_no_message_that_makes_ci_skip_the_base(tmp_path: Path, words: str) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
         pull.push(message=words)
@@ -145,13 +147,13 @@ async def test_a_rebase_brings_no_message_that_makes_ci_skip_the_base(tmp_path: 
         assert "A rebase keeps the message of" in said
         assert pull.merged_at is None
         assert await here.failures() == []
-        pull.push(message="Fix more typos")  # of a push, only the last commit counts
+        pull.push(message="Fix more typos")  # of all commits of a push, only the last one counts
         approve(pull)
         report(here, pull)
         assert (await says(here, pull, "@ci merge")).startswith("eyes +1")
 
 
-# GitHub
+# What GitHub refuses
 
 
 async def test_a_refusal_by_github_is_quoted_without_a_traceback(here: Town) -> None:
@@ -164,7 +166,7 @@ async def test_a_refusal_by_github_is_quoted_without_a_traceback(here: Town) -> 
         f"repository.`."
     )
     assert "Traceback" not in said
-    assert await here.failures() == [], "there is nothing that an operator could do"
+    assert await here.failures() == [], "an operator cannot do anything"
 
 
 async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         said = await says(here, ready(here), "@ci merge")
         assert "GitHub denied this: the App needs *Contents: write*." in said
-        assert len(await here.failures()) == 1, "whoever owns the App has to grant it"
+        assert len(await here.failures()) == 1, "the App's owner must grant it"
 
 
 WORKFLOW = {".github/workflows/ci.yml": "on: push"}
@@ -183,14 +185,14 @@ NEEDS_WORKFLOWS = (
 )
 
 
-async def test_a_merge_that_changes_workflows_names_the_permission_that_it_needs(here: Town) -> None:
-    """GitHub says "Resource not accessible by integration", which names nothing (chdsbd/kodiak#641)."""
+async def test_a_merge_that_changes_workflows_names_the_required_permission(here: Town) -> None:
+    """GitHub only says "Resource not accessible by integration" (chdsbd/kodiak#641)."""
     pull = ready(here, files=WORKFLOW)
     assert await says(here, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: {NEEDS_WORKFLOWS}"
     assert await here.failures() == [NEEDS_WORKFLOWS]
 
 
-async def test_with_that_permission_workflows_are_merged_as_anything_is(tmp_path: Path) -> None:
+async def test_with_that_permission_changes_of_workflows_are_merged(tmp_path: Path) -> None:
     permissions = {**PERMISSIONS, "workflows": "write"}
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         assert await says(here, ready(here, files=WORKFLOW), "@ci merge") == "eyes +1"
@@ -220,8 +222,8 @@ async def test_a_403_is_answered_with_its_cause(here: Town, sentence: str, words
     assert words in await says(here, pull, "@ci merge")
 
 
-async def test_a_command_in_a_locked_conversation_is_carried_out_and_no_failure_is_counted(here: Town) -> None:
-    """GitHub lets no App comment or react there, so that nothing is left to say it."""
+async def test_a_command_in_a_locked_conversation_is_carried_out_and_counts_no_failure(here: Town) -> None:
+    """GitHub lets no App comment or react there, so the bot cannot report anything."""
     pull = ready(here)
     await here.quiet()
     pull.locked = True
@@ -244,7 +246,7 @@ async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_re
     assert "Repository was archived so is read-only." in "".join(await here.failures())
 
 
-async def test_conflicts_that_github_has_to_look_for_are_waited_for(here: Town) -> None:
+async def test_the_merge_waits_while_github_checks_for_conflicts(here: Town) -> None:
     pull = ready(here)
     await here.quiet()
     pull.undecided = 1
@@ -265,7 +267,7 @@ async def test_a_merge_whose_answer_is_lost_is_found_and_not_tried_again(here: T
 
 
 @pytest.mark.parametrize("classic", [True, False])
-async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, classic: bool) -> None:
+async def test_a_branch_with_a_merge_queue_is_merged_through_it(here: Town, classic: bool) -> None:
     if classic:
         here.repo.classic_queues.add("main")
     else:
@@ -279,14 +281,14 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     assert pull.queued is not None
     assert (str(pull.queued.enqueuer), pull.queued.head_sha) == ("@nightjar[bot]", pull.head_sha)
     assert here.github.requests.count("PUT", MERGE) == 0
-    assert await says(here, pull, "@ci merge") == said, "it is in the queue, and stays there"
+    assert await says(here, pull, "@ci merge") == said, "it stays in the queue"
     said = await says(here, pull, "@ci cancel", by="hubot")
     assert said == f"eyes +1\n- `@ci cancel`: Cancelled the merge of {short(pull)} that `octocat` asked for."
     assert pull.queued is None
 
 
-async def test_an_enterprise_server_without_merge_queues_merges_all_the_same(here: Town) -> None:
-    """Before 3.12 it refuses a query with their fields."""
+async def test_an_enterprise_server_without_merge_queues_still_merges(here: Town) -> None:
+    """Before 3.12 it refuses queries with the queue's fields."""
     here.github.knows_merge_queues = False
     pull = ready(here)
     assert await says(here, pull, "@ci merge") == "eyes +1"
@@ -320,11 +322,11 @@ async def test_a_pull_request_that_leaves_the_queue_unmerged_gets_githubs_reason
         f"of `main`: {words} (`{reason}`). Ask again to add it back."
     )
     assert len(here.answers(pull)) == 1
-    assert await says(here, pull, "@ci merge") == "eyes +1", "it may be put there again"
+    assert await says(here, pull, "@ci merge") == "eyes +1", "it may enter the queue again"
 
 
 @pytest.mark.parametrize("reason", ["MERGE", "ALREADY_MERGED"])
-async def test_what_the_queue_has_merged_needs_no_word(here: Town, reason: str) -> None:
+async def test_a_merge_by_the_queue_gets_no_message(here: Town, reason: str) -> None:
     here.repo.classic_queues.add("main")
     pull = ready(here)
     await says(here, pull, "@ci merge")
@@ -334,7 +336,7 @@ async def test_what_the_queue_has_merged_needs_no_word(here: Town, reason: str) 
     assert here.answers(pull) == []
 
 
-async def test_what_people_put_into_the_queue_themselves_is_githubs_to_tell(here: Town) -> None:
+async def test_a_pull_request_that_a_person_queued_gets_no_message(here: Town) -> None:
     here.repo.classic_queues.add("main")
     pull = ready(here)
     pull.enqueue("hubot")
@@ -360,8 +362,7 @@ async def test_a_pull_request_that_the_queue_rejects_gets_the_reason(here: Town)
     ) in here.answers(pull)[0]
 
 
-async def test_where_merging_is_off_it_is_said_who_can_switch_it_on(tmp_path: Path) -> None:
-    """Off unless app.yaml names it."""
+async def test_if_merging_is_off_the_answer_says_who_can_switch_it_on(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = ready(here)
         said = await says(here, pull, "@ci merge")

@@ -1,4 +1,4 @@
-"""A branch whose rules require its newest commits: what the bot answers, and `@ci update`."""
+"""A branch whose rules require an up-to-date head: what the bot answers, and `@ci update`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 def behind(here: Town, **values: object) -> PullRequest:
-    """Open a pull request that is ready but for what was pushed to its base since."""
+    """Open a pull request that is ready, except that its base has moved since."""
     pull = ready(here, **values)  # type: ignore[arg-type]
     here.repo.push("main", MOVED_ON, by="octocat")
     return pull
 
 
-async def test_a_branch_that_fell_behind_is_named_with_how_to_update_it(here: Town) -> None:
+async def test_the_answer_for_an_outdated_branch_names_the_update_command(here: Town) -> None:
     pull = behind(here)
     assert await says(here, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: Not merged:\n  - {BEHIND}"
     before = pull.head_sha
@@ -46,20 +46,20 @@ async def test_a_branch_that_fell_behind_is_named_with_how_to_update_it(here: To
     assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_a_merge_that_waits_goes_on_waiting_for_what_update_made_of_it(here: Town) -> None:
+async def test_a_pending_merge_survives_the_update_by_the_bot(here: Town) -> None:
     pull = behind(here)
     assert BEHIND in await says(here, pull, "@ci merge when green")
     assert await says(here, pull, "@ci update") == "eyes +1"
-    assert len(here.answers(pull)) == 1, "nothing is called off"
+    assert len(here.answers(pull)) == 1, "nothing is cancelled"
     report(here, pull)
     await here.quiet()
-    assert pull.state == "open", "nobody has approved what was made of it"
+    assert pull.state == "open", "the new head is not approved yet"
     approve(pull)
     await here.quiet()
     assert str(pull.merged_by) == "@nightjar[bot]"
 
 
-async def test_somebody_elses_push_calls_it_off_also_where_it_merges_the_base(here: Town) -> None:
+async def test_somebody_elses_update_of_the_branch_cancels_the_merge(here: Town) -> None:
     pull = behind(here)
     await says(here, pull, "@ci merge when green")
     pull.update_branch("hubot")
@@ -67,7 +67,7 @@ async def test_somebody_elses_push_calls_it_off_also_where_it_merges_the_base(he
     assert "The head moved to" in here.answers(pull)[-1]
 
 
-async def test_a_pending_merge_that_falls_behind_is_reported_once_and_not_ended(tmp_path: Path) -> None:
+async def test_a_pending_merge_that_falls_behind_is_reported_once_and_continues(tmp_path: Path) -> None:
     moments = Moments()
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"required: [{CPU}]", now=moments) as here:
         here.repo.rules["main"] = Rules(strict=True)
@@ -88,7 +88,7 @@ async def test_a_pending_merge_that_falls_behind_is_reported_once_and_not_ended(
         assert await here.failures() == []
 
 
-async def test_update_of_what_has_everything_changes_nothing(here: Town) -> None:
+async def test_update_of_an_up_to_date_branch_changes_nothing(here: Town) -> None:
     pull = ready(here)
     before = pull.head_sha
     assert await says(here, pull, "@ci update") == "eyes +1"
@@ -122,7 +122,7 @@ async def test_the_answer_reports_conflicts_with_the_base(here: Town) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_an_update_whose_answer_is_lost_is_found_and_not_made_twice(here: Town, when: str) -> None:
+async def test_an_update_whose_answer_is_lost_is_found_and_not_repeated(here: Town, when: str) -> None:
     pull = behind(here)
     await here.quiet()
     before = pull.head_sha
@@ -131,7 +131,7 @@ async def test_an_update_whose_answer_is_lost_is_found_and_not_made_twice(here: 
     assert here.repo.git.commits[pull.head_sha].parents[0] == before
 
 
-async def test_a_push_in_between_is_not_updated(here: Town) -> None:
+async def test_a_push_that_comes_before_the_update_prevents_it(here: Town) -> None:
     pull = behind(here)
     await here.quiet()
     held = here.github.faults.pause("PUT", UPDATE, when="before")

@@ -1,4 +1,4 @@
-"""`@ci merge when green`: what it waits for, what ends the waiting, and who is notified."""
+"""`@ci merge when green`: what it waits for, what ends it, and who is notified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def waiting(here: Town, *, by: str = "octocat", approved: bool = True, **values: object) -> PullRequest:
-    """Open a pull request for whose green somebody waits."""
+    """Open a pull request with a pending merge."""
     pull = here.repo.open_pull_request("hubot", "Faster", BODY, **values)  # type: ignore[arg-type]
     if approved:
         approve(pull)
@@ -34,18 +34,18 @@ async def waiting(here: Town, *, by: str = "octocat", approved: bool = True, **v
 
 
 async def waiting_numbers(here: Town) -> list[int]:
-    """Return the pull requests for which a merge waits."""
+    """Return the pull requests with a pending merge."""
     return await numbers_waiting(here.bot.engine.records, here.repo.id)
 
 
 def word(here: Town, pull: PullRequest) -> str:
-    """Return what the bot wrote last, and see that it wrote no more than that after its answer."""
+    """Return the bot's last message, after checking that it wrote only one after its answer."""
     _, *more = here.answers(pull)
     return "\n".join(more)
 
 
-async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(here: Town) -> None:
-    """TVM #10833 asked for a merge once CI has passed; the listener for statuses there knew no pull request."""
+async def test_it_waits_for_checks_and_approval_and_merges_once_both_are_there(here: Town) -> None:
+    """TVM #10833 asked for a merge once CI has passed; TVM's status listener could not find the pull request."""
     pull = here.repo.open_pull_request("hubot", "Faster", BODY)
     report(here, pull, "pending")
     said = await says(here, pull, WHEN_GREEN)
@@ -67,14 +67,14 @@ async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(h
     assert word(here, pull) == ""
 
 
-async def test_what_is_ready_already_is_merged_at_once(here: Town) -> None:
+async def test_a_ready_pull_request_is_merged_at_once(here: Town) -> None:
     pull = ready(here)
     assert await says(here, pull, "@ci merge when ready") == "eyes +1"
     assert pull.merged_at
 
 
 @pytest.mark.parametrize("fork", [False, True])
-async def test_check_runs_make_it_green_also_those_of_forks(here: Town, fork: bool) -> None:
+async def test_check_runs_count_including_those_of_forks(here: Town, fork: bool) -> None:
     """The check runs of a fork's commit name no pull request."""
     here.repo.rules["main"] = Rules(required={"unit": None})
     pull = here.repo.open_pull_request("somebody", "Faster", fork=fork)
@@ -87,7 +87,7 @@ async def test_check_runs_make_it_green_also_those_of_forks(here: Town, fork: bo
     assert pull.merged_at
 
 
-async def test_a_failure_is_waited_out_for_it_may_be_run_again(here: Town) -> None:
+async def test_it_waits_after_a_failure_because_a_rerun_may_pass(here: Town) -> None:
     pull = await waiting(here)
     report(here, pull, "failure")
     await here.quiet()
@@ -98,7 +98,7 @@ async def test_a_failure_is_waited_out_for_it_may_be_run_again(here: Town) -> No
     assert pull.merged_at
 
 
-async def test_rerun_and_merge_may_be_asked_for_together(here: Town) -> None:
+async def test_rerun_and_merge_may_be_in_one_comment(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.repo.rules["main"] = Rules(required={"unit": None})
     report(here, pull)
@@ -110,10 +110,10 @@ async def test_rerun_and_merge_may_be_asked_for_together(here: Town) -> None:
     assert pull.merged_at
 
 
-# What ends it
+# What ends the waiting
 
 
-async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
+async def test_a_push_cancels_it_and_says_so_once(here: Town) -> None:
     pull = await waiting(here)
     old = pull.head_sha
     pull.push()
@@ -129,7 +129,7 @@ async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
     assert answer.endswith("`. Review it, and ask again to merge it.")
 
 
-async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(here: Town) -> None:
+async def test_in_a_locked_conversation_a_merge_is_cancelled_silently(here: Town) -> None:
     pull = await waiting(here)
     pull.locked = True
     pull.push()
@@ -147,7 +147,7 @@ HINDRANCES: list[tuple[Callable[[PullRequest], object], str]] = [
 ]
 
 
-async def test_what_would_have_been_refused_ends_the_waiting(here: Town) -> None:
+async def test_an_obstacle_that_would_have_been_refused_cancels_it(here: Town) -> None:
     here.repo.push("release", by="octocat")
     for happens, why in HINDRANCES:
         pull = await waiting(here)
@@ -160,10 +160,10 @@ async def test_what_would_have_been_refused_ends_the_waiting(here: Town) -> None
         approve(pull)
         report(here, pull)
         await here.quiet()
-        assert pull.state == "open", "it has to be asked for again"
+        assert pull.state == "open", "it must be requested again"
 
 
-async def test_conflicts_that_came_from_the_base_are_reported_when_it_is_green(here: Town) -> None:
+async def test_conflicts_from_the_base_are_reported_once_checks_are_green(here: Town) -> None:
     pull = await waiting(here, files={"README.md": "mine\n"})
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     report(here, pull)
@@ -171,7 +171,7 @@ async def test_conflicts_that_came_from_the_base_are_reported_when_it_is_green(h
     assert "- It conflicts with `main`" in word(here, pull)
 
 
-async def test_somebody_who_closes_or_merges_by_hand_needs_no_word(here: Town) -> None:
+async def test_closing_or_merging_by_hand_needs_no_message(here: Town) -> None:
     closed, merged = await waiting(here), await waiting(here)
     closed.close("hubot")
     merged.merge("octocat")
@@ -183,7 +183,7 @@ async def test_somebody_who_closes_or_merges_by_hand_needs_no_word(here: Town) -
     assert (closed.state, str(merged.merged_by)) == ("open", "@octocat")
 
 
-async def test_who_lost_their_access_since_merges_nothing(here: Town) -> None:
+async def test_nothing_is_merged_for_somebody_who_has_lost_access(here: Town) -> None:
     pull = await waiting(here, by="hubot", approved=False)
     here.repo.set_role("hubot", "triage")
     approve(pull)
@@ -204,8 +204,8 @@ async def test_a_refusal_of_the_final_merge_is_reported(here: Town) -> None:
     assert len(here.answers(pull)) == 2
 
 
-async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waited_for(here: Town) -> None:
-    """It is reported once, however often the merge is tried."""
+async def test_it_waits_for_approvals_that_only_githubs_classic_protection_requires(here: Town) -> None:
+    """This is reported once, however often the merge is tried."""
     here.repo.protect("main", approvals=2)
     pull = await waiting(here)
     report(here, pull)
@@ -224,7 +224,7 @@ async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waite
     assert pull.merged_at
 
 
-async def test_a_merge_that_github_has_refused_already_is_still_called_off(here: Town) -> None:
+async def test_a_merge_that_github_already_refused_can_still_be_cancelled(here: Town) -> None:
     here.repo.protect("main", approvals=2)
     pull = await waiting(here)
     report(here, pull)
@@ -239,7 +239,7 @@ async def test_a_merge_that_github_has_refused_already_is_still_called_off(here:
 # Cancelling
 
 
-async def test_people_who_may_write_and_the_author_call_it_off(here: Town) -> None:
+async def test_people_with_write_access_and_the_author_can_cancel_it(here: Town) -> None:
     here.repo.set_role("hubot", "read")
     for who in ("octocat", "hubot"):
         pull = await waiting(here)
@@ -250,7 +250,7 @@ async def test_people_who_may_write_and_the_author_call_it_off(here: Town) -> No
         assert pull.state == "open"
 
 
-async def test_nobody_else_does(here: Town) -> None:
+async def test_others_cannot_cancel_it(here: Town) -> None:
     """TVM's bot took `cancel` from anybody, anywhere in any comment; TVM #11442: a bot's comment made it forget."""
     pull = await waiting(here)
     pull.comment("reader", "I would not @ci cancel this.")
@@ -260,7 +260,7 @@ async def test_nobody_else_does(here: Town) -> None:
     assert pull.merged_at
 
 
-async def test_the_last_word_of_one_comment_stands(here: Town) -> None:
+async def test_the_last_command_of_a_comment_wins(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await says(here, pull, f"{WHEN_GREEN}\n@ci stop merge")
     report(here, pull)
@@ -271,7 +271,7 @@ async def test_the_last_word_of_one_comment_stands(here: Town) -> None:
 
 
 @pytest.mark.parametrize("command", ["@ci merge", WHEN_GREEN])
-async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(here: Town, command: str) -> None:
+async def test_a_ready_pull_request_is_not_merged_if_the_same_comment_cancels(here: Town, command: str) -> None:
     pull = ready(here)
     said = await says(here, pull, f"{command}\n@ci cancel")
     assert pull.state == "open"
@@ -284,8 +284,8 @@ async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(h
     assert pull.merged_at
 
 
-async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> None:
-    """The bot said that the merge is off, and people may have pushed, cancelled, or asked again since."""
+async def test_a_replay_does_not_repeat_a_cancelled_merge(here: Town) -> None:
+    """The bot said that the merge was cancelled, and people may have pushed, cancelled, or asked again since."""
     pull = await waiting(here)
     here.repo.merge_methods = ("rebase",)
     report(here, pull)
@@ -299,10 +299,10 @@ async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> 
     assert "I won't merge" in word(here, pull)
 
 
-# What is refused at once
+# What is refused immediately
 
 
-async def test_obstacles_that_waiting_does_not_remove_are_all_reported_at_once(here: Town) -> None:
+async def test_all_obstacles_that_waiting_cannot_remove_are_reported_at_once(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", draft=True)
     pull.label("hubot", "hold")
     said = await says(here, pull, WHEN_GREEN)
@@ -345,11 +345,11 @@ async def test_the_timer_finds_a_success_whose_events_were_lost(tmp_path: Path) 
         moments.ahead += 15 * 60
         await here.bot.timers.tick()
         await here.quiet()
-        assert here.github.requests.records == [], "where nothing waits nobody is asked"
+        assert here.github.requests.records == [], "without a pending merge there are no requests"
 
 
-async def test_what_happens_while_the_command_is_worked_out_is_not_lost(here: Town) -> None:
-    """The checks pass between the refresh and the record that somebody waits; the refresh after it finds them."""
+async def test_events_during_the_handling_of_the_command_are_not_lost(here: Town) -> None:
+    """The checks pass between the refresh and the record of the pending merge; the next refresh finds them."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     approve(pull)
     report(here, pull, "pending")
@@ -366,7 +366,7 @@ async def test_what_happens_while_the_command_is_worked_out_is_not_lost(here: To
     assert pull.merged_at
 
 
-async def test_it_waits_in_the_merge_queue_too_and_leaves_it_when_called_off(here: Town) -> None:
+async def test_it_waits_in_the_merge_queue_too_and_leaves_it_when_cancelled(here: Town) -> None:
     here.repo.rules["main"] = Rules(queue=True)
     pull = await waiting(here)
     report(here, pull)
@@ -376,7 +376,7 @@ async def test_it_waits_in_the_merge_queue_too_and_leaves_it_when_called_off(her
     assert pull.queued is None
 
 
-async def test_two_pull_requests_of_one_commit_are_waited_for_one_by_one(here: Town) -> None:
+async def test_two_pull_requests_of_one_commit_are_waited_for_separately(here: Town) -> None:
     here.repo.push("release", by="octocat", onto=here.repo.branch("main"))
     first = here.repo.open_pull_request("hubot", "Faster", branch="faster")
     second = here.repo.open_pull_request("hubot", "Faster", branch="faster", base="release")

@@ -1,4 +1,4 @@
-"""News in three places at once: what one of them is slow to take, the others have long since."""
+"""News in three places at once: a slow place does not delay the others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FAILS = "AssertionError: 3 != 4"
 
 
 async def nightly_run(place: LabTown, verdict: str) -> None:
-    """Let a lab test a night, and wait for all its effects."""
+    """Let a lab test a nightly run, and wait for all its effects."""
     place.upload(place.nightly_run(), {"ops.xml": junit(test_a=verdict, test_b="passed")})
     await place.settle()
 
 
-async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_path: Path, aws_world: World) -> None:
+async def test_a_channel_that_does_not_answer_delays_nothing_else(tmp_path: Path, aws_world: World) -> None:
     features = "regressions: {to: [discord, slack, issue]}"
     async with (
         channels() as chats,
@@ -48,7 +48,7 @@ async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_pat
         assert len(news) == 2
 
 
-async def test_a_removed_webhook_fails_alone_and_its_replacement_gets_the_message(
+async def test_a_deleted_webhook_fails_alone_and_its_replacement_gets_the_message(
     tmp_path: Path, aws_world: World
 ) -> None:
     features = "regressions: {to: [discord, slack]}"

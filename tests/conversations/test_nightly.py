@@ -1,4 +1,4 @@
-"""NightlyRuns: the branch that labs test moves to what is fit, and people hear why where it does not."""
+"""The nightly branch: it moves to a good commit, and people see why if it does not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def strict(url: str) -> AsyncIterator[NightlyTown]:
 
 
 def green(place: NightlyTown, sha: str) -> None:
-    """Let everything be well with a commit: a status and a check run of another App."""
+    """Report success for a commit: a status and a check run of another App."""
     place.town.repo.set_status("hubot", sha, "cpu/branch", "success")
     place.town.repo.add_workflow_run(sha, "CI", "success", {"lint": "skipped"}, by="hubot")
 
@@ -85,7 +85,7 @@ async def test_a_nightly_run_with_nothing_new_writes_nothing(place: NightlyTown)
     assert (place.head, branch_state["why"]) == (first, "nothing new: nightly is at the head of main")
 
 
-async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its_reason(strict: NightlyTown) -> None:
+async def test_the_newest_good_commit_is_chosen_and_each_newer_one_has_its_reason(strict: NightlyTown) -> None:
     repo = strict.town.repo
     fit, red, pending, missing = (strict.push(title) for title in ("fit", "red", "pending", "missing"))
     green(strict, fit)
@@ -108,7 +108,7 @@ async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its
     )
 
 
-async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: NightlyTown) -> None:
+async def test_a_branch_stays_until_a_newer_commit_is_good(strict: NightlyTown) -> None:
     first = strict.push("first")
     green(strict, first)
     await strict.nightly_run()
@@ -126,7 +126,7 @@ async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: N
     assert strict.issues == []
 
 
-async def test_what_was_run_again_and_is_green_now_counts_as_it_is_now(strict: NightlyTown) -> None:
+async def test_after_a_rerun_the_newest_result_counts(strict: NightlyTown) -> None:
     repo = strict.town.repo
     sha = strict.push()
     repo.set_status("hubot", sha, "cpu/branch", "failure")
@@ -150,7 +150,7 @@ async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightlyTo
     assert (await strict.verdicts())[0] == ("Improve it", "red", ["first/branch red"])
 
 
-async def test_what_a_merge_brought_in_is_never_taken_by_itself(strict: NightlyTown) -> None:
+async def test_a_commit_that_came_in_with_a_merge_is_never_chosen(strict: NightlyTown) -> None:
     repo, git = strict.town.repo, strict.town.repo.git
     first = strict.push("first")
     green(strict, first)
@@ -181,7 +181,7 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place:
     await place.hour()
     await place.nightly_run()
     assert len(place.issues) == 1
-    # Somebody deletes the branch, as the issue says.
+    # Somebody deletes the branch, as the issue asks.
     place.town.repo.move("refs/heads/nightly", None, "octocat")
     await place.hour()
     assert place.head == tip
@@ -190,10 +190,8 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place:
 
 
 @pytest.mark.parametrize("made", [False, True])
-async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_needs(
-    place: NightlyTown, made: bool
-) -> None:
-    """GitHub says "Resource not accessible by integration", which names nothing."""
+async def test_a_move_over_changed_workflows_names_the_required_permission(place: NightlyTown, made: bool) -> None:
+    """GitHub only says "Resource not accessible by integration"."""
     first = None
     if made:
         first = place.push()
@@ -215,7 +213,7 @@ async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_
     assert (place.head, issue.state) == (sha, "closed")
 
 
-async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_over_and_back(
+async def test_an_issue_closed_by_a_person_stays_closed_until_the_problem_ends_and_returns(
     place: NightlyTown,
 ) -> None:
     place.push()
@@ -244,7 +242,7 @@ async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_o
         (403, "Resource not accessible by integration", "GitHub denied this: the App needs"),
     ],
 )
-async def test_a_protected_branch_is_reported_in_an_issue_that_closes_when_it_can_move(
+async def test_a_protected_branch_is_reported_in_an_issue_that_closes_once_the_branch_can_move(
     place: NightlyTown, status: int, message: str, branch_state: str
 ) -> None:
     first = place.push()
@@ -271,7 +269,7 @@ async def test_an_issue_names_the_permission_that_the_app_lacks(url: str) -> Non
         assert "*Contents: write*" in (place.issues[0].body or "")
 
 
-async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(place: NightlyTown) -> None:
+async def test_a_push_to_the_branch_between_check_and_move_is_not_overwritten(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     place.push()
@@ -285,7 +283,7 @@ async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(pla
     assert "it has commits that" in (place.issues[0].body or "")
 
 
-async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(place: NightlyTown) -> None:
+async def test_a_branch_that_somebody_advances_between_check_and_move_is_accepted(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     chosen = place.push()
@@ -321,7 +319,7 @@ async def test_a_source_that_does_not_exist_is_named(place: NightlyTown) -> None
     assert (await place.town.failures())[0].startswith("there is no branch main; set `from`")
 
 
-async def test_a_branch_in_a_folder_is_a_branch_like_any_other(url: str) -> None:
+async def test_a_branch_name_may_contain_a_slash(url: str) -> None:
     async with nightly_town(url, branch="labs/nightly") as place:
         place.push()
         await place.nightly_run()
@@ -330,7 +328,7 @@ async def test_a_branch_in_a_folder_is_a_branch_like_any_other(url: str) -> None
         assert place.head == second
 
 
-async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightlyTown) -> None:
+async def test_one_run_catches_up_after_a_week(place: NightlyTown) -> None:
     sha = place.push()
     place.time.ahead += 6 * 86400
     await place.nightly_run()
@@ -338,7 +336,7 @@ async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightlyTown) -> 
     assert len(await place.runs()) == 1
 
 
-async def test_any_number_of_ticks_announce_a_scheduled_time_once(place: NightlyTown) -> None:
+async def test_a_scheduled_time_is_announced_once_whatever_the_number_of_ticks(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     for _ in range(3):
@@ -386,7 +384,7 @@ def number_in(measured: str, name: str) -> float:
     return next(float(line.split()[-1]) for line in measured.splitlines() if line.startswith(name))
 
 
-async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_test(place: NightlyTown) -> None:
+async def test_two_runs_requested_in_one_second_both_notify_labs(place: NightlyTown) -> None:
     moment = int(place.time()) + 10
     for title in ("one", "two"):
         sha = place.push(title)

@@ -1,4 +1,4 @@
-"""`GET /api/v1/repos/{owner}/{repo}/nightly` for labs that ask again and again."""
+"""`GET /api/v1/repos/{owner}/{repo}/nightly` for labs that poll it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conversations.branches import API
 from tests.conversations.nightly_runs import nightly_town
 
 
-async def test_who_has_the_newest_answer_gets_an_empty_one(tmp_path: Path) -> None:
+async def test_a_caller_with_the_newest_answer_gets_an_empty_one(tmp_path: Path) -> None:
     async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db") as place, aiohttp.ClientSession() as session:
         place.push("The first")
         await place.nightly_run()

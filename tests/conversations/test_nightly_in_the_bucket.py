@@ -1,4 +1,4 @@
-"""What labs read of the nightly branch: a file in the bucket, which the bot alone writes."""
+"""What labs read about the nightly branch: a file in the bucket, which only the bot writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = f"results/{REPOSITORY}/nightly.json"
 
 @dataclass
 class Bench:
-    """A town whose nightly branch a lab tests, and the way from the bot to the lab's bucket."""
+    """A town whose nightly branch a lab tests, and a gate between the bot and the lab's bucket."""
 
     place: NightlyTown
     bucket: World
@@ -34,11 +34,11 @@ class Bench:
 
     @property
     def asked(self) -> list[str]:
-        """Return what the bot has asked of the file, in order."""
+        """Return the bot's requests for the file, in order."""
         return [method for method, path in self.gate.requests if KEY in path]
 
     async def reason(self) -> str:
-        """Return why the timer stands as it does."""
+        """Return the reason of the timer's state."""
         _, _, answer = await self.place.town.ask(f"{API}/timers")
         return str(answer["timers"][0]["reason"])
 
@@ -51,7 +51,7 @@ async def bench(sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPat
             yield Bench(place, aws_world, opened)
 
 
-async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> None:
+async def test_the_file_says_the_same_as_the_api(bench: Bench) -> None:
     place = bench.place
     first = place.push("The first")
     await place.nightly_run()
@@ -74,7 +74,7 @@ async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> Non
     assert await place.town.failures() == []
 
 
-async def test_the_file_is_read_once_per_nightly_run_and_written_where_the_branch_has_moved(bench: Bench) -> None:
+async def test_the_file_is_read_once_per_nightly_run_and_written_when_the_branch_moves(bench: Bench) -> None:
     bench.place.push()
     await bench.place.nightly_run()
     assert bench.asked == ["GET", "PUT"]
@@ -96,7 +96,7 @@ async def test_the_next_nightly_run_restores_a_file_that_was_removed_or_changed(
     assert bench.read()["sha"] == sha
 
 
-async def test_a_lab_tests_the_commit_that_it_reads_and_the_file_is_taken_for_no_run(bench: Bench) -> None:
+async def test_a_lab_tests_the_commit_in_the_file_and_the_file_is_not_taken_for_a_run(bench: Bench) -> None:
     place = bench.place
     lab = LabTown(place.town, bench.bucket, place.time)
     place.push()
@@ -120,7 +120,7 @@ async def test_a_bucket_that_refuses_stops_nothing_else_and_the_timer_shows_the_
     assert place.town.repo.status(sha, "nightly") is not None
     denied = "s3:PutObject is denied: the bucket's policy denies it, or no policy allows it to these credentials"
     assert f"bucket {bench.bucket.name}: {denied}" in await bench.reason()
-    # Neither is an issue: it is opened and closed as ever.
+    # This opens or closes no issue.
     place.town.repo.push("nightly", by="hubot", message="A stray commit")
     place.push()
     await place.nightly_run()
@@ -132,7 +132,7 @@ async def test_a_bucket_that_refuses_stops_nothing_else_and_the_timer_shows_the_
     assert bench.read()["sha"] == place.head
 
 
-async def test_where_the_branch_cannot_be_moved_the_file_says_where_it_is(bench: Bench) -> None:
+async def test_if_the_branch_cannot_be_moved_the_file_says_where_it_is(bench: Bench) -> None:
     place = bench.place
     place.push()
     await place.nightly_run()
@@ -142,7 +142,7 @@ async def test_where_the_branch_cannot_be_moved_the_file_says_where_it_is(bench:
     assert bench.read()["sha"] == stray
 
 
-async def test_a_bucket_that_is_down_gets_the_file_when_it_is_back(bench: Bench) -> None:
+async def test_a_bucket_that_was_down_gets_the_file_later(bench: Bench) -> None:
     away = bench.gate.faults.add("PUT", f"/{bench.bucket.name}/{KEY}", status=503, message="SlowDown", times=3)
     sha = bench.place.push()
     await bench.place.nightly_run()
@@ -151,7 +151,7 @@ async def test_a_bucket_that_is_down_gets_the_file_when_it_is_back(bench: Bench)
     assert await bench.place.town.failures() == []
 
 
-async def test_without_labs_there_is_nothing_to_write(sqlite_url: str) -> None:
+async def test_without_labs_nothing_is_written(sqlite_url: str) -> None:
     async with nightly_town(sqlite_url) as place:
         place.push()
         await place.nightly_run()

@@ -1,4 +1,4 @@
-"""Several targets that fail in the same tests of a nightly run have one message, and one issue."""
+"""Several targets that fail in the same tests of a nightly run get one message and one issue."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TITLE = "❌ 2 tests failing on {count} targets since {since} (details)"
 
 
 class ManyTargets(LabNews):
-    """Labs in a town, and the places where the bot tells what they broke."""
+    """Labs in a town, and the places where the bot reports their regressions."""
 
     def upload(self, sha: str, failed: Collection[str], targets: Sequence[str] = TARGETS) -> None:
-        """Let targets test a commit: five tests, of which some failed."""
+        """Let targets test a commit: five tests, some of which failed."""
         verdicts = {f"test_{one}": "AssertionError: 3 != 4" if one in failed else "passed" for one in "abcde"}
         for where in targets:
             lab, _, target = where.partition("/")
             self.place.upload(sha, {"ops.xml": junit(**verdicts)}, lab=lab, target=target)
 
     async def nightly_run(self, failed: Collection[str], targets: Sequence[str] = TARGETS) -> str:
-        """Let targets test a new commit of the nightly branch, and the bot read the results."""
+        """Let targets test a new commit of the nightly branch, and let the bot read the results."""
         sha = self.place.nightly_run()
         self.upload(sha, failed, targets)
         await self.place.settle()
@@ -52,7 +52,7 @@ async def targets(tmp_path: Path, aws_world: World) -> AsyncIterator[ManyTargets
         yield ManyTargets(place, opened)
 
 
-async def test_five_targets_that_fail_in_the_same_tests_have_one_message_and_one_issue(targets: ManyTargets) -> None:
+async def test_five_targets_with_the_same_failures_get_one_message_and_one_issue(targets: ManyTargets) -> None:
     good = await targets.nightly_run("")
     since = await targets.nightly_run("ab")
     assert targets.titles == []
@@ -78,7 +78,7 @@ async def test_five_targets_that_fail_in_the_same_tests_have_one_message_and_one
     assert await targets.place.town.failures() == []
 
 
-async def test_targets_that_fail_in_other_tests_have_messages_of_their_own(targets: ManyTargets) -> None:
+async def test_targets_with_other_failures_get_their_own_messages(targets: ManyTargets) -> None:
     await targets.nightly_run("")
     for _ in range(2):
         sha = targets.place.nightly_run()
@@ -92,14 +92,14 @@ async def test_targets_that_fail_in_other_tests_have_messages_of_their_own(targe
     assert len(targets.issues) == 3
 
 
-async def test_a_target_hours_later_joins_the_issue_and_follows_up(targets: ManyTargets) -> None:
+async def test_a_target_that_follows_hours_later_joins_the_issue_and_gets_its_own_message(targets: ManyTargets) -> None:
     first, *others = TARGETS
     await targets.nightly_run("")
     since = await targets.nightly_run("ab")
     sha = targets.place.nightly_run()
     targets.upload(sha, "ab", others[:3])
     await targets.place.settle()
-    assert targets.titles == []  # two targets are still waited for
+    assert targets.titles == []  # two targets are still missing
     await targets.place.scan(later=HALF_AN_HOUR)
     assert targets.titles == [TITLE.format(count=3, since=since[:7])]
     await targets.place.scan(later=2 * 3600)
@@ -109,10 +109,10 @@ async def test_a_target_hours_later_joins_the_issue_and_follows_up(targets: Many
     ]
     (issue,) = targets.issues
     assert f"- `{first}`: 2 tests" in (issue.body or "")
-    assert issue.comments == []  # neither more tests nor a smaller range
+    assert issue.comments == []  # no additional test and no smaller range
 
 
-async def test_a_silent_target_is_waited_for_and_no_longer(targets: ManyTargets) -> None:
+async def test_news_waits_for_a_silent_target_only_for_a_limited_time(targets: ManyTargets) -> None:
     await targets.nightly_run("")
     await targets.nightly_run("ab")
     await targets.nightly_run("ab", TARGETS[:4])

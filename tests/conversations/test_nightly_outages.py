@@ -1,4 +1,4 @@
-"""GitHub is unavailable when the nightly branch is to be moved: it moves when GitHub is back, once."""
+"""GitHub is down when the nightly branch is scheduled to move: the branch moves once GitHub is back, only once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def place(sqlite_url: str) -> AsyncIterator[NightlyTown]:
 
 
 async def all_tries(place: NightlyTown) -> None:
-    """Wait until the last run of the timer has had all its tries, without the pauses between them."""
+    """Wait until the timer's last run has used all its tries, without the pauses between them."""
     engine = place.town.bot.engine
 
     async def over() -> bool:
@@ -36,7 +36,7 @@ async def all_tries(place: NightlyTown) -> None:
 
 
 async def many_tries(place: NightlyTown) -> None:
-    """Wait until the last run of the timer was tried more often than what GitHub answers is tried at all."""
+    """Wait until the timer's last run was tried more often than a request that GitHub answers would be."""
     engine = place.town.bot.engine
 
     async def over() -> bool:
@@ -46,7 +46,7 @@ async def many_tries(place: NightlyTown) -> None:
     await until(over)
 
 
-async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightlyTown) -> None:
+async def test_after_a_short_outage_of_github_the_branch_moves(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     sha = place.push()
@@ -58,7 +58,7 @@ async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back
     assert len(await place.runs()) == 2
 
 
-async def test_a_github_that_is_down_for_long_uses_up_no_tries_and_gets_the_move_when_it_is_back(
+async def test_a_long_outage_uses_up_no_tries_and_the_branch_moves_afterwards(
     place: NightlyTown,
 ) -> None:
     place.push()
@@ -75,11 +75,11 @@ async def test_a_github_that_is_down_for_long_uses_up_no_tries_and_gets_the_move
         await place.hour()
     assert place.writes() == ["POST 201", "PATCH 200"]
     assert [run.state for run in await place.runs()] == ["done", "done"]
-    assert place.issues == []  # there was nothing that people could do
+    assert place.issues == []  # people could have done nothing about it
 
 
-async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightlyTown) -> None:
-    # As if GitHub had not said which id the repository has when the bot started, either.
+async def test_after_an_outage_at_the_first_request_the_bot_asks_again_a_minute_later(place: NightlyTown) -> None:
+    # As if GitHub had not answered the request for the repository's ID at the bot's start either.
     await place.town.bot.engine.database.connector.execute_query_async(UNKNOWN)
     down = place.town.github.faults.add("GET", "/repos/{owner}/{repo}", status=502, times=None)
     await place.nightly_run()
@@ -91,7 +91,7 @@ async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_m
     assert place.head == place.town.repo.branch("main")
 
 
-async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightlyTown) -> None:
+async def test_a_lost_answer_to_a_move_is_no_problem(place: NightlyTown) -> None:
     first = place.push()
     place.town.github.faults.add(*MAKE, drop="after")
     await place.nightly_run()
@@ -105,7 +105,7 @@ async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightlyTo
     assert await place.town.failures() == []
 
 
-async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does(place: NightlyTown) -> None:
+async def test_a_commit_that_accepts_no_status_gets_it_within_an_hour_of_accepting_one(place: NightlyTown) -> None:
     sha = place.push()
     await place.town.quiet()
     refused = place.town.github.faults.add(*MARK, status=403, message="Not accessible", times=2)
@@ -125,7 +125,7 @@ async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does
     assert [run.state for run in await place.runs()] == ["done", "failed", "failed"]
 
 
-async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(place: NightlyTown) -> None:
+async def test_the_answer_to_a_move_says_where_the_branch_is_so_nothing_is_read_after_it(place: NightlyTown) -> None:
     first = place.push()
     await place.nightly_run()
     place.push()
@@ -141,7 +141,7 @@ async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(plac
     assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (second, first, 2)
 
 
-async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_us(place: NightlyTown) -> None:
+async def test_a_move_by_somebody_else_is_not_reported_as_ours(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     theirs = place.push()
@@ -152,7 +152,7 @@ async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_
     assert place.town.repo.status(theirs, "nightly") is None
 
 
-async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightlyTown) -> None:
+async def test_an_issue_whose_answer_was_lost_is_not_opened_twice(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     place.town.repo.push("nightly", by="hubot", message="A stray commit")

@@ -1,4 +1,4 @@
-"""The API of a private repository answers strangers with nothing, and holders of its token with everything."""
+"""The API of a private repository tells strangers nothing, and holders of its token everything."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ async def test_strangers_get_the_same_answer_for_a_private_repository_and_a_miss
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_strangers_stop_reading_once_the_repository_is_private(here: Town, tmp_path: Path, lost: bool) -> None:
-    """Where GitHub's word of the change itself is lost, the next payload says it."""
+async def test_strangers_can_no_longer_read_once_the_repository_is_private(
+    here: Town, tmp_path: Path, lost: bool
+) -> None:
+    """If GitHub's event about that change is lost, the next payload shows it."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     assert (await asked(here, path_of(pull)))[0] == 200
@@ -93,7 +95,7 @@ async def test_strangers_stop_reading_once_the_repository_is_private(here: Town,
     assert (await asked(here, path_of(pull), made["token"]))[0] == 200
 
 
-async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: Path) -> None:
+async def test_a_token_of_the_repository_gives_programs_access(here: Town, tmp_path: Path) -> None:
     here.repo.private = True
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
@@ -121,8 +123,8 @@ async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: 
 @pytest.mark.parametrize(
     "sent", ["Bearer x", "Bearer " + "x" * 3000, "Basic b2N0b2NhdDpo", "Bearer", "Bearer nightjar_0_0", "bearer \xe9"]
 )
-async def test_a_bad_token_is_refused_for_a_public_repository_too(here: Town, sent: str) -> None:
-    """A CI whose token has expired gets an error, instead of a share of the quota that runs out now and then."""
+async def test_a_bad_token_is_refused_even_for_a_public_repository(here: Town, sent: str) -> None:
+    """A CI with an expired token gets an error, instead of a share of the quota that sometimes runs out."""
     status, _, problem = await asked(here, path_of(), Authorization=sent)
     assert (status, problem["detail"]) == (401, BAD_TOKEN)
 
@@ -135,7 +137,7 @@ async def test_a_public_repository_can_have_a_private_api(tmp_path: Path) -> Non
         assert (await asked(here, path_of(route="timers"), made["token"]))[0] == 200
 
 
-async def test_a_private_repository_can_be_opened_to_whoever_reaches_the_api(tmp_path: Path) -> None:
+async def test_a_private_repository_can_be_opened_to_everybody_who_reaches_the_api(tmp_path: Path) -> None:
     config = f"{CONFIG}    api: {{private: false}}\n"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         here.repo.private = True
@@ -160,7 +162,9 @@ async def test_ci_decide_shows_its_token(here: Town, tmp_path: Path) -> None:
         assert made["token"][:-1] not in finished.out + finished.err
 
 
-async def test_strangers_spend_a_small_share_of_the_quota_and_programs_with_a_token_are_none(tmp_path: Path) -> None:
+async def test_strangers_can_use_a_small_share_of_the_quota_and_programs_with_a_token_are_not_strangers(
+    tmp_path: Path,
+) -> None:
     config = f"http: {{anonymous_percent: 2}}\n{CONFIG}"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         here.github.rate_limits.limit = 500
@@ -177,8 +181,8 @@ async def test_strangers_spend_a_small_share_of_the_quota_and_programs_with_a_to
         assert (await asked(here, paths[-1], made["token"]))[0] == 404
 
 
-async def test_ci_decide_shows_its_token_to_no_address_out_of_a_pull_request(here: Town, tmp_path: Path) -> None:
-    """An app.yaml in the folder that is built is the pull request's own."""
+async def test_ci_decide_sends_its_token_to_no_address_that_a_pull_request_chose(here: Town, tmp_path: Path) -> None:
+    """An app.yaml in the built folder is the pull request's own."""
     here.repo.private = True
     made = await created(tmp_path, "octocat/compiler")
     config = tmp_path / "app.yaml"
@@ -190,7 +194,7 @@ async def test_ci_decide_shows_its_token_to_no_address_out_of_a_pull_request(her
     assert "the bot answered 404" in named.err
 
 
-async def test_ci_decide_sends_no_token_over_a_line_that_others_can_read(tmp_path: Path) -> None:
+async def test_ci_decide_sends_no_token_over_an_unencrypted_connection(tmp_path: Path) -> None:
     token = "nightjar_000000000000_" + "0" * 64
     arguments = ("ci", "decide", "--pr", "1", "--repo", "octocat/compiler", "--api", "http://ci.example.org")
     finished = await command(tmp_path, *arguments, NIGHTJAR_TOKEN=token)
@@ -210,7 +214,7 @@ async def test_ci_decide_sends_no_token_over_a_line_that_others_can_read(tmp_pat
         (["revoke", "000000000000"], 1, "no token has the ID 000000000000; `nightjar token list`"),
     ],
 )
-async def test_what_is_wrong_with_a_command_is_said(
+async def test_an_invalid_command_is_answered_with_the_fault(
     here: Town, tmp_path: Path, arguments: list[str], status: int, said: str
 ) -> None:
     finished = await command(tmp_path, "token", *arguments)
@@ -218,7 +222,7 @@ async def test_what_is_wrong_with_a_command_is_said(
     assert said in " ".join(finished.err.split())
 
 
-async def test_a_token_is_shown_once_and_alone(here: Town, tmp_path: Path) -> None:
+async def test_a_token_is_shown_only_once(here: Town, tmp_path: Path) -> None:
     finished = await command(tmp_path, "token", "create", "octocat/compiler", "--expires", "never")
     (token,) = finished.out.splitlines()
     assert "The token is not shown again" in finished.err
@@ -228,7 +232,7 @@ async def test_a_token_is_shown_once_and_alone(here: Town, tmp_path: Path) -> No
     assert listed["expires_at"] is None
 
 
-async def test_the_document_says_which_routes_take_a_token(here: Town) -> None:
+async def test_the_api_document_says_which_routes_take_a_token(here: Town) -> None:
     _, _, document = await asked(here, "/api/v1/openapi.json")
     schemes = document["components"]["securitySchemes"]
     assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {"token": "bearer", "labToken": "bearer"}

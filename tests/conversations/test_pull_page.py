@@ -10,7 +10,7 @@ from tests.conversations.nightly_runs import nightly_town
 from tests.conversations.town import CONFIG, town
 
 
-async def test_details_of_a_status_lead_to_the_story_of_the_pull_request(tmp_path: Path) -> None:
+async def test_details_of_a_status_link_the_story_of_the_pull_request(tmp_path: Path) -> None:
     config = f"public_url: https://ci.example.org\n{CONFIG}"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -51,7 +51,7 @@ async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_n
         assert "hubot" not in page
 
 
-async def test_details_of_the_status_lead_to_the_page_of_the_branch(tmp_path: Path) -> None:
+async def test_details_of_the_nightly_status_link_the_page_of_the_branch(tmp_path: Path) -> None:
     async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", also="public_url: https://ci.example.org\n") as place:
         first = place.push()
         await place.nightly_run()

@@ -1,4 +1,4 @@
-"""A test that app.yaml quarantines: everything that shows its failure says so, and nobody gets a message."""
+"""A test that app.yaml quarantines: every place that shows its failure says so, and nobody gets a message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
         yield place
 
 
-async def test_everything_that_shows_a_failure_says_that_its_test_is_quarantined(place: LabTown) -> None:
+async def test_every_place_that_shows_a_failure_says_that_its_test_is_quarantined(place: LabTown) -> None:
     shas = []
     for mul in ("passed", "AssertionError: 3 != 4", "AssertionError: 3 != 4"):
         shas.append(place.nightly_run())
@@ -34,7 +34,7 @@ async def test_everything_that_shows_a_failure_says_that_its_test_is_quarantined
     first, second, third = shas
     check = place.check(second)
     assert (check.conclusion, check.title) == ("neutral", "1 failure quarantined · 1 passed")
-    # Counted once, though it is confirmed and still fails.
+    # Counted once, although it is both confirmed and still failing.
     assert place.check(third).title == "1 failure quarantined · 1 passed"
     assert "[Old firmware](https://example.org/12)" in str(check.summary)
     assert place.town.repo.issues == {}

@@ -1,4 +1,4 @@
-"""The label on pull requests that could be merged as they are: put on, taken off, and true in between."""
+"""The label on pull requests that could be merged right away: added, removed, and always correct."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def labels(pull: PullRequest) -> list[str]:
 
 
 def deeds(here: Town) -> Counter[str]:
-    """Return how often the bot put labels on and took them off."""
+    """Return how often the bot added and removed labels."""
     labelings = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
     return Counter(str(d.action) for d in labelings if d.body["sender"]["login"] == BOT)
 
 
-async def test_it_comes_when_everything_is_there_and_goes_with_a_push(here: Town) -> None:
+async def test_the_label_comes_once_the_pull_request_is_ready_and_a_push_removes_it(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.label("hubot", "docs")
     report(here, pull, "pending")
@@ -55,7 +55,7 @@ async def test_it_comes_when_everything_is_there_and_goes_with_a_push(here: Town
     assert here.answers(pull) == []
 
 
-async def test_it_goes_with_whatever_comes_in_the_way_and_comes_back(here: Town) -> None:
+async def test_an_obstacle_removes_the_label_and_its_end_adds_it_again(here: Town) -> None:
     pull = ready(here)
     await here.quiet()
     assert labels(pull) == [LABEL]
@@ -80,7 +80,7 @@ async def test_it_goes_with_whatever_comes_in_the_way_and_comes_back(here: Town)
         assert labels(pull) == expected
 
 
-async def test_whoever_else_puts_it_on_or_takes_it_off_is_corrected_once(here: Town) -> None:
+async def test_a_label_that_somebody_else_adds_or_removes_is_corrected_once(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.label("hubot", LABEL.upper())
     await here.quiet()
@@ -91,17 +91,17 @@ async def test_whoever_else_puts_it_on_or_takes_it_off_is_corrected_once(here: T
     here.github.clock.advance(seconds=1)
     pull.unlabel("octocat", LABEL)
     await here.quiet()
-    assert labels(pull) == [LABEL.upper()], "a label has one way of being written, that of who wrote it first"
+    assert labels(pull) == [LABEL.upper()], "a label keeps the letter case of its creation"
     assert deeds(here) == {"labeled": 2, "unlabeled": 1}
 
 
-async def test_it_goes_when_the_pull_request_is_merged(here: Town) -> None:
+async def test_a_merge_removes_the_label(here: Town) -> None:
     pull = ready(here)
     assert (await says(here, pull, "@ci merge")).startswith("eyes +1")
     assert (pull.state, labels(pull)) == ("closed", [])
 
 
-async def test_the_checks_of_what_nobody_has_approved_cost_nothing(here: Town) -> None:
+async def test_the_checks_of_an_unapproved_pull_request_cost_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.requests.clear()

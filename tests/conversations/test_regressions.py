@@ -23,16 +23,16 @@ MANY = 30
 
 
 class NightlyRuns(LabNews):
-    """A lab in a town, and the places where the bot tells what it broke."""
+    """A lab in a town, and the places where the bot reports its regressions."""
 
     def upload(self, sha: str, *failed: str, suite: str = "operators", tests: int = 4, **values: Any) -> None:
-        """Upload the tests `test_a`, `test_b`, … of a suite, of which some failed."""
+        """Upload the tests `test_a`, `test_b`, … of a suite, some of which failed."""
         names = [f"test_{chr(97 + n)}" if tests <= 26 else f"test_{n}" for n in range(tests)]
         verdicts = {name: "AssertionError: 3 != 4" if name in failed else "passed" for name in names}
         self.place.upload(sha, {"ops.xml": junit(**verdicts)}, suite=suite, **values)
 
     async def nightly_run(self, *failed: str, relax: Sequence[str] | None = None, tests: int = 4) -> str:
-        """Let a lab test a new commit of the nightly branch, one suite or two, and wait for its effects."""
+        """Let a lab test a new commit of the nightly branch, with one or two suites, and wait for the effects."""
         sha = self.place.nightly_run()
         self.upload(sha, *failed, tests=tests)
         if relax is not None:
@@ -42,7 +42,7 @@ class NightlyRuns(LabNews):
 
     @property
     def issue(self) -> Issue:
-        """Return the one issue that the bot has opened."""
+        """Return the only issue that the bot opened."""
         (issue,) = self.issues
         return issue
 
@@ -118,7 +118,7 @@ async def test_a_broken_lab_causes_no_message(nightly_runs: NightlyRuns) -> None
     assert (nightly_runs.titles, nightly_runs.issues) == ([], [])
 
 
-async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nightly_runs: NightlyRuns) -> None:
+async def test_a_failure_in_a_pull_request_does_not_count_for_the_nightly_branch(nightly_runs: NightlyRuns) -> None:
     nightly_run = await nightly_runs.nightly_run()
     nightly_runs.place.town.repo.push("main", onto=nightly_run, by="octocat")
     pull = nightly_runs.place.town.repo.open_pull_request("octocat")
@@ -131,7 +131,7 @@ async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nig
     assert (nightly_runs.titles, nightly_runs.issues) == ([], [])
 
 
-async def test_nothing_is_reported_twice_whatever_is_compared_again(nightly_runs: NightlyRuns) -> None:
+async def test_nothing_is_reported_twice_however_often_runs_are_compared(nightly_runs: NightlyRuns) -> None:
     shas = [
         await nightly_runs.nightly_run(),
         await nightly_runs.nightly_run("test_a"),
@@ -181,13 +181,13 @@ async def test_the_next_nightly_run_writes_an_issue_that_could_not_be_written(ni
     assert len(nightly_runs.titles) == 2
 
 
-async def test_a_suite_that_comes_after_the_message_has_a_message_of_its_own(nightly_runs: NightlyRuns) -> None:
+async def test_a_suite_that_arrives_after_the_message_gets_its_own_message(nightly_runs: NightlyRuns) -> None:
     await nightly_runs.nightly_run(relax=[])
     bad = await nightly_runs.nightly_run("test_a", relax=["test_b"])
     third = nightly_runs.place.nightly_run()
     nightly_runs.upload(third, "test_a")
     await nightly_runs.place.settle()
-    assert nightly_runs.titles == []  # the second suite is still waited for
+    assert nightly_runs.titles == []  # the second suite is still missing
     await nightly_runs.place.scan(later=7 * 3600)
     assert nightly_runs.titles == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
     nightly_runs.upload(third, "test_b", suite="relax")
@@ -198,7 +198,7 @@ async def test_a_suite_that_comes_after_the_message_has_a_message_of_its_own(nig
     assert len(nightly_runs.titles) == 2
 
 
-async def test_a_late_run_is_reported_with_the_newest_one_if_the_failure_is_still_there(
+async def test_a_late_run_is_reported_at_the_newest_commit_if_the_failure_is_still_there(
     nightly_runs: NightlyRuns,
 ) -> None:
     first, second, third, fourth = (nightly_runs.place.nightly_run() for _ in range(4))
@@ -218,7 +218,7 @@ async def test_a_late_run_is_reported_with_the_newest_one_if_the_failure_is_stil
     assert len(nightly_runs.titles) == 1
 
 
-async def test_a_test_that_was_added_failing_is_reported_once_as_such(nightly_runs: NightlyRuns) -> None:
+async def test_a_test_that_fails_from_the_start_is_reported_once_as_never_passed(nightly_runs: NightlyRuns) -> None:
     await nightly_runs.nightly_run(tests=3)
     second = await nightly_runs.nightly_run("test_d")
     third = await nightly_runs.nightly_run("test_d")
@@ -231,7 +231,7 @@ async def test_a_test_that_was_added_failing_is_reported_once_as_such(nightly_ru
     assert f"- `operators`: 1 test, since `{second[:7]}`; never passed" in (nightly_runs.issue.body or "")
 
 
-async def test_unreliable_results_are_reported_once_and_what_lasts_when_they_are_reliable_again(
+async def test_unreliable_results_are_reported_once_and_lasting_failures_once_results_are_reliable_again(
     nightly_runs: NightlyRuns,
 ) -> None:
     groups = [[f"test_{n}" for n in range(start, 12, 2)] for start in (0, 1)]

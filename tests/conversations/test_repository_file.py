@@ -1,4 +1,4 @@
-"""`.github/nightjar.yaml`: what a repository's own maintainers push changes what the bot does there."""
+"""`.github/nightjar.yaml`: a repository's maintainers change what the bot does there with a push."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def push(here: Town, text: str | None) -> str:
 
 
 async def refused(here: Town, pull: PullRequest, by: str = "triager") -> str:
-    """Let somebody ask for slow tests; returns why the bot does not do it, empty where it does."""
+    """Let somebody ask for slow tests; return why the bot refuses, empty if it does not."""
     comment = pull.comment(by, "@ci run slow tests")
     await here.quiet()
     return "" if "+1" in pull.reactions(comment) else here.answers(pull)[-1]
@@ -48,7 +48,7 @@ async def faults(here: Town) -> float:
     return float(faults_line.rpartition(" ")[2])
 
 
-async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Town) -> None:
+async def test_the_file_on_the_default_branch_applies_until_it_is_removed(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     assert await refused(here, pull) == ""
     sha = push(here, ONLY_WRITERS)
@@ -79,7 +79,7 @@ async def test_other_branches_change_nothing(here: Town) -> None:
     assert await refused(here, pull) == ""
 
 
-async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the_commit_says_so(here: Town) -> None:
+async def test_the_last_valid_file_stays_in_force_and_the_invalid_commit_says_so(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     good = push(here, ONLY_WRITERS)
     await here.quiet()
@@ -105,7 +105,7 @@ async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the
 
 
 @pytest.mark.parametrize("fork", [False, True])
-async def test_a_pull_request_that_edits_it_gets_each_fault_at_its_line_and_then_its_changes(
+async def test_a_pull_request_that_edits_the_file_shows_each_fault_at_its_line_and_then_its_changes(
     here: Town, fork: bool
 ) -> None:
     push(here, ONLY_WRITERS)
@@ -140,7 +140,7 @@ async def test_a_pull_request_that_edits_it_gets_each_fault_at_its_line_and_then
     assert await refused(here, here.repo.open_pull_request("hubot")) == ""
 
 
-async def test_a_pull_request_that_removes_it_shows_what_that_changes(here: Town) -> None:
+async def test_a_pull_request_that_removes_the_file_shows_what_that_changes(here: Town) -> None:
     push(here, "help: false\n")
     await here.quiet()  # the two deliveries are handled in any order
     pull = here.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
@@ -150,7 +150,7 @@ async def test_a_pull_request_that_removes_it_shows_what_that_changes(here: Town
     assert "| `help` | `false` | `true` |" in (run.summary or "")
 
 
-async def test_who_asks_for_the_check_again_gets_it_by_what_is_in_force_then(here: Town) -> None:
+async def test_a_rerun_of_the_check_compares_with_the_settings_in_force_then(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Quieter", files={FILE: "help: false\n"})
     await here.quiet()
     (run,) = checks(here, pull.head_sha)
@@ -169,19 +169,19 @@ async def test_who_asks_for_the_check_again_gets_it_by_what_is_in_force_then(her
 
 @pytest.fixture
 async def settled(tmp_path: Path) -> AsyncIterator[Town]:
-    """A town whose repository has had its file since before the bot started."""
+    """Return a town whose repository had its file before the bot started."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", files={FILE: ONLY_WRITERS}) as place:
         await place.started()
         await place.quiet()
         yield place
 
 
-async def test_what_is_there_when_the_bot_starts_is_in_force(settled: Town) -> None:
+async def test_a_file_that_exists_when_the_bot_starts_is_in_force(settled: Town) -> None:
     pull = settled.repo.open_pull_request("hubot", "Faster")
     assert "You need write access" in await refused(settled, pull)
 
 
-async def test_a_repository_whose_file_the_operator_refuses_is_left_alone(tmp_path: Path) -> None:
+async def test_a_repository_whose_file_the_operator_does_not_allow_is_left_alone(tmp_path: Path) -> None:
     config = "repositories: {octocat/compiler: {repository_file: false}}"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config, files={FILE: ONLY_WRITERS}) as place:
         push(place, "slow_tests: {allow: [admin]}")
@@ -191,7 +191,7 @@ async def test_a_repository_whose_file_the_operator_refuses_is_left_alone(tmp_pa
         assert [record.route for record in place.github.requests.records if "contents" in record.route] == []
 
 
-async def test_what_the_nightly_branch_requires_may_be_said_there(tmp_path: Path) -> None:
+async def test_the_file_may_set_what_the_nightly_branch_requires(tmp_path: Path) -> None:
     files = {FILE: 'nightly: {require: ["gpu"]}\n'}
     async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", files=files) as place:
         await place.town.started()

@@ -1,4 +1,4 @@
-"""What each feature costs: every request to GitHub, counted. Tokens and the App's own look-ups are not in it."""
+"""What each feature costs: every request to GitHub, counted, except tokens and the App's own lookups."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
 
 
 async def cost(here: Town, step: Callable[[], object]) -> Counter[str]:
-    """Return the requests that a step brings about, by method and route."""
+    """Return the requests that a step causes, by method and route."""
     await here.started()
     await here.quiet()
     here.github.requests.clear()
@@ -124,17 +124,17 @@ async def test_each_request_is_accounted_for(site: Works, what: str) -> None:
     assert await cost(site.town, lambda: step(site, pull)) == expected
 
 
-async def test_opening_a_pull_request_looks_twice_and_writes_once(here: Town) -> None:
+async def test_opening_a_pull_request_reads_twice_and_writes_once(here: Town) -> None:
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster"))
     here.github.requests.clear()
-    # The very first event has the bot look up its own account, once in its life.
+    # At its very first event, the bot looks up its own account, once.
     scans = {STATUSES: 1, STATUS: 1, SETTINGS: 1}
     assert opened == scans | {"GET /users/{username}": 1}
     assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == scans
 
 
 async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
-    """The command is processed before the status of the opening, which then finds nothing left to write."""
+    """The command is processed before the opening's status, which then has nothing left to write."""
     pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
     here.repo.open_pull_request("hubot", "First")
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
@@ -142,8 +142,8 @@ async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: To
     assert opened == expected
 
 
-async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
-    """Statuses, checks, workflow runs, labels, pushes to other branches, and the bot's own words."""
+async def test_other_events_cost_nothing(here: Town) -> None:
+    """Statuses, checks, workflow runs, labels, pushes to other branches, and the bot's own comments."""
     pull = here.repo.open_pull_request("hubot", "Faster")
 
     def noise() -> None:
@@ -157,8 +157,8 @@ async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
     assert await cost(here, noise) == {}
 
 
-async def test_a_busy_pull_request_takes_one_token_for_each_thing_that_the_bot_may_do(site: Works) -> None:
-    """Tokens are cached for 55 minutes: after the first of its kind, no event mints another one."""
+async def test_a_busy_pull_request_needs_one_token_per_kind_of_permission(site: Works) -> None:
+    """Tokens are cached for 55 minutes: after the first of its kind, no event creates another."""
     town, tokens = site.town, "/app/installations/{installation_id}/access_tokens"
     pull = town.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     many_failed(site, pull)

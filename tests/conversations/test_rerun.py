@@ -41,7 +41,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
             yield Place(here, jenkins)
 
 
-async def test_what_failed_runs_again_on_actions_and_on_jenkins(place: Place) -> None:
+async def test_failed_ci_runs_again_on_actions_and_on_jenkins(place: Place) -> None:
     here = place.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
@@ -56,8 +56,8 @@ async def test_what_failed_runs_again_on_actions_and_on_jenkins(place: Place) ->
     assert "[`gpu/pr-head`]" in answer
 
 
-async def test_a_dead_job_is_named_and_the_others_run(place: Place) -> None:
-    """apache/tvm#18780: one removed job stopped all jobs after it from running."""
+async def test_a_removed_job_is_named_and_the_others_run(place: Place) -> None:
+    """apache/tvm#18780: all jobs after a removed one did not run."""
     here = place.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     arm, gpu = place.job(pull, "arm", "FAILURE"), place.job(pull, "gpu", "FAILURE")
@@ -70,7 +70,7 @@ async def test_a_dead_job_is_named_and_the_others_run(place: Place) -> None:
     assert "Jenkins has no job for `arm/pr-head` (404)" in answer
 
 
-async def test_a_connection_that_breaks_after_the_rerun_runs_nothing_twice(place: Place) -> None:
+async def test_a_connection_lost_after_the_rerun_does_not_cause_a_second_one(place: Place) -> None:
     here = place.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
@@ -93,7 +93,7 @@ repositories:
 
 @pytest.fixture
 async def unscanned(tmp_path: Path) -> AsyncIterator[Place]:
-    """A town whose Jenkins has jobs for every pull request, and misses pushes."""
+    """Return a town whose Jenkins has jobs for every pull request but misses pushes."""
     jenkins = JenkinsSandbox()
     async with jenkins.serve() as url:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
@@ -106,7 +106,7 @@ def waiting_job(place: Place, pull: PullRequest, name: str) -> JenkinsJob:
     return place.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
 
 
-async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(unscanned: Place) -> None:
+async def test_if_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     cpu, gpu = waiting_job(unscanned, pull, "cpu"), waiting_job(unscanned, pull, "gpu")
@@ -119,7 +119,7 @@ async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(un
     assert f"- [`cpu`]({cpu.url}) (Jenkins: not started on this commit)" in answer
 
 
-async def test_a_job_without_a_status_is_found_by_its_name_and_otherwise_left_alone(unscanned: Place) -> None:
+async def test_a_job_without_a_status_runs_only_if_named(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     cpu, gpu = unscanned.job(pull, "cpu", "SUCCESS"), waiting_job(unscanned, pull, "gpu")
@@ -142,7 +142,7 @@ async def test_slow_tests_start_no_job_that_has_not_begun_yet(unscanned: Place) 
     assert here.answers(pull) == []
 
 
-async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_all(unscanned: Place) -> None:
+async def test_a_job_of_app_yaml_without_a_status_is_listed_and_rerun_all_starts_it(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     cpu, gpu = unscanned.job(pull, "cpu", "SUCCESS"), waiting_job(unscanned, pull, "gpu")
@@ -161,7 +161,7 @@ async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_
     assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
 
 
-async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(unscanned: Place) -> None:
+async def test_a_push_is_built_even_if_a_build_of_an_older_head_still_runs(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     cpu, gpu = waiting_job(unscanned, pull, "cpu"), waiting_job(unscanned, pull, "gpu")
@@ -175,7 +175,7 @@ async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(unsca
     assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
 
 
-async def test_a_pull_request_that_jenkins_never_scanned_is_answered_with_what_to_do(unscanned: Place) -> None:
+async def test_the_answer_says_what_to_do_if_jenkins_never_scanned_the_pull_request(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     unscanned.jenkins.add_job(f"gpu/PR-{pull.number}-merge", pull=pull, context="gpu/pr-merge")

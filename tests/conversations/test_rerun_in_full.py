@@ -1,4 +1,4 @@
-"""`@ci rerun`, sentence by sentence: what runs again, what is left alone, and what is said about it."""
+"""`@ci rerun`, rule by rule: what runs again, what is left alone, and what the answer says."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def says(here: Town, pull: PullRequest, text: str) -> tuple[list[str], str
 
 
 def again(run: WorkflowRun) -> list[str]:
-    """The jobs that ran a second time."""
+    """Return the jobs that ran a second time."""
     return [job.name for job in run.jobs if job.attempt == 2]
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
-async def test_everything_that_ended_badly_runs_again(site: Works, conclusion: str) -> None:
-    """Everything that ended in failure, cancelled, timed_out or startup_failure on this head."""
+async def test_everything_that_failed_runs_again(site: Works, conclusion: str) -> None:
+    """The conclusions failure, cancelled, timed_out and startup_failure, on this head."""
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     bad = here.repo.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure", "docs": "success"})
@@ -43,7 +43,7 @@ async def test_everything_that_ended_badly_runs_again(site: Works, conclusion: s
     assert f"{CALLED} `{conclusion}`" in answer
 
 
-async def test_the_word_failed_says_what_is_meant_anyway(site: Works) -> None:
+async def test_the_word_failed_means_the_same_as_no_argument(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
@@ -51,8 +51,7 @@ async def test_the_word_failed_says_what_is_meant_anyway(site: Works) -> None:
     assert again(bad) == ["unit"]
 
 
-async def test_what_still_runs_is_left_alone_and_said_so(site: Works) -> None:
-    """Running ones are left alone and said so."""
+async def test_running_workflows_are_left_alone_and_listed(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
@@ -64,7 +63,7 @@ async def test_what_still_runs_is_left_alone_and_said_so(site: Works) -> None:
     assert "Still running, so left alone: `Lint`, `gpu/pr-head`." in answer
 
 
-async def test_all_runs_everything_that_ended(site: Works) -> None:
+async def test_rerun_all_runs_everything_that_finished(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
@@ -93,7 +92,7 @@ async def test_all_runs_everything_that_ended(site: Works) -> None:
 async def test_a_name_means_a_workflow_a_job_or_a_jenkins_context(
     site: Works, name: str, jobs: list[str], builds: int
 ) -> None:
-    """NAME: in any case, in quotes where it has spaces, or as a pattern."""
+    """In any case, quoted if it has spaces, or as a pattern."""
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "Linux", "success", {"build (3.11)": "success", "docs": "success"})
@@ -104,7 +103,7 @@ async def test_a_name_means_a_workflow_a_job_or_a_jenkins_context(
     assert (again(run), again(other), len(gpu.builds)) == (jobs, [], 1 + builds)
 
 
-async def test_an_unknown_name_is_answered_with_the_names_that_exist(site: Works) -> None:
+async def test_an_unknown_name_is_answered_with_the_existing_names(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "Linux", "failure", {"docs": "failure"})
@@ -129,7 +128,7 @@ async def test_the_answer_says_whether_nothing_failed_nothing_finished_or_nothin
     assert run.attempt == 1
 
 
-async def test_of_something_named_that_still_runs_nothing_else_is_said(here: Town) -> None:
+async def test_the_answer_about_a_named_job_that_still_runs_mentions_no_other(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     here.repo.add_workflow_run(pull.head_sha, "Lint")
@@ -137,8 +136,8 @@ async def test_of_something_named_that_still_runs_nothing_else_is_said(here: Tow
     assert answer.endswith('- `@ci rerun "lint"`: Still running, so left alone: `Lint`.')
 
 
-async def test_two_commands_about_one_workflow_are_one_new_attempt_that_covers_both(here: Town) -> None:
-    """GitHub begins one attempt of a run and refuses a second while it runs."""
+async def test_two_commands_about_one_workflow_share_one_new_attempt(here: Town) -> None:
+    """GitHub starts one attempt of a run and refuses a second one while it runs."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     jobs = {"unit": "failure", "docs": "failure", "lint": "success"}
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", jobs)
@@ -147,8 +146,8 @@ async def test_two_commands_about_one_workflow_are_one_new_attempt_that_covers_b
     assert again(run) == ["unit", "docs"]
 
 
-async def test_a_switch_to_slow_tests_beside_a_rerun_runs_the_whole_again(here: Town) -> None:
-    """What had succeeded without the slow tests must run again with them."""
+async def test_a_switch_to_slow_tests_next_to_a_rerun_runs_everything_again(here: Town) -> None:
+    """Jobs that passed without the slow tests must run again with them."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
     reactions, _ = await says(here, pull, "@ci run slow tests\n@ci rerun unit")
@@ -167,7 +166,6 @@ async def test_a_refusal_by_github_is_reported_for_each_of_two_commands(here: To
 
 
 async def test_a_run_of_an_older_push_is_not_run_again(here: Town) -> None:
-    """On this head."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     old = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     pull.push()
@@ -176,8 +174,7 @@ async def test_a_run_of_an_older_push_is_not_run_again(here: Town) -> None:
     assert (old.attempt, new.attempt) == (1, 2)
 
 
-async def test_a_head_that_moved_while_somebody_asked_is_refused_with_both_commits(here: Town) -> None:
-    """Bound to a SHA: refuses when the head has moved."""
+async def test_a_moved_head_is_refused_with_both_commits(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     seen = pull.head_sha
@@ -193,8 +190,8 @@ async def test_a_head_that_moved_while_somebody_asked_is_refused_with_both_commi
     assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}`, so nothing" in answer
 
 
-async def test_one_dead_job_does_not_stop_the_others(site: Works) -> None:
-    """apache/tvm#18780. Each that failed has a line of its own behind the list of those that run."""
+async def test_one_removed_job_does_not_stop_the_others(site: Works) -> None:
+    """apache/tvm#18780. Each failed job has its own line after the list of those that run."""
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     jobs = {name: site.job(pull, name, "FAILURE") for name in ("arm", "cpu", "gpu")}
@@ -208,8 +205,7 @@ async def test_one_dead_job_does_not_stop_the_others(site: Works) -> None:
     assert "I didn't start `cpu/pr-head`: the job is disabled in Jenkins." in lines
 
 
-async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -> None:
-    """Only hosts named in app.yaml."""
+async def test_a_host_that_is_not_in_app_yaml_is_never_called(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     elsewhere = site.jenkins.url.replace("127.0.0.1", "localhost")
@@ -218,7 +214,7 @@ async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -
     reactions, answer = await says(here, pull, "@ci rerun")
     assert reactions == ["eyes", "confused"]
     assert "I can't restart `gpu/pr-head`: it comes from a CI that I don't control." in answer
-    # The checks at the start look at the server that app.yaml does name, once.
+    # The checks at startup connect once to the server that app.yaml does name.
     await here.bot.watch.checked.wait()
     assert site.jenkins.requests == [("GET", "/api/json")]
     assert site.jenkins.hosts == {site.jenkins.url.removeprefix("http://")}
@@ -235,8 +231,8 @@ async def test_another_apps_check_is_named_and_left_alone(here: Town) -> None:
     assert check.conclusion == "failure"
 
 
-async def test_statuses_without_a_link_stop_nothing(site: Works) -> None:
-    """The predecessor died of a null target_url."""
+async def test_statuses_without_a_link_do_no_harm(site: Works) -> None:
+    """TVM's bot crashed on a null target_url."""
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.repo.set_status("octocat", pull.head_sha, "cla", "failure")
@@ -257,7 +253,7 @@ async def test_a_closed_pull_request_runs_nothing(here: Town) -> None:
     assert "This pull request is closed, so nothing changed. Reopen it and ask again." in answer
 
 
-async def test_two_comments_that_ask_at_once_run_it_once(here: Town) -> None:
+async def test_two_simultaneous_comments_rerun_once(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     comments = [pull.comment("hubot", "@ci rerun"), pull.comment("triager", "@ci rerun")]

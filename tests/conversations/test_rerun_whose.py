@@ -1,4 +1,4 @@
-"""`@ci rerun` starts what belongs to the pull request, and nothing that deploys or waits for approval."""
+"""`@ci rerun` restarts only the pull request's own CI, and nothing that deploys or waits for approval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ APPROVE = "/repos/{owner}/{repo}/actions/runs/{run_id}/approve"
 
 
 async def says(here: Town, pull: PullRequest, who: str, text: str) -> tuple[list[str], str]:
-    """Let somebody comment; return the reactions and the answer, empty where there is none."""
+    """Let somebody comment; return the reactions and the answer, empty if there is none."""
     known = len(here.answers(pull))
     comment = pull.comment(who, text)
     await here.quiet()
@@ -22,10 +22,8 @@ async def says(here: Town, pull: PullRequest, who: str, text: str) -> tuple[list
 
 @pytest.mark.parametrize("asked", ["@ci rerun", "@ci rerun all", "@ci rerun Release", "@ci rerun deploy"])
 @pytest.mark.parametrize("event", ["push", "release", "schedule", "workflow_dispatch", "pull_request_target"])
-async def test_a_release_of_main_at_the_head_of_a_fork_is_listed_and_left_alone(
-    here: Town, asked: str, event: str
-) -> None:
-    """A fork's branch pointed at a commit of main, and its author restarted main's release workflow."""
+async def test_a_release_of_main_at_a_forks_head_is_listed_and_left_alone(here: Town, asked: str, event: str) -> None:
+    """A fork's branch pointed to a commit of main, and its author restarted main's release workflow."""
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     jobs = {"deploy": "failure"}
     release = here.repo.add_workflow_run(pull.head_sha, "Release", "failure", jobs, event=event, branch="main")
@@ -51,8 +49,8 @@ async def test_slow_tests_restart_nothing_that_deploys(here: Town) -> None:
     assert release.attempt == 1
 
 
-async def test_a_check_run_whose_link_names_another_runs_job_starts_nothing(here: Town) -> None:
-    """A workflow can create check runs with any link, also one to a job that deploys."""
+async def test_a_check_run_that_links_another_runs_job_restarts_nothing(here: Town) -> None:
+    """A workflow can create check runs with any link, even to a job that deploys."""
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     release = here.repo.add_workflow_run(pull.head_sha, "Release", "failure", {"deploy": "failure"}, event="push")
     own = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "failure"})
@@ -67,7 +65,7 @@ async def test_a_check_run_whose_link_names_another_runs_job_starts_nothing(here
 @pytest.mark.parametrize("asked", ["@ci rerun", "@ci rerun all", "@ci rerun unit", "@ci run slow tests"])
 @pytest.mark.parametrize("who", ["somebody", "hubot"])
 async def test_a_run_that_waits_for_approval_is_not_restarted(here: Town, asked: str, who: str) -> None:
-    """GitHub runs it again for whoever asks, past the approval (kubernetes-sigs/prow#798)."""
+    """GitHub restarts it for anybody who asks, without the approval (kubernetes-sigs/prow#798)."""
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required", {"unit": "action_required"})
     _, answer = await says(here, pull, who, asked)
@@ -77,7 +75,7 @@ async def test_a_run_that_waits_for_approval_is_not_restarted(here: Town, asked:
         assert "Someone with write access can start them with `@ci approve ci`." in answer
 
 
-async def test_a_maintainer_approves_what_waits_on_the_head(here: Town) -> None:
+async def test_a_maintainer_approves_the_waiting_workflows_of_the_head(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     waiting = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     release = here.repo.add_workflow_run(pull.head_sha, "Release", "action_required", event="push", branch="main")
@@ -89,7 +87,7 @@ async def test_a_maintainer_approves_what_waits_on_the_head(here: Town) -> None:
 
 
 @pytest.mark.parametrize("who", ["somebody", "triager", "reader"])
-async def test_nobody_without_the_write_role_approves(here: Town, who: str) -> None:
+async def test_nobody_without_the_write_role_may_approve(here: Town, who: str) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     reactions, answer = await says(here, pull, who, "@ci approve ci")
@@ -97,7 +95,7 @@ async def test_nobody_without_the_write_role_approves(here: Town, who: str) -> N
     assert "You need write access for this." in answer
 
 
-async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> None:
+async def test_approval_applies_only_to_the_head_that_the_maintainer_saw(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     await here.quiet()
     here.github.webhooks.hold()
@@ -124,7 +122,7 @@ async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> N
         ("0123456 1234567", "name one commit by 7 to 40 digits of its SHA"),
     ],
 )
-async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: str, says_why: str) -> None:
+async def test_a_commit_other_than_the_head_is_not_approved(here: Town, named: str, says_why: str) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     reactions, answer = await says(here, pull, "hubot", f"@ci approve ci {named}")
@@ -133,15 +131,15 @@ async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: 
 
 
 @pytest.mark.parametrize(("digits", "approved"), [(7, False), (12, False), (39, False), (40, True)])
-async def test_the_beginning_of_a_sha_does_not_stand_for_a_commit_that_came_later(
+async def test_only_a_full_sha_approves_a_commit_newer_than_the_comment(
     here: Town, digits: int, approved: bool
 ) -> None:
-    """An attacker quickly makes two commits with the same first digits: one for the review, one for the approval."""
+    """An attacker quickly creates two commits with the same first digits: one for the review, one for the approval."""
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     await here.quiet()
     here.github.clock.advance(seconds=2)
     with here.github.clock.stopped():
-        pull.push()  # may have come after the comment, whose author then saw another commit that begins so
+        pull.push()  # may be newer than the comment, whose author saw another commit with these digits
         run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
         reactions, answer = await says(here, pull, "hubot", f"@ci approve ci {pull.head_sha[:digits]}")
     assert reactions == ["eyes", "+1" if approved else "confused"]
@@ -149,7 +147,7 @@ async def test_the_beginning_of_a_sha_does_not_stand_for_a_commit_that_came_late
     assert approved or f"then comment `@ci approve ci {pull.head_sha}`." in answer
 
 
-async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town) -> None:
+async def test_if_the_head_was_never_recorded_the_comment_must_name_the_commit(here: Town) -> None:
     """The App was installed after the pull request was opened: a push may have come after the comment."""
     here.github.webhooks.lose("pull_request")
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
@@ -161,8 +159,8 @@ async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town)
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
 
-async def test_a_head_that_became_known_only_after_the_comment_must_be_named_too(here: Town) -> None:
-    """The webhook of the push was lost, and a label revealed a head that the writer had never seen."""
+async def test_if_the_head_was_recorded_after_the_comment_the_comment_must_name_the_commit(here: Town) -> None:
+    """The push's webhook was lost, and a label event revealed a head that the commenter had never seen."""
     here.github.webhooks.lose("pull_request", times=2)
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     here.github.clock.advance(seconds=1)
@@ -185,14 +183,14 @@ async def test_a_head_that_became_known_only_after_the_comment_must_be_named_too
     assert "after your comment" in here.answers(pull)[0]
 
 
-async def test_nothing_waits(here: Town) -> None:
+async def test_the_answer_says_that_nothing_waits_for_approval(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     _, answer = await says(here, pull, "hubot", "@ci approve ci")
     assert f"No workflow run of this pull request waits for approval on `{pull.head_sha[:7]}`." in answer
 
 
-async def test_an_approval_that_github_refuses_says_what_to_do(here: Town) -> None:
+async def test_the_answer_to_a_refused_approval_says_what_to_do(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     here.github.faults.add("POST", APPROVE, status=403)

@@ -1,4 +1,4 @@
-"""An operator takes in runs by hand, beside the bot that is at work."""
+"""An operator ingests runs by hand while the bot is running."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def ingested(place: LabTown, found: AsyncIterator[FoundRun]) -> list[Inges
 
 
 def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
-    """Copy the bucket into a folder, its keys without a prefix at their beginning."""
+    """Copy the bucket into a folder, without the prefix of its keys."""
     for item in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
         path = into / item["Key"].removeprefix(without)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ async def test_runs_of_a_bucket_are_stored_once(place: LabTown) -> None:
 
 
 @pytest.mark.parametrize("without", ["", "results/", "results/octocat/"])
-async def test_a_folder_laid_out_as_the_bucket_is_read_wherever_it_begins(
+async def test_a_folder_with_the_layout_of_the_bucket_is_read_from_any_level(
     place: LabTown, tmp_path: Path, without: str
 ) -> None:
     place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
@@ -66,7 +66,7 @@ async def test_a_folder_laid_out_as_the_bucket_is_read_wherever_it_begins(
     assert (outcome.key.lab, outcome.key.run_id) == (LAB, "run-1")
 
 
-async def test_a_single_runs_folder_or_manifest_is_read_alone(place: LabTown, tmp_path: Path) -> None:
+async def test_a_single_run_folder_or_manifest_is_read_alone(place: LabTown, tmp_path: Path) -> None:
     first = place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
     second = place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
     copied(place, tmp_path / "copy")
@@ -103,7 +103,7 @@ async def test_a_refused_run_is_read_again(place: LabTown) -> None:
     assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored"]
 
 
-async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTown) -> None:
+async def test_check_runs_are_written_without_waiting_for_more_results(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     admin = results_admin(place)
@@ -114,7 +114,7 @@ async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTow
     assert [check.conclusion for check in place.checks(sha, CHECK)] == ["success"]
 
 
-async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
+async def test_a_rebuild_changes_nothing(place: LabTown) -> None:
     nightly_runs = [place.nightly_run() for _ in range(3)]
     for number, sha in enumerate(nightly_runs):
         mul = "AssertionError: 3 != 4" if number == 1 else "passed"
@@ -129,7 +129,7 @@ async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
     assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
 
 
-async def test_what_is_no_longer_in_the_bucket_stays_stored(place: LabTown) -> None:
+async def test_results_that_were_removed_from_the_bucket_stay_stored(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     broken = place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more")

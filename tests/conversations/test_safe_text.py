@@ -1,4 +1,4 @@
-"""Text from outside in our comments: it shows what it is, and calls, links and formats nothing."""
+"""Foreign text in the bot's comments is shown as it is: it mentions nobody, links nothing and formats nothing."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ CODE = re.compile(r"<code>.*?</code>", re.DOTALL)
 
 
 def active(answer: str) -> str:
-    """Return what of an answer is not code, without the links to GitHub that we write ourselves."""
+    """Return the parts of an answer that are not code, without the bot's own links to GitHub."""
     page = CODE.sub("", rendered(answer, raw_html=True))
     return re.sub(r'<a href="http://127\.0\.0\.1:[^"]*">', "<a>", page)
 
 
 def check_harmless(answer: str) -> None:
-    """Assert that nothing in a comment of ours calls somebody, leads elsewhere, or is HTML from outside."""
+    """Assert that a comment of the bot mentions nobody, links nowhere else, and contains no foreign HTML."""
     shown = active(answer).replace("@\u200b", "")
     assert "@" not in shown, answer
     assert "example.org" not in shown.replace(":\u200b//", ""), answer
@@ -39,7 +39,7 @@ def check_harmless(answer: str) -> None:
 
 
 @pytest.mark.parametrize("text", EVIL)
-async def test_a_line_that_is_no_command_is_shown_and_does_nothing(here: Town, text: str) -> None:
+async def test_an_invalid_command_is_shown_and_has_no_effect(here: Town, text: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     pull.comment("hubot", f"@ci {text}")
     pull.comment("hubot", f'@ci rerun "{text}"')
@@ -51,7 +51,7 @@ async def test_a_line_that_is_no_command_is_shown_and_does_nothing(here: Town, t
 
 
 @pytest.mark.parametrize("name", EVIL)
-async def test_names_of_workflows_jobs_and_contexts_are_shown_and_do_nothing(site: Works, name: str) -> None:
+async def test_names_of_workflows_jobs_and_contexts_are_shown_and_have_no_effect(site: Works, name: str) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, name, "failure", {name: "failure", "docs": "success"})
@@ -69,8 +69,8 @@ async def test_names_of_workflows_jobs_and_contexts_are_shown_and_do_nothing(sit
         check_harmless(answer)
 
 
-async def test_the_longest_comment_of_commands_is_answered_within_what_github_takes(here: Town) -> None:
-    """Nothing that the end cuts off comes loose."""
+async def test_the_answer_to_the_longest_possible_comment_fits_githubs_limit(here: Town) -> None:
+    """Truncation must not break the escaping."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     for number in range(30):
         here.repo.add_workflow_run(pull.head_sha, f"@octocat {'&' * 80} {number}", "success")
@@ -84,7 +84,7 @@ async def test_the_longest_comment_of_commands_is_answered_within_what_github_ta
     check_harmless(answer)
 
 
-async def test_githubs_own_words_are_shown_and_do_nothing(here: Town) -> None:
+async def test_githubs_own_words_are_shown_and_have_no_effect(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     for text in EVIL:

@@ -1,4 +1,4 @@
-"""Skipping CI, step by step: what the status on the head says, and what CI gets when it asks over HTTP."""
+"""Skipping CI, step by step: what the status on the head says, and what CI gets over HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 def shown(here: Town, pull: PullRequest) -> str:
-    """Return what people see on the head; it never fails."""
+    """Return the status on the head, after checking that it is no failure."""
     status = here.repo.status(pull.head_sha, "ci/skip")
     assert status is None or status.state == "success"
     return (status.description or "") if status else ""
@@ -46,15 +46,18 @@ async def answered(here: Town, pull: PullRequest, sha: str = "") -> Mapping[str,
 
 
 async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
-    """Return the decision about skipping that CI gets, and the reason, which people see as well."""
+    """Return the decision to skip that CI gets, and its reason, which people see too."""
     answer = await answered(here, pull)
     assert answer["sha"] == pull.head_sha
     assert shown(here, pull).removesuffix(RUN_AGAIN) == answer["skip_ci"]["reason"]
     return answer["skip_ci"]["value"], shown(here, pull)
 
 
-async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
-    """An edit that changes the decision of a head says that CI must run again: it asks once, when it starts."""
+async def test_the_skip_decision_follows_a_pull_request_through_its_whole_life(here: Town) -> None:
+    """If an edit changes the decision of a head, the status says that CI must run again:
+
+    CI asks only when it starts.
+    """
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     assert await decided(here, pull) == (True, DOCS)
     pull.push({"src/codegen.cc": "x"})
@@ -73,12 +76,12 @@ async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
     assert await here.failures() == []
 
 
-async def test_a_pull_request_from_a_fork_is_decided_about_likewise(here: Town) -> None:
+async def test_a_pull_request_from_a_fork_gets_a_decision_too(here: Town) -> None:
     pull = here.repo.open_pull_request("reader", "Faster", fork=True, files={"docs/index.rst": "x"})
     assert await decided(here, pull) == (True, DOCS)
 
 
-async def test_images_are_built_where_what_they_are_made_of_is_changed(here: Town) -> None:
+async def test_images_are_built_if_their_sources_changed(here: Town) -> None:
     image = here.repo.open_pull_request("hubot", "Newer", files={"docker/Dockerfile.ci_gpu": "x"})
     script = here.repo.open_pull_request("hubot", "Nicer", files={"docker/bash.sh": "x", "tests/docker/x.py": "x"})
     because = {"value": True, "reason": "The images are built because docker/Dockerfile.ci_gpu changed."}
@@ -86,7 +89,7 @@ async def test_images_are_built_where_what_they_are_made_of_is_changed(here: Tow
     assert (await answered(here, script))["rebuild_docker"]["value"] is False
 
 
-async def test_who_builds_another_commit_skips_nothing(here: Town) -> None:
+async def test_a_build_of_another_commit_skips_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     old = pull.head_sha
     pull.push({"docs/index.rst": "y"})
@@ -99,7 +102,7 @@ async def test_who_builds_another_commit_skips_nothing(here: Town) -> None:
     assert (await answered(here, pull, pull.head_sha))["skip_ci"]["value"] is True
 
 
-async def test_where_it_is_not_switched_on_nothing_is_skipped_shown_or_asked(tmp_path: Path) -> None:
+async def test_if_the_feature_is_off_nothing_is_skipped_shown_or_requested(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = here.repo.open_pull_request("hubot", "[skip ci] Faster", files={"docs/index.rst": "x"})
         answer = await answered(here, pull)
@@ -109,7 +112,7 @@ async def test_where_it_is_not_switched_on_nothing_is_skipped_shown_or_asked(tmp
         assert not [r for r in here.github.requests.records if "/pulls" in r.path]
 
 
-async def test_a_repository_says_in_its_own_file_what_does_not_matter_to_ci(here: Town) -> None:
+async def test_a_repositorys_own_file_says_what_does_not_matter_to_ci(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"notes/a.txt": "x"})
     assert (await decided(here, pull))[0] is False
     text = 'skip_ci: {globs: ["notes/*"], title_tag: no ci}\nrebuild_docker: {paths: ["notes/*"]}\n'
@@ -120,8 +123,8 @@ async def test_a_repository_says_in_its_own_file_what_does_not_matter_to_ci(here
     assert (await answered(here, pull))["rebuild_docker"]["value"] is True
 
 
-async def test_where_the_files_cannot_be_listed_the_status_says_that_ci_runs(here: Town) -> None:
-    """TVM #10457: a fallback that nobody sees goes unnoticed for days."""
+async def test_if_the_files_cannot_be_listed_the_status_says_that_ci_runs(here: Town) -> None:
+    """TVM #10457: nobody noticed a silent fallback for days."""
     here.github.faults.add("GET", FILES.removeprefix("GET "), status=403, message="Forbidden", times=None)
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await here.quiet()
@@ -172,22 +175,22 @@ async def test_each_request_is_accounted_for(here: Town, what: str) -> None:
     files, step, expected = TABLE[what]
     pull = here.repo.open_pull_request("hubot", "Faster", files=files)
     found = await cost(here, lambda: step(here, pull))
-    found.pop(SETTINGS, None)  # of the repository's own file
+    found.pop(SETTINGS, None)  # for the repository's own file
     assert found == expected
 
 
-async def test_a_burst_of_questions_from_ci_costs_a_handful_of_requests(here: Town) -> None:
+async def test_many_questions_from_ci_cost_only_a_few_requests(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"src/codegen.cc": "x"})
     await here.quiet()
 
     def ask() -> None:
-        """Count what the questions below cost, not what the pull request did."""
+        """Count the requests of the questions below, not those of the pull request."""
 
     assert await cost(here, ask) == {}
     path = f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision?sha={pull.head_sha}"
     answers = [await here.ask(path) for _ in range(30)]
     assert {answer["skip_ci"]["reason"] for _, _, answer in answers} == {CODE}
     asked = [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
-    # The first question of all asks whether the repository is public, too.
+    # The first question also asks whether the repository is public.
     assert asked[:4] == ["GET /repos/{owner}/{repo}", PULL, FILES, PULL]
-    assert len(asked) < 10  # the title once every ten seconds
+    assert len(asked) < 10  # the title, once every ten seconds

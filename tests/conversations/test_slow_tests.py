@@ -25,7 +25,7 @@ def shown(here: Town, pull: PullRequest) -> str | None:
     return status.description if status and status.state == "success" else None
 
 
-async def test_switched_on_they_stay_on_and_ci_is_notified(here: Town) -> None:
+async def test_once_switched_on_they_stay_on_and_ci_is_notified(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     assert shown(here, pull) == OFF
@@ -45,23 +45,23 @@ async def test_switched_on_they_stay_on_and_ci_is_notified(here: Town) -> None:
     assert (answer["sha"], answer["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
 
 
-async def test_asked_for_in_the_description_they_are_on_from_the_first_commit(here: Town) -> None:
+async def test_requested_in_the_description_they_are_on_from_the_first_commit(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\n@ci run slow tests")
     await here.quiet()
     assert shown(here, pull) == ON
     assert here.answers(pull) == []
 
 
-async def test_github_failing_at_the_opening_leaves_no_false_status(here: Town) -> None:
-    """The first status is refused and tried again, perhaps after the command of the description was carried out."""
+async def test_a_failure_of_github_at_the_opening_leaves_no_wrong_status(here: Town) -> None:
+    """The first status is refused and tried again, perhaps after the command in the description was carried out."""
     here.github.faults.add("POST", "/repos/{owner}/{repo}/statuses/{sha}", status=502)
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
     await here.quiet()
     assert shown(here, pull) == ON
 
 
-async def test_a_review_that_is_edited_to_ask_is_the_later_word(here: Town) -> None:
-    """GitHub gives the time at which a review was submitted, not that of an edit."""
+async def test_a_command_added_to_a_review_later_counts_as_the_newest(here: Town) -> None:
+    """GitHub says when a review was submitted, but not when it was edited."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.")
     here.github.clock.advance(seconds=60)

@@ -1,4 +1,4 @@
-"""Stale reviews: where nobody does anything, the reviewers are reminded, and nobody more often than agreed."""
+"""Stale reviews: reviewers of inactive pull requests are reminded, never more often than configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def place(url: str) -> AsyncIterator[StaleTown]:
 
 
 def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
-    """Return the name of a bot of somebody else's."""
+    """Return the login of a bot that is not ours."""
     place.town.github.user(login).type = "Bot"
     return login
 
@@ -41,7 +41,7 @@ async def reason(place: StaleTown) -> tuple[str, str]:
     return runs[0].state, runs[0].reason
 
 
-async def test_reviewers_are_reminded_once_in_each_week_in_which_nobody_does_anything(place: StaleTown) -> None:
+async def test_reviewers_are_reminded_once_per_week_without_activity(place: StaleTown) -> None:
     pull = place.opened(6.9, "hubot", "triager")
     await place.scan()
     assert place.reminders(pull) == []
@@ -59,10 +59,10 @@ async def test_reviewers_are_reminded_once_in_each_week_in_which_nobody_does_any
         "There has been no activity for 7 days",
         "There has been no activity for 14 days",
     ]
-    assert pull.requested_reviewers, "a reminder is no request"
+    assert pull.requested_reviewers, "a reminder requests no review"
 
 
-async def test_whatever_a_person_does_puts_the_reminder_off(place: StaleTown) -> None:
+async def test_any_activity_by_a_person_postpones_the_reminder(place: StaleTown) -> None:
     """TVM #10149, #10208: reviews without comments, and drafts that became ready, did not count."""
     repo = place.town.repo
     pulls: dict[str, PullRequest] = {
@@ -93,7 +93,7 @@ async def test_whatever_a_person_does_puts_the_reminder_off(place: StaleTown) ->
     assert [what for what, pull in pulls.items() if place.reminders(pull)] == ["nothing"]
 
 
-async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
+async def test_activity_by_bots_does_not_count(place: StaleTown) -> None:
     dependabot = bot(place)
     pull = place.opened(9, "hubot")
     with place.days_ago(1):
@@ -110,8 +110,8 @@ async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
     assert said.startswith("There has been no activity for 9 days. @hubot and @triager: ")
 
 
-async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place: StaleTown) -> None:
-    """The pull request's payload said when the head moved; GitHub later says when the commit was made."""
+async def test_a_push_of_an_old_commit_counts_as_activity_now(place: StaleTown) -> None:
+    """The pull request's payload says when the head moved; GitHub later only says when the commit was made."""
     pull = place.opened(9, "hubot")
     await place.town.quiet()
     with place.days_ago(20):
@@ -125,8 +125,8 @@ async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place
     assert place.reminders(pull) == []
 
 
-async def test_nobody_is_reminded_where_there_is_nobody_to_be_reminded(place: StaleTown) -> None:
-    """TVM pinged an empty list of names, as `this PR was updated,  please`, and authors who had reviewed."""
+async def test_there_is_no_reminder_without_a_reviewer_to_remind(place: StaleTown) -> None:
+    """TVM mentioned an empty list of names, as in `this PR was updated, please`, and authors who had reviewed."""
     alone, own, drafted = place.opened(30), place.opened(30), place.opened(30, "hubot", draft=True)
     with place.days_ago(29):
         own.review("OctoCat", "I would say so.")
@@ -136,8 +136,8 @@ async def test_nobody_is_reminded_where_there_is_nobody_to_be_reminded(place: St
     assert await reason(place) == ("done", "none of 3 open pull requests needs a reminder")
 
 
-async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown) -> None:
-    """TVM's script ended at the first author or reviewer who was null."""
+async def test_deleted_accounts_do_not_prevent_reminders(place: StaleTown) -> None:
+    """TVM's script crashed on the first author or reviewer who was null."""
     theirs = place.opened(9, "hubot", by="reader")
     with place.days_ago(8):
         theirs.review("stranger", "Hm.")
@@ -151,10 +151,10 @@ async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown
     assert len(place.reminders(other)) == 1
 
 
-async def test_of_many_the_ones_that_have_waited_longest_come_first_and_the_others_in_the_next_runs(
+async def test_the_longest_waiting_pull_requests_are_reminded_in_the_first_run_and_others_in_later_runs(
     place: StaleTown,
 ) -> None:
-    """TVM #10807: of all pages the first was scanned, the newest pull requests."""
+    """TVM #10807: only the first page was read, with the newest pull requests."""
     pulls = [place.opened(10 + number, "hubot") for number in range(60)]
     reminded: list[int] = []
     for _ in range(3):
@@ -164,7 +164,7 @@ async def test_of_many_the_ones_that_have_waited_longest_come_first_and_the_othe
     assert reminded == list(range(59, 44, -1))
 
 
-async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
+async def test_a_team_is_reminded_if_no_person_was_requested(url: str) -> None:
     teams = {"gpu": ["hubot"]}
     async with stale_town(url, teams=teams) as place:
         pull = place.opened(9, "octocat/gpu", by="reader")
@@ -172,7 +172,7 @@ async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
         assert "for 9 days. @octocat/gpu: please review this" in place.reminders(pull)[0]
 
 
-async def test_a_team_that_may_not_be_seen_keeps_nobody_from_being_reminded(url: str) -> None:
+async def test_a_team_that_the_app_cannot_see_does_not_prevent_other_reminders(url: str) -> None:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
     async with stale_town(url, teams={"gpu": ["hubot"]}, permissions=permissions) as place:
         hidden, pull = place.opened(9, "octocat/gpu", by="reader"), place.opened(9, "hubot", by="reader")
@@ -180,8 +180,8 @@ async def test_a_team_that_may_not_be_seen_keeps_nobody_from_being_reminded(url:
         assert [len(place.reminders(one)) for one in (hidden, pull)] == [0, 1]
 
 
-async def test_a_run_that_fails_is_seen(url: str) -> None:
-    """TVM #9983, #12788: every run ended in a NameError for years, behind `|| echo failed`."""
+async def test_a_failing_run_is_visible(url: str) -> None:
+    """TVM #9983, #12788: every run ended in a NameError for years, hidden by `|| echo failed`."""
     permissions = {**PERMISSIONS, "issues": "read", "pull_requests": "read"}
     async with stale_town(url, permissions=permissions) as place:
         pull = place.opened(9, "hubot")
@@ -219,7 +219,7 @@ async def test_a_scan_costs_a_request_per_25_pull_requests_and_a_reminder_three(
     }
 
 
-async def test_who_writes_after_a_reminder_is_left_in_peace_for_a_whole_period(place: StaleTown) -> None:
+async def test_an_answer_to_a_reminder_prevents_the_next_one_for_a_whole_period(place: StaleTown) -> None:
     pull = place.opened(8, "hubot")
     await place.scan()
     await place.scan(days=3)

@@ -1,4 +1,4 @@
-"""The one sticky comment of a pull request, as people and other bots may find or disturb it."""
+"""The sticky comment of a pull request, and what people and other bots may do to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def messages_of(*names: str) -> str:
 
 
 async def with_refusal(here: Town, *names: str) -> PullRequest:
-    """Open a pull request whose sticky comment says who could not be asked."""
+    """Open a pull request whose sticky comment names a reviewer who could not be requested."""
     body = "cc " + ", ".join(f"@{name}" for name in names)
     pull = here.repo.open_pull_request("hubot", "Faster", body)
     await here.quiet()
@@ -24,7 +24,6 @@ async def with_refusal(here: Town, *names: str) -> PullRequest:
 
 
 async def test_it_is_edited_in_place(here: Town) -> None:
-    """One per pull request, edited in place."""
     pull = await with_refusal(here, "stranger")
     (first,) = pull.comments_by(BOT)
     pull.edit("hubot", body="cc @stranger, @passer-by")
@@ -36,15 +35,14 @@ async def test_it_is_edited_in_place(here: Town) -> None:
     assert here.github.requests.count("PATCH", ONE) == 1
 
 
-async def test_it_shows_no_trace_of_its_markers(here: Town) -> None:
+async def test_its_markers_are_invisible(here: Town) -> None:
     pull = await with_refusal(here, "stranger")
     page = rendered(here.answers(pull)[0])
     assert "nightjar" not in page
     assert page.count("<p>") == 1
 
 
-async def test_the_sections_of_others_stay_as_they_are(here: Town) -> None:
-    """Sections are owned by handlers."""
+async def test_other_sections_stay_as_they_are(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     docs = sticky.render({"docs": "Built docs: `abc`.", "runtime": "12 min"})
     comment = pull.comment(BOT, docs)
@@ -56,8 +54,8 @@ async def test_the_sections_of_others_stay_as_they_are(here: Town) -> None:
     assert comment.body == docs
 
 
-async def test_a_marker_that_somebody_else_wrote_is_left_alone(here: Town) -> None:
-    """Found by marker *and* our author id: anybody can quote or forge a marker."""
+async def test_a_comment_by_somebody_else_with_our_marker_is_left_alone(here: Town) -> None:
+    """The bot finds its comment by marker *and* author ID, because anybody can quote or forge a marker."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     forged = pull.comment("reader", sticky.render({"cc-reviewers": "I am the bot."}))
     quoted = pull.comment("reader", f"> {sticky.MARKER}\n\nWhat is this?")
@@ -84,7 +82,6 @@ async def test_an_answer_of_ours_that_quotes_it_is_not_taken_for_it(here: Town) 
 
 
 async def test_it_is_found_behind_a_hundred_comments(here: Town) -> None:
-    """Over all pages."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.github.webhooks.lose("issue_comment", times=151)
     for number in range(150):
@@ -97,7 +94,7 @@ async def test_it_is_found_behind_a_hundred_comments(here: Town) -> None:
     assert here.github.requests.count("GET", COMMENTS) == 2
 
 
-async def test_twins_from_a_race_are_merged_and_deleted(here: Town) -> None:
+async def test_duplicates_from_a_race_are_merged_and_deleted(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     first = pull.comment(BOT, sticky.render({"docs": "old", "runtime": "12 min"}))
     here.github.clock.advance(seconds=5)
@@ -110,8 +107,7 @@ async def test_twins_from_a_race_are_merged_and_deleted(here: Town) -> None:
     assert "`stranger`" in sections["cc-reviewers"]
 
 
-async def test_with_nothing_left_to_say_all_twins_go(here: Town) -> None:
-    """A section emptied, and no comment stays."""
+async def test_when_the_last_section_is_cleared_all_duplicates_are_deleted(here: Town) -> None:
     pull = await with_refusal(here, "stranger")
     pull.comment(BOT, here.answers(pull)[0])
     pull.edit("hubot", body="Never mind.")
@@ -119,7 +115,7 @@ async def test_with_nothing_left_to_say_all_twins_go(here: Town) -> None:
     assert pull.comments == []
 
 
-async def test_with_nothing_to_say_there_is_no_comment(here: Town) -> None:
+async def test_without_a_section_there_is_no_comment(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     pull.push()
     await here.quiet()
@@ -138,7 +134,7 @@ async def test_a_comment_that_a_maintainer_edited_in_a_browser_keeps_its_section
     assert "`passer-by`" in sections["cc-reviewers"]
 
 
-async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_again(here: Town) -> None:
+async def test_a_sticky_comment_deleted_during_the_update_is_written_again(here: Town) -> None:
     pull = await with_refusal(here, "stranger")
     (ours,) = pull.comments_by(BOT)
     edit = here.github.faults.pause("PATCH", ONE, when="before")
@@ -151,7 +147,7 @@ async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_
     assert messages_of("passer-by", "stranger") in anew
 
 
-async def test_a_twin_that_somebody_deletes_first_is_no_failure(here: Town) -> None:
+async def test_a_duplicate_that_somebody_else_deletes_first_causes_no_failure(here: Town) -> None:
     pull = await with_refusal(here, "stranger")
     twin = pull.comment(BOT, here.answers(pull)[0])
     removal = here.github.faults.pause("DELETE", ONE, when="before")
@@ -164,7 +160,7 @@ async def test_a_twin_that_somebody_deletes_first_is_no_failure(here: Town) -> N
     assert len(here.answers(pull)) == 1
 
 
-async def test_a_section_that_cannot_be_written_takes_nothing_else_down(here: Town) -> None:
+async def test_a_section_that_cannot_be_written_stops_nothing_else(here: Town) -> None:
     here.github.faults.add("POST", COMMENTS, status=403, message="Resource not accessible by integration", times=1)
     pull = await with_refusal(here, "stranger", "octocat")
     assert [user.login for user in pull.requested_reviewers] == ["octocat"]

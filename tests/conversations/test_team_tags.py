@@ -1,4 +1,4 @@
-"""People open pull requests and issues with tags and labels, and their subscribers are notified once."""
+"""Pull requests and issues with tags and labels: their subscribers are notified once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 @pytest.fixture
 async def listing(tmp_path: Path) -> AsyncIterator[Town]:
-    """A town where issue 1 lists who follows what."""
+    """Return a town where issue 1 lists who subscribes to what."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as place:
         place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks to monalisa for this")
         await warm(place)
@@ -51,13 +51,13 @@ async def listing(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def warm(place: Town) -> None:
-    """Let the bot find out who it is."""
+    """Let the bot look up its own account."""
     place.repo.open_pull_request("reader", "cc", "cc @octocat")
     await cost(place)
 
 
 async def cost(here: Town) -> Counter[str]:
-    """Return the requests that were made since the last time."""
+    """Return the requests since the previous call."""
     await here.quiet()
     made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
     here.github.requests.clear()
@@ -65,7 +65,7 @@ async def cost(here: Town) -> Counter[str]:
 
 
 def said(about: Issue) -> str:
-    """Return what the section says, empty where there is none."""
+    """Return the text of the section, empty if there is none."""
     return "".join(sticky.sections_of(comment.body)["team-tags"] for comment in about.comments_by(BOT))
 
 
@@ -78,22 +78,22 @@ async def a_day_later(here: Town) -> None:
 
 
 async def as_if_another_issue_was_named(here: Town) -> None:
-    """Let the list that was read be that of an issue that app.yaml named before."""
+    """Make the stored list that of an issue that app.yaml named before."""
     key = TEAM_LIST.of(here.repo.id)
     known = await here.bot.engine.records.get(key)
     assert known is not None
     await here.bot.engine.records.put(key, replace(known, issue=77))
 
 
-async def test_a_tag_of_a_title_tells_those_who_follow_it(here: Town) -> None:
+async def test_a_tag_in_the_title_notifies_its_subscribers(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[Hexagon] Faster", "Saves a pass.")
     assert await cost(here) == WRITTEN
     assert said(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
     assert "nightjar" not in rendered(pull.comments[0].body)
 
 
-async def test_the_authors_own_text_is_left_alone(here: Town) -> None:
-    """TVM #12637: names that were written into a text ended up in the message of the merge."""
+async def test_the_authors_own_text_is_not_changed(here: Town) -> None:
+    """TVM #12637: names that were written into a description ended up in the merge message."""
     pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n")
     await here.quiet()
     assert pull.body == "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n"
@@ -101,7 +101,7 @@ async def test_the_authors_own_text_is_left_alone(here: Town) -> None:
     assert said(pull)
 
 
-async def test_on_an_issue_they_are_mentioned_in_one_comment(here: Town) -> None:
+async def test_on_an_issue_subscribers_are_mentioned_in_one_comment(here: Town) -> None:
     issue = here.repo.open_issue("hubot", "[hexagon] It is slow", None)
     assert await cost(here) == WRITTEN
     assert said(issue) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
@@ -111,7 +111,7 @@ async def test_on_an_issue_they_are_mentioned_in_one_comment(here: Town) -> None
     assert len(issue.comments) == 1
 
 
-async def test_a_label_that_comes_later_adds_those_who_are_new_in_place(here: Town) -> None:
+async def test_a_label_added_later_adds_new_people_in_place(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
     await here.quiet()
     (first,) = pull.comments
@@ -121,7 +121,7 @@ async def test_a_label_that_comes_later_adds_those_who_are_new_in_place(here: To
     assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
 
 
-async def test_what_brings_nobody_new_costs_nothing(here: Town) -> None:
+async def test_events_without_new_people_cost_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
     await cost(here)
     pull.label("triager", "hexagon", "needs-review")
@@ -137,14 +137,14 @@ async def test_what_brings_nobody_new_costs_nothing(here: Town) -> None:
 
 
 @pytest.mark.parametrize("title", ["[] Faster", "[ ] Faster", "Faster", "[tests] Faster", "hexagon: faster"])
-async def test_what_names_no_topic_tells_nobody(here: Town, title: str) -> None:
+async def test_text_that_names_no_topic_notifies_nobody(here: Town, title: str) -> None:
     """TVM #11454, #11455: an empty tag notified people."""
     pull = here.repo.open_pull_request("hubot", title)
     assert await cost(here) == {}
     assert pull.comments == []
 
 
-async def test_the_author_and_people_in_the_text_are_not_mentioned(here: Town) -> None:
+async def test_the_author_and_people_in_the_description_are_not_mentioned(here: Town) -> None:
     pull = here.repo.open_pull_request("triager", "[hexagon, adreno] Faster", "Thanks @Octocat.")
     await here.quiet()
     assert said(pull) == "**Teams:** cc @monalisa, for `adreno`."
@@ -171,7 +171,7 @@ async def test_nobody_is_mentioned_on_a_closed_issue(here: Town) -> None:
     assert said(issue)
 
 
-async def test_other_sections_and_comments_of_others_stay_as_they_are(here: Town) -> None:
+async def test_other_sections_and_other_peoples_comments_stay_as_they_are(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     ours = pull.comment(BOT, sticky.render({"docs": "built"}))
     forged = pull.comment("reader", sticky.render({"team-tags": "cc @everybody"}))
@@ -182,11 +182,11 @@ async def test_other_sections_and_comments_of_others_stay_as_they_are(here: Town
 
 
 async def reasons(here: Town) -> str:
-    """Return what the audit record says about everything that happened."""
+    """Return the reasons of all events in the audit record."""
     return "\n".join(job.text for record in await here.bot.engine.journal.recent(limit=500) for job in record.jobs)
 
 
-async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: Town) -> None:
+async def test_the_list_on_an_issue_is_read_once_and_again_when_it_changes(listing: Town) -> None:
     """Requests do not grow with pull requests: the list is read when it changes, and once a day."""
     pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
     assert await cost(listing) == WRITTEN
@@ -203,8 +203,8 @@ async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: To
     assert said(pull) == "**Teams:** cc @octocat, @reader and @triager, for `adreno`, `hexagon`."
 
 
-async def test_comments_of_people_with_access_list_too_and_no_others(listing: Town) -> None:
-    """TVM's list took any line of anybody's comment that held an `@`."""
+async def test_comments_of_people_with_access_also_list_subscribers_and_no_others_do(listing: Town) -> None:
+    """TVM's list accepted any line with an `@` in anybody's comment."""
     roll = listing.repo.issues[1]
     comment = roll.comment("triager", "Me too:\n\n- hexagon @triager")
     roll.comment("stranger", "- hexagon @stranger")
@@ -223,8 +223,8 @@ async def test_comments_of_people_with_access_list_too_and_no_others(listing: To
     assert said(later) == "**Teams:** cc @octocat, for `hexagon`."
 
 
-async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(listing: Town) -> None:
-    """As people wrote into apache/tvm#10317: list items, lines without bullets, and notes in parentheses."""
+async def test_an_unreadable_line_is_answered_once_with_the_correct_format(listing: Town) -> None:
+    """These lines are from apache/tvm#10317: list items, lines without bullets, and notes in parentheses."""
     roll = listing.repo.issues[1]
     good = roll.comment("triager", "hexagon (phones): @triager (since June)\n1. adreno @reader")
     bad = roll.comment("hubot", "Please add me, @hubot, to hexagon\n\n- hexagon @monalisa")
@@ -243,7 +243,7 @@ async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(
     assert said(pull) == "**Teams:** cc @monalisa, @octocat, @reader and @triager, for `adreno`, `hexagon`."
 
 
-async def test_the_text_of_the_issue_is_answered_too(tmp_path: Path) -> None:
+async def test_unreadable_lines_in_the_issue_itself_are_answered_too(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
         roll = here.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n- @hubot")
         await here.quiet()
@@ -251,8 +251,8 @@ async def test_the_text_of_the_issue_is_answered_too(tmp_path: Path) -> None:
         assert [comment.body.count("`@hubot`") for comment in roll.comments_by(BOT)] == [1]
 
 
-async def test_a_member_that_github_calls_a_contributor_lists_people(listing: Town) -> None:
-    """`author_association` is CONTRIBUTOR for members of the organization who are not public."""
+async def test_a_member_that_github_calls_a_contributor_may_list_people(listing: Town) -> None:
+    """`author_association` is CONTRIBUTOR for members of the organization who hide their membership."""
     listing.repo.set_role("monalisa", "triage")
     listing.repo.private_members.add("monalisa")
     roll = listing.repo.issues[1]
@@ -265,7 +265,7 @@ async def test_a_member_that_github_calls_a_contributor_lists_people(listing: To
     assert said(pull) == "**Teams:** cc @monalisa and @octocat, for `hexagon`."
 
 
-async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_nobody(tmp_path: Path) -> None:
+async def test_an_issue_opened_by_somebody_without_access_lists_nobody(tmp_path: Path) -> None:
     """They may edit it at any time, whoever named the issue in app.yaml."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
         roll = here.repo.open_issue("stranger", "Who follows what", "- hexagon: @stranger")
@@ -285,7 +285,7 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         (False, "@octocat", "only the topics of app.yaml were used"),
     ],
 )
-async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configuration_from_working(
+async def test_topics_of_the_configuration_work_even_if_github_refuses_to_show_the_list(
     tmp_path: Path, read_before: bool, names: str, instead: str
 ) -> None:
     config = f'{QUIET}\n    teams: {{issue: 1, topics: {{hexagon: ["@octocat"]}}}}\n'
@@ -307,7 +307,7 @@ async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configur
 
 
 async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing: Town) -> None:
-    """The predecessor read the first hundred. That events were lost is made good within a day."""
+    """TVM's bot read only the first hundred. Lost events are made up for within a day."""
     roll = listing.repo.issues[1]
     listing.github.webhooks.lose("issue_comment", times=150)
     for number in range(150):
@@ -318,7 +318,7 @@ async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing
     assert said(pull) == "**Teams:** cc @person-149, for `topic-149`."
 
 
-async def test_a_list_that_is_not_there_lists_nobody_and_is_not_asked_for_each_time(tmp_path: Path) -> None:
+async def test_a_missing_list_lists_nobody_and_is_not_requested_each_time(tmp_path: Path) -> None:
     config = CONFIG.replace("teams: {", "teams: {issue: 77, ")
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         await warm(here)
@@ -339,7 +339,7 @@ async def test_teams_of_the_organization_are_mentioned(tmp_path: Path) -> None:
         assert said(pull) == "**Teams:** cc @octocat/gpu, for `hexagon`."
 
 
-async def test_where_the_comment_cannot_be_written_the_next_chance_is_taken(here: Town) -> None:
+async def test_a_comment_that_could_not_be_written_is_written_at_the_next_event(here: Town) -> None:
     here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
     pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
     await here.quiet()

@@ -36,7 +36,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def cost(here: Town) -> Counter[str]:
-    """Return the requests that were made since the last time."""
+    """Return the requests since the previous call."""
     await here.quiet()
     made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
     here.github.requests.clear()
@@ -50,9 +50,10 @@ def sections(pull: PullRequest) -> dict[str, str]:
 
 @pytest.mark.parametrize("draft", [False, True])
 async def test_a_newcomer_is_greeted_once(here: Town, draft: bool) -> None:
-    """TVM #12824: where another section failed, nobody was greeted; and everybody was, on every pull request.
+    """TVM #12824:
 
-    GitHub's webhooks say NONE of a newcomer.
+    if another section failed, nobody was greeted; otherwise everybody was, on every pull request. GitHub's webhooks say
+    NONE for a newcomer.
     """
     pull = here.repo.open_pull_request("newcomer", "Faster", fork=True, draft=draft)
     assert await cost(here) == {QUERY: 1, COMMENTS: 1, COMMENT: 1}
@@ -64,7 +65,7 @@ async def test_a_newcomer_is_greeted_once(here: Town, draft: bool) -> None:
     assert await cost(here) == {}
 
 
-async def test_what_a_maintainer_deletes_does_not_come_back(here: Town) -> None:
+async def test_a_greeting_that_a_maintainer_deletes_does_not_come_back(here: Town) -> None:
     pull = here.repo.open_pull_request("newcomer", "Faster", fork=True)
     await here.quiet()
     pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")

@@ -1,4 +1,4 @@
-"""Who may run what: roles, authors, and people who may run nothing."""
+"""Who may run what: roles, authors, and people without any right."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def slow(here: Town, sha: str) -> str | None:
 
 
 @pytest.mark.parametrize("who", ["octocat", "hubot", "triager"])
-async def test_people_with_triage_or_more_may(here: Town, who: str) -> None:
-    """By anyone who may: author or triage+ by default."""
+async def test_people_with_triage_or_more_may_run_commands(here: Town, who: str) -> None:
+    """By default the author or triage+."""
     pull = here.repo.open_pull_request("reader", "Faster", fork=True)
     comment = pull.comment(who, "@ci run slow tests")
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "+1"]
 
 
-async def test_the_author_may_without_any_role(here: Town) -> None:
+async def test_the_author_needs_no_role(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     comment = pull.comment("somebody", "@ci run slow tests")
     await here.quiet()
@@ -37,7 +37,7 @@ async def test_the_author_may_without_any_role(here: Town) -> None:
 
 @pytest.mark.parametrize("who", ["reader", "somebody"])
 async def test_others_get_the_reason_and_who_may(here: Town, who: str) -> None:
-    """😕 plus an answer that says why and who may."""
+    """A 😕 and an answer."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment(who, "@ci run slow tests")
     await here.quiet()
@@ -48,8 +48,7 @@ async def test_others_get_the_reason_and_who_may(here: Town, who: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["@ci rnu slow tests", "@ci", '@ci rerun "unit', "@ci is broken again"])
-async def test_what_is_no_command_is_ignored_from_people_who_may_run_nothing(here: Town, said: str) -> None:
-    """Silently ignored from people who may run nothing."""
+async def test_text_that_is_no_command_is_ignored_without_the_right_to_run_commands(here: Town, said: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("reader", said)
     await here.quiet()
@@ -57,7 +56,7 @@ async def test_what_is_no_command_is_ignored_from_people_who_may_run_nothing(her
     assert here.answers(pull) == []
 
 
-async def test_of_somebody_who_may_run_nothing_only_the_commands_are_answered(here: Town) -> None:
+async def test_without_the_right_only_the_commands_are_answered(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("reader", "@ci rnu\n@ci rerun")
     await here.quiet()
@@ -67,8 +66,8 @@ async def test_of_somebody_who_may_run_nothing_only_the_commands_are_answered(he
     assert "rnu" not in answer
 
 
-async def test_app_yaml_says_who_may_run_a_feature(tmp_path: Path) -> None:
-    """Configurable: and who may run one thing may not therefore run another."""
+async def test_app_yaml_says_who_may_run_each_feature(tmp_path: Path) -> None:
+    """The right to run one feature does not include another."""
     config = f"{CONFIG}    slow_tests: {{allow: [maintain]}}\n"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
@@ -83,8 +82,8 @@ async def test_app_yaml_says_who_may_run_a_feature(tmp_path: Path) -> None:
         assert pull.reactions(by_owner) == ["eyes", "+1"]
 
 
-async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -> None:
-    """The editor's role decides about a harmless command; what acts for others needs a comment of the editor's own."""
+async def test_an_edit_by_somebody_else_counts_as_the_editors_command(here: Town) -> None:
+    """The editor's role decides about a harmless command; one that acts for others needs a comment of their own."""
     pull = here.repo.open_pull_request("octocat", "Faster")
     pull.comment("octocat", "@ci run slow tests")
     ours = pull.comment("hubot", "Is this slow?")
@@ -116,7 +115,7 @@ ACTING = [spec.name for spec, _ in COMMANDS if spec.name not in HARMLESS and spe
 
 
 @pytest.mark.parametrize("command", ACTING)
-async def test_what_acts_for_others_does_not_count_where_somebody_edits_it_into_anothers_comment(
+async def test_a_command_that_acts_for_others_does_not_count_if_edited_into_somebody_elses_comment(
     tmp_path: Path, command: str
 ) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
@@ -163,8 +162,8 @@ async def test_an_edit_that_uncovers_an_old_command_does_not_run_it(tmp_path: Pa
         assert len(here.answers(pull)) == answers
 
 
-async def test_a_login_that_changed_hands_gives_the_first_owner_nothing(here: Town) -> None:
-    """People are known by id: between the comment and our look at the role, `reader` became somebody else's name."""
+async def test_a_login_that_changed_hands_gives_its_first_owner_no_access(here: Town) -> None:
+    """People are identified by ID: between the comment and the role check, the login `reader` went to somebody else."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.webhooks.hold()
@@ -179,7 +178,7 @@ async def test_a_login_that_changed_hands_gives_the_first_owner_nothing(here: To
     assert ONLY in here.answers(pull)[0]
 
 
-async def test_the_authors_name_taken_over_is_not_the_author(here: Town) -> None:
+async def test_somebody_who_takes_over_the_authors_login_is_not_the_author(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     renamed = here.github.users.pop("somebody")
     renamed.login = "somebody-once"
@@ -189,7 +188,7 @@ async def test_the_authors_name_taken_over_is_not_the_author(here: Town) -> None
     assert pull.reactions(comment) == ["eyes", "confused"]
 
 
-async def test_an_author_who_takes_another_name_is_still_the_author(here: Town) -> None:
+async def test_an_author_who_changes_their_login_is_still_the_author(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     await here.quiet()
     here.github.webhooks.hold()
@@ -202,7 +201,7 @@ async def test_an_author_who_takes_another_name_is_still_the_author(here: Town) 
     assert pull.reactions(comment) == ["eyes", "+1"]
 
 
-async def test_somebody_whose_account_was_deleted_may_run_nothing(here: Town) -> None:
+async def test_somebody_with_a_deleted_account_may_run_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.webhooks.hold()
@@ -213,8 +212,8 @@ async def test_somebody_whose_account_was_deleted_may_run_nothing(here: Town) ->
     assert pull.reactions(comment) == ["eyes", "confused"]
 
 
-async def test_a_role_given_in_between_counts_after_a_minute_at_most(here: Town) -> None:
-    """One role check serves several comments: a second comment right after the first costs no second check."""
+async def test_a_new_role_counts_after_at_most_a_minute(here: Town) -> None:
+    """A role check is cached: a second comment right after the first costs no second check."""
     pull = here.repo.open_pull_request("octocat", "Faster")
     for said in ("@ci rerun", "@ci rerun all", "@ci help"):
         pull.comment("triager", said)

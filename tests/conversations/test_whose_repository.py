@@ -1,4 +1,4 @@
-"""Repositories that are renamed, archived, deleted or taken from the App, and permissions that change."""
+"""Repositories that are renamed, archived, deleted or removed from the App, and permissions that change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def nightly(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def timer(here: Town) -> TimerState:
-    """Ask with a token, because a repository that is no longer ours is shown to nobody else."""
+    """Ask with a token, because nobody else may read about a repository that is no longer ours."""
     token, _ = await TokenStore(here.bot.engine.database.connector, API).create(REPOSITORY, seconds=60.0)
     _, _, answer = await here.ask(f"/api/v1/repos/{REPOSITORY}/timers", token)
     return answer["timers"][0]  # type: ignore[no-any-return]
@@ -49,7 +49,7 @@ async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, 
     pull.comment("hubot", "@ci help")
     await here.quiet()
     assert len(here.answers(pull)) == 1
-    # A timer knows the name in app.yaml alone, and GitHub redirects no write.
+    # A timer only knows the name in app.yaml, and GitHub does not redirect writes.
     await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
     await here.quiet()
     assert "refs/heads/nightly" in here.repo.refs
@@ -74,10 +74,10 @@ async def test_a_transferred_repository_is_served_under_its_new_owner(nightly: T
 
 
 @pytest.mark.parametrize("message", [True, False])
-async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_first(
+async def test_a_new_repository_under_the_old_name_is_not_taken_for_the_renamed_one(
     nightly: Town, message: bool
 ) -> None:
-    """What is set in app.yaml is for the repository that had the name: the other one may be anybody's."""
+    """Settings in app.yaml are for the repository that had the name; the new one may be anybody's."""
     here = nightly
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
@@ -110,7 +110,7 @@ async def test_a_repository_that_was_deleted_and_created_again_is_served(nightly
     anew = here.github.create_repository(REPOSITORY, people={"hubot": "write"})
     here.app.install(anew)
     await here.quiet()
-    await repositories(here)  # it finds the repository although no webhook announced it
+    await repositories(here)  # the bot finds the repository although no webhook announced it
     pull = anew.open_pull_request("hubot", "Again")
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -121,7 +121,7 @@ async def test_a_repository_that_was_deleted_and_created_again_is_served(nightly
     assert (await timer(here))["outcome"] == "done"  # type: ignore[index]
 
 
-async def test_timers_of_an_archived_repository_stand_still_until_it_is_back(nightly: Town) -> None:
+async def test_timers_of_an_archived_repository_stop_until_it_is_unarchived(nightly: Town) -> None:
     here = nightly
     here.repo.archive("octocat")
     await here.quiet()
@@ -144,7 +144,9 @@ async def test_timers_of_an_archived_repository_stand_still_until_it_is_back(nig
         ("suspend", "the App's installation on its account is suspended"),
     ],
 )
-async def test_timers_of_what_is_no_longer_ours_stand_still_and_say_why(nightly: Town, event: str, reason: str) -> None:
+async def test_timers_of_a_repository_that_is_no_longer_ours_stop_and_say_why(
+    nightly: Town, event: str, reason: str
+) -> None:
     here, installation = nightly, next(iter(nightly.app.installations.values()))
     match event:
         case "delete":
@@ -165,8 +167,8 @@ async def test_timers_of_what_is_no_longer_ours_stand_still_and_say_why(nightly:
         assert (await timer(here))["outcome"] == "never"  # type: ignore[index]
 
 
-async def test_a_permission_that_is_granted_is_used_at_once(here: Town) -> None:
-    """A token has the permissions of the moment at which it was made, and lives for an hour."""
+async def test_a_newly_granted_permission_is_used_at_once(here: Town) -> None:
+    """A token keeps the permissions of its creation for an hour."""
     installation = next(iter(here.app.installations.values()))
     installation.accepted = {name: level for name, level in PERMISSIONS.items() if name != "statuses"}
     pull = here.repo.open_pull_request("hubot", "Faster")

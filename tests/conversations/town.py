@@ -1,4 +1,4 @@
-"""A town is the place of a conversation: a GitHub, a repository, and the real bot in this process, over real HTTP."""
+"""A town is the setting of a conversation: a GitHub, a repository, and the real bot in this process, over real HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SELDOM = 0.03
 
 @dataclass(frozen=True)
 class Town:
-    """The places of a conversation. People are `octocat` (admin), `hubot`, `triager`, `reader`, and strangers."""
+    """A GitHub with the real bot. People are `octocat` (admin), `hubot`, `triager`, `reader`, and strangers."""
 
     github: GitHubSandbox
     app: App
@@ -61,7 +61,7 @@ class Town:
     url: str
 
     async def quiet(self) -> None:
-        """Wait until every webhook was answered and the bot has nothing left to do."""
+        """Wait until every webhook was answered and the bot has no work left."""
         while True:
             await self.github.delivered()
             seen = len(self.github.webhooks.deliveries)
@@ -70,7 +70,7 @@ class Town:
                 return
 
     async def started(self) -> None:
-        """Wait until the bot has finished its start, in which timers send requests to GitHub."""
+        """Wait until the bot has finished its startup, in which timers send requests to GitHub."""
 
         async def scanned() -> bool:
             return bool(await self.bot.engine.database.connector.execute_query_all_async(LAST_SCANS))
@@ -82,7 +82,7 @@ class Town:
         try:
             return not await self.bot.engine.database.connector.execute_query_all_async(UNSETTLED)
         except ConnectorException:
-            return False  # a test has the database away, or in use, for longer than the bot waits for it
+            return False  # a test keeps the database away, or locked, for longer than the bot waits for it
 
     async def ask(self, path: str, token: str = "") -> tuple[int, str, Any]:
         """GET a path of the bot's own, with a token if given; returns status, content type and JSON."""
@@ -113,11 +113,11 @@ async def town(
     pace: WorkerPace = SOON,
     allowance: Allowance = UNHURRIED,
 ) -> AsyncIterator[Town]:
-    """Start everything; at the end the bot has broken none of GitHub's rules, and links what each effect did.
+    """Start everything; at the end, check that the bot broke none of GitHub's rules and links what each effect did.
 
-    `now` is the clock of timers and results, and `allowance` has the bot's limits at GitHub. `permissions` are the
-    App's. With `teams`, the owner of the repository is an organization with these teams. `files` are in the repository
-    when the bot starts.
+    `now` is the clock of timers and results, and `allowance` holds the bot's limits at GitHub. `permissions` are the
+    App's. With `teams`, the repository's owner is an organization with these teams. `files` are in the repository when
+    the bot starts.
     """
     github = GitHubSandbox()
     async with github.serve() as api_url, lent_pool() as pool:
@@ -151,7 +151,7 @@ async def _unlinked(bot: Bot, github: GitHubSandbox) -> list[str]:
     try:
         return await unlinked_effects(bot.engine.database.connector, github)
     except ConnectorException:
-        return []  # the test has taken the database away
+        return []  # the test has removed the database
 
 
 JENKINS_CONFIG = """
@@ -169,7 +169,7 @@ class Works:
     jenkins: JenkinsSandbox
 
     def job(self, pull: PullRequest, name: str, result: str | None) -> JenkinsJob:
-        """Add a job of a pull request with one build, which still runs if it has no result."""
+        """Add a job of a pull request with one build, which is still running if it has no result."""
         job = self.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
         job.trigger()
         if result is not None:

@@ -1,4 +1,4 @@
-"""SIGKILL at any time from the request for a hardware test to its results:
+"""SIGKILL at any time from the request for a device test to its results:
 
 one job and one check run, which always ends.
 """
