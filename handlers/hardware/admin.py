@@ -1,4 +1,4 @@
-"""Runs that are taken by hand: what lies in a folder or below a prefix, and everything in the bucket once more."""
+"""Ingest runs by hand: those in a folder or below a prefix of the bucket, or all of the bucket again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bot.feature import Services
 
 KEY_PARTS = 7
-"""Parts of a manifest's key below the prefix."""
+"""Parts of a manifest's key below the prefix: OWNER, NAME, LAB, TARGET, SHA, RUN, manifest.json."""
 ALL = 2**31 - 1
 POLL = 0.5
 """Seconds between two checks of the server's progress."""
@@ -42,7 +42,7 @@ GOOD = frozenset({STORED, KNOWN})
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A manifest that was found: the key of its run (None if the path is not one of a run), and its source.
+    """A manifest that was found, with the key of its run (None if its path is not that of a run) and its source.
 
     `arrival` has the key that it would have in the bucket of app.yaml.
     """
@@ -102,7 +102,7 @@ class MovedSource:
 
 
 async def in_folder(path: Path, config: Config) -> AsyncIterator[FoundRun]:
-    """Yield the runs of a folder: one that holds any number of them, or one run's own. Raises `UserError`."""
+    """Yield the runs of a folder, which is the folder of one run or holds any number of them. Raises `UserError`."""
     if path.name == MANIFEST:
         path = path.parent
     own = path.is_dir() and (path / MANIFEST).is_file()
@@ -113,7 +113,7 @@ async def in_folder(path: Path, config: Config) -> AsyncIterator[FoundRun]:
 
 
 async def in_bucket(source: Source, prefix: str, config: Config) -> AsyncIterator[FoundRun]:
-    """Yield the runs of a bucket whose keys begin so. Raises `TryAgain` and `UserError`."""
+    """Yield the runs of a bucket whose keys begin with `prefix`. Raises `TryAgain` and `UserError`."""
     async for found in _in_source(source, prefix, (), config):
         yield found
 
@@ -122,6 +122,7 @@ async def _in_source(source: Source, prefix: str, above: Iterable[str], config: 
     async with aclosing(source.manifests(prefix)) as pages:  # type: ignore[type-var]
         async for page in pages:
             for arrival in page:
+                # A folder given by hand may lie below OWNER/NAME/…: the folders above it complete the key.
                 parts = (*above, *arrival.key.split("/"))[-KEY_PARTS:]
                 found = run_key("/".join(parts), "")
                 if found is None:
@@ -147,7 +148,7 @@ class ResultsAdmin:
         self._now = services.now
 
     async def ingest(self, found: FoundRun) -> IngestOutcome:
-        """Take a run that is not stored yet, also one that was refused, or waits; the day's quota does not count."""
+        """Ingest a run unless it is stored, even if it was refused or waits for files. No daily quota applies."""
         before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.STORED:
             return IngestOutcome(found.place, found.key, KNOWN)
@@ -155,10 +156,12 @@ class ResultsAdmin:
 
     async def rebuild(self, found: FoundRun) -> IngestOutcome:
         """Read a run again. Refused runs stay refused, and admitted ones stay admitted."""
+        # The head may have moved since: a new decision would differ (docs/decisions/run-admission.md).
         before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.REFUSED:
             return IngestOutcome(found.place, found.key, RunState.REFUSED.value, before.reason)
         outcome = await self._take(found)
+        # A run that can no longer be read does not replace its stored results, which are still good.
         if before is not None and before.state is RunState.STORED and outcome.state != STORED:
             return IngestOutcome(found.place, found.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
         return outcome
@@ -190,7 +193,7 @@ class ResultsAdmin:
         return [run.key for run in runs if run.key not in there]
 
     async def announce(self, keys: Iterable[RunKey]) -> None:
-        """Have the check runs of these runs' commits written now: nothing more of them is waited for."""
+        """Request the check runs of these runs' commits now, without waiting for more results."""
         wanted = {(key.about, key.sha) for key in keys}
         for repository in {about.repository for about, _ in wanted}:
             scheduled_checks = await asyncio.to_thread(

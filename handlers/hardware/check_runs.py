@@ -1,7 +1,7 @@
 """Advisory check runs of hardware labs: one for each target and commit, over all suites of the target.
 
-A check run is computed again from the stored results whenever they change, and when somebody presses one of its
-buttons.
+A check run is computed again from the stored results whenever they change, and whenever somebody presses one of its
+buttons (https://docs.github.com/rest/guides/using-the-rest-api-to-interact-with-checks#check-runs-and-requested-actions).
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ async def show_all(context: Context) -> Plan:
     same time, older content could become the newest check run. So this only requests each check run under its lock.
     """
     suite = context.delivery.payload.at("check_suite")
+    # Check runs of other Apps are theirs to write.
     if suite.integer("app", "id") != context.me.app_id:
         return NOTHING
     sha = suite.string("head_sha")
@@ -113,6 +114,7 @@ async def show(context: Context) -> Plan:
     lab = results.labs.get(asked.about.lab)
     if lab is None or asked.about.target not in lab.targets:
         return Plan(why=texts.TARGET_REMOVED.format(target=asked.about.target, lab=asked.about.lab))
+    # Results are stored under the name in app.yaml; the letter case of GitHub's name may differ.
     asked = replace(asked, about=context.part(RESULTS).canonical(asked.about))
     state = await context.part(RESULTS).state(asked.about, asked.sha)
     if not state.suites:
@@ -193,6 +195,7 @@ def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
             check_event.about, check_event.sha, over=check_event.over, again=CHECK_EVENT.read(payload).again
         )
     run = payload.at("check_run")
+    # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
     parts = run.string("name").split("/")
     if len(parts) != 3 or run.integer("app", "id") != app_id:
         return None
@@ -202,6 +205,7 @@ def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
     shown = (run.text("output", "title"), run.text("external_id"))
     press = ButtonPress(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
+    # After *Re-run*, GitHub has reset the check's suite, so it needs a new run; after a button of ours it has not.
     return RequestedCheck(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
 
 

@@ -1,4 +1,4 @@
-"""Everything of the results of hardware labs."""
+"""The feature `hardware`: results of hardware labs, regressions, and tests on request."""
 
 from __future__ import annotations
 

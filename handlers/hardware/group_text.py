@@ -1,4 +1,4 @@
-"""The words about several targets that fail in the same tests: the message, its follow-ups, and the issue."""
+"""Write about several targets that fail in the same tests: the message, its follow-ups, and the issue."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The check run of a job, while there are no results: queued, in progress, or ended without any.
 
-It is written once for each step. What the results say is written by `handlers.hardware.check_runs`.
+It is written once for each step. `handlers.hardware.check_runs` writes the results.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutc
     return Plan((NoteShownStep(written.lab, written.job, written.step),))
 
 
-# Without a key of app.yaml: what was shown is brought to an end also after `results`, or the repository, was removed.
+# Not bound to a key of app.yaml: open check runs must end even after `results`, or the repository, was removed.
 @router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step), after_removal=True)
 async def show_step(context: Context) -> Plan:
     """Write the job's current step into its check run."""
-    # A dry run shows the same moment, and what was announced later is newer.
+    # Not the current time: a dry run then shows the same plan, and steps that were announced later count as newer.
     as_of, store = context.delivery.received_at, context.part(JOBS)
     check = DEVICE_CHECK.read(context.delivery.payload)
     try:
@@ -60,7 +60,7 @@ async def show_step(context: Context) -> Plan:
         return Plan(why=texts.WHY_SHOWN)
     written = WrittenStep(job.lab, job.id, int(job.to_show))
     if job.to_show is ShownStep.ENDED and (await context.part(RESULTS).state(job.about, job.sha)).suites:
-        # The lab has tested this commit by itself, or for an earlier request: that says more.
+        # The lab has tested this commit on its own, or for an earlier request. Those results say more than this end.
         request = RequestCheckRun(job.lab, job.target, job.sha)
         return Plan((request,), why=texts.WHY_RESULTS, conclusion_basis=written)
     results = context.config.results

@@ -47,7 +47,7 @@ class ResultsGauges:
             self._newest.labels(about.repository, about.lab, about.target).set(seconds)
 
     def clear(self) -> None:
-        """Hold the values that are not in the database: when each queue answered last."""
+        """Remove the values of the last refresh; only what this process knows stays: when each queue answered last."""
         self._jobs.clear()
         for gauge in (self._listed, self._waiting_runs, self._newest, self._heard):
             gauge.clear()

@@ -31,7 +31,7 @@ SHARED, LEAST_OF_LARGER = 0.9, 0.5
 The reasons for these limits are in docs/decisions/one-message-for-several-targets.md.
 """
 ACTIVE = 7 * 86400.0
-"""News does not wait for a target whose newest evaluated commit is older than this, in seconds."""
+"""In seconds: news does not wait for a target without a newer evaluated commit, as its results may never arrive."""
 JOINED = 7 * 86400.0
 """Seconds after which no further target joins a group."""
 Ends = Mapping[tuple[str, Failure], FailureEnd]

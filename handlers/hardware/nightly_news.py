@@ -48,7 +48,7 @@ from handlers.hardware.regression_text import issue_body, regression_news
 
 NAME = "nightly-news"
 MOST_ASKED = 10
-"""Pairs of commits of a group about which the bot asks GitHub, at most."""
+"""The bot asks GitHub about at most this many pairs of commits; beyond that, each target has its own message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ async def post_nightly_news(context: Context) -> Plan:
     groups = list((await context.records.under(REGRESSION_GROUP, context.repository.id)).values())
     joined, alone = joined_members(groups, [member for one in waiting.values() for member in one.began], event.at)
     for group in groups:
+        # Dates alone cannot say whether two commits are in one line of history.
         if group.name in joined and not await _is_range(context, [*group.members, *joined[group.name]]):
             alone += joined.pop(group.name)
     found = [group for group in grouped_members(alone) if len(group) > 1]
@@ -129,6 +130,8 @@ def decide_nightly_news(
     # Afterwards, and oldest first: they may say that the same tests recovered.
     for one in sorted(waiting.values(), key=lambda one: one.opened_at):
         effects += own_messages(repository_id, to, one, grouped, history)
+    # In the same plan as the messages: a kill in between neither loses nor repeats any
+    # (docs/decisions/one-message-for-several-targets.md).
     removed = [StoreRecord.of(WAITING_NEWS.of(repository_id, name), None) for name in waiting]
     return Plan((*effects, *removed), why=texts.NEWS_POSTED.format(targets=", ".join(sorted(concerned))))
 
@@ -180,6 +183,7 @@ class _GroupPosts:
 
     def joined(self, group: RegressionGroup, new: Sequence[GroupMember]) -> list[Effect]:
         """Return the message about further targets: a comment only if the range is smaller, or more tests fail."""
+        # `news_at` limits a chat to one message about the group per `wait` (`is_time_to_post`).
         larger = replace(group, members=(*group.members, *new), news_at=self.at)
         news, key = joined_news(larger, new), f"{_issue_of(group)}:{len(larger.members)}"
         says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)

@@ -107,6 +107,7 @@ def judge(
     """
     began, still, recovered, removed = list[Failure](), list[Failure](), list[Failure](), list[Failure]()
     for suite in suites:
+        # Otherwise the issue would stay open for ever (docs/decisions/regression-notifications.md).
         if suite.suite in given_up:
             removed += [*suite.still, *suite.recovered, *suite.absent]
             continue
@@ -172,6 +173,7 @@ def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
         kind: [[one.suite, one.since, one.good, *one.tests] for one in grouped(those)]
         for kind, those in failures.items()
     }
+    # Sorted, because the key of the message is a digest of this text. Base64, because effects are stored as JSON.
     return base64.b64encode(zlib.compress(json.dumps(plain, sort_keys=True).encode())).decode()
 
 

@@ -1,4 +1,4 @@
-"""The words of regressions: the message of a nightly run, and what the issue says as long as anything fails."""
+"""Write about regressions: the message of a nightly run, and the issue that is open as long as anything fails."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from handlers.hardware import texts
 from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped
 
 GROUPED_TESTS = 10
-"""From so many tests on, what began or ended together is one line of a message, and not a line for each test."""
+"""With this many tests or more, those that began or ended together share one line of a message."""
 MOST_ITEMS = 10
 MOST_LISTED, GROUP_LISTED = 30, 3
 """Tests that the issue lists, and those of a group among them: escaped, they are still less than an issue may have."""
 MOST_SUITES = 10
 """Unreliable suites of which the issue says why."""
 SHOWN_ID = 150
-"""Characters of a test's ID: both of its ends, for they tell file and parameters."""
+"""Characters of a test's ID that are shown: the beginning has the file, the end has the parameters."""
 SHORT = 7
 """Characters of a commit's SHA."""
 COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{sha}/checks"
@@ -63,7 +63,7 @@ def issue_title(target: JudgedTarget) -> str:
 
 
 def issue_body(target: JudgedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
-    """Return what that issue says, in Markdown; nothing where nothing fails now and the results are reliable.
+    """Return what that issue says, in Markdown; empty if nothing fails now and the results are reliable.
 
     `history` links the page of each test.
     """
@@ -93,7 +93,7 @@ def _counts(changes: RegressionChanges) -> str:
 
 
 def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
-    """Yield a line for each test, or for each group where there are many; what passed before comes first."""
+    """Yield a line for each test, or for each group if there are many; tests that passed before come first."""
     for suite in changes.unreliable:
         yield NewsItem(suite, _unreliable(target.unreliable[suite]))
     yield from (NewsItem(suite, texts.RELIABLE) for suite in changes.reliable)

@@ -110,6 +110,7 @@ async def report_regressions(context: Context) -> Plan:
     )
     quarantine, _ = quarantine_at(context.config.quarantine, about, context.delivery.received_at)
     changes, failing, quarantined = without_quarantined(changes, failing, quarantine)
+    # A suite that the lab no longer sends is neither unreliable nor reliable again.
     given_up = await asyncio.to_thread(failures.given_up, about, event.sha)
     every = await service.unreliable(about)
     unreliable = {suite: one for suite, one in every.items() if suite not in given_up}

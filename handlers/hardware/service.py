@@ -107,7 +107,7 @@ class IngestService:
                 return
             await self._jobs.complete(key.lab, job.id, run.claims.suite)
         except UnknownJob:
-            # A run that is read again may be older than what is stored of jobs.
+            # A run that is read again may be older than all stored jobs, which are removed after 90 days.
             if not again:
                 self._calls.results_refused(key.lab, run.claims.job, "not a job of this lab")
         except NotHandedOut:

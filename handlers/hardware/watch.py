@@ -166,7 +166,9 @@ class Watch:
                     await self._announce_run(arrival, found[0])
                     return
                 unknown = found[0] if found is not None else unknown
-        log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
+        # A bucket may have other users, so a queue may report what is not ours. It must not fail: the queue would
+        # deliver the message again and again.
+        log.warning("a queue reported a run of no repository in app.yaml", bucket=arrival.bucket, key=arrival.key)
         if unknown is not None:
             # The journal then shows it, and why it had no effect.
             await self._announce(arrival, unknown, NOBODYS)
@@ -194,6 +196,7 @@ class Watch:
         pages = announced = 0
         source = self.source_for(results.bucket)
         folders, searched = [f"{results.prefix}{repository}/"], before.searched
+        # Rarely, because it lists the folders of every owner in the bucket.
         if self._now() >= searched + HOUR:
             folders += await _misspelled(source, results.prefix, repository)
             searched = self._now()
@@ -220,7 +223,8 @@ class Watch:
     async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
         repository_id = await self.repository_id(key.repository)
         if not await self._announce(arrival, key, repository_id):
-            # It was announced before. If all its jobs failed, it gets a new chance now and then.
+            # It was announced before. A run that the store lacks, although its jobs have ended, gets a new chance once
+            # an hour.
             last = await last_run(self._journal, RunArrived(key.lab, key.target, arrival).guid)
             if last in (LastRun.FAILED, LastRun.DONE):
                 await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._now())))
@@ -233,6 +237,7 @@ class Watch:
         waiting = await asyncio.to_thread(self._store.waiting, repository)
         scans = 0
         for run in waiting:
+            # The time is part of the GUID, so each check of a run is announced once.
             if time_of_check := _scan(run.received_at, self._now(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
@@ -250,6 +255,7 @@ class Watch:
         if self._now() < last.next:
             return 0
         seen = newest = last.job
+        # Newer than the last one that was found: a check run that fails again has a new job, with a higher number.
         for delivery in await self._journal.recent(failed=True):
             if delivery.event == CHECK_EVENT.name and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
@@ -285,7 +291,7 @@ class Watch:
         known = await self._records.under(REGRESSIONS, number)
         if not is_time_to_post(waiting.values(), groups, known, self._now(), wait):
             return 0
-        # If all its jobs failed, it gets a new chance.
+        # The same news has the same GUID, so it is posted once. The hour gives it a new chance if all its jobs failed.
         digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
         event = NightlyNews(self._now(), f"{digest}:{hours_between(0.0, self._now())}")
         return await announce(self._accept, NIGHTLY_NEWS, Repository(number, repository, None), event)

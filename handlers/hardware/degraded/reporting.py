@@ -1,6 +1,6 @@
-"""A target is degraded or restored: that is stored, and its issue says so, once.
+"""Store that a target is degraded or restored, and update its issue.
 
-It is stored first: the target is degraded also where no issue can be written.
+The state is stored first, so that it applies even if no issue can be written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def note_reported(context: Context, written: ReportedTarget, outcomes: Eff
     return Plan((StoreRecord.of(key, None if written.state.restored else reported),))
 
 
-# Without a key of app.yaml: an issue is closed also after `results` was removed.
+# Not bound to a key of app.yaml: open issues must be closed even after `results` was removed.
 @router.on(TARGET_CHANGED.name, name=NAME, conclude=ConcludeStage(ReportedTarget, note_reported))
 async def report_target(context: Context) -> Plan:
     """Evaluate a target, store its state, and update its issue."""

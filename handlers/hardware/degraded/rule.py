@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from bot.config.targets import NIGHTLY_ONLY
 
 GOOD_RUNS = 2
-"""A target is restored after so many good nightly runs in a row."""
+"""The number of good nightly runs in a row after which a target is restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ def judge_target(
     """Return the new state of a target, None if it is healthy; `known` is the old one, `repair_within` in seconds."""
     ordered = sorted(runs, key=lambda one: (one.order, one.sha))
     if known is not None and not known.restored:
-        # What may still come decides nothing yet.
+        # A run that may still arrive is left out: it is neither good nor missing yet.
         decided = [one for one in ordered if one.usable is not None or one.at + repair_within <= now]
+        # Not the commits before the first bad one, which may have been good.
         last = [one for one in decided if one.order >= known.order][-GOOD_RUNS:]
         return _restored(known) if len(last) == GOOD_RUNS and all(one.usable for one in last) else known
     bad = ordered[_after_last_good(ordered) :]

@@ -82,7 +82,7 @@ class DegradedSweep:
         for one in every:
             if one.now is None or not one.is_to_report:
                 continue
-            # Where the issue could not be written, it gets a new chance every hour.
+            # The hour gives the issue a new chance if it could not be written.
             said = f"{one.now.sha}:{one.now.restored}:{hours_between(0.0, now)}"
             asked = hashlib.sha256(said.encode()).hexdigest()[:16]
             event = TargetChanged(one.about.lab, one.about.target, now, asked)
@@ -101,6 +101,7 @@ class DegradedSweep:
             return False
         key = JUDGED.of(repository.lower())
         last = await self._records.get(key)
+        # After an outage of the bot, uploads of the meantime are still being ingested: none of them counts as missing.
         since = now if last is None or now - last.at > GAP_SECONDS else last.since
         await self._records.put(key, JudgedTargets(now, since))
         return now - since >= SETTLED_SECONDS

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handlers.branches.record import TrackingMove
 
 WINDOW = 14 * 86400.0
-"""The age in seconds up to which nightly commits are read, beyond the time that a target has for a repair."""
+"""Seconds for which nightly commits are read, in addition to the time that a target has for a repair."""
 
 DEGRADED = Record("degraded", 1, DegradedTarget, "a target whose nightly runs are infra or missing", days=None)
 
@@ -104,9 +104,11 @@ def nightly_outcomes(
         return []
     found = []
     for sha in {*reports.committed, *(sha for sha, at in moved.items() if at >= since)}:
+        # A commit that no lab has reported has no known date; the move of the nightly branch is the nearest moment.
         order = reports.committed.get(sha, moved.get(sha, 0.0))
         at = max(order, moved.get(sha) or reports.arrived.get(sha) or order)
         report = commits.get(sha)
+        # A new target has missed nothing that was tested before its first results.
         if order >= first:
             found.append(NightlyOutcome(sha, order, at, None if report is None else report.infra < report.suites))
     return found

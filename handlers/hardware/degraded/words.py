@@ -1,4 +1,4 @@
-"""What people read about degraded targets, put together from the sentences in `texts`. Pure."""
+"""Build what people read about degraded targets from the sentences in `texts`. Pure."""
 
 from __future__ import annotations
 

@@ -58,10 +58,12 @@ class JobBell:
                 continue
             try:
                 now = await versions()
+            # The task must not end: claims would then see no jobs of other replicas until the next start.
             except ConnectorException as error:
                 log.info("jobs of other replicas are not seen", reason=type(error).__name__)
                 continue
             for lab in list(self._waiting):
+                # This also rings for what this process changed itself. That costs each waiting claim one more try.
                 if now.get(lab) != self._seen.get(lab):
                     self.ring(lab)
             self._seen = now

@@ -193,6 +193,7 @@ async def cancel_tests(asked: CommandRequest, command: Command) -> CommandAnswer
     """End all tests of the pull request on devices, also those that run."""
     number = asked.pull.number
     effect = CancelDeviceJobs(number, JobEnd.BY_PERSON.value, also_running=True)
+    # Requests of earlier lines of the same comment are not stored yet, so they are taken out of the plan.
     known = request_targets(asked.context.config.results)
     calls_off = frozenset(submit_target(number, one.lab, one.name) for one in known)
     jobs = await asked.context.part(JOBS).of_pull(asked.context.repository.id, number)

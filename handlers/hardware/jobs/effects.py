@@ -35,7 +35,7 @@ def _guid(_: int, check: DeviceCheck) -> str:
 
 
 def _lock(repository: int, check: DeviceCheck) -> str:
-    # With all else that writes the check run: the results of the same target.
+    # The lock of everything that writes this check run; results of the target write it too.
     return check_lock(repository, TargetKey("", check.lab, check.target).check_name)
 
 
@@ -103,6 +103,7 @@ class SubmitDeviceJob:
             state=DeviceJobState.WAITING,
             expires_at=0.0,
         )
+        # The ID is made of the plan's own, so a plan that is repeated after a crash finds its job.
         stored, new = await context.part(JOBS).submit(
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
         )

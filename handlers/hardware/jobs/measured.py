@@ -1,4 +1,4 @@
-"""Count the jobs of each target that wait, run, or ended without an answer, from the stored jobs."""
+"""Count the stored jobs of each target: those that wait or run, and those that ended without an answer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from handlers.hardware.jobs.model import OPEN, DeviceJobState, JobEnd
 WINDOW = 86_400.0
 """Seconds before now that hand-outs and ends are counted for."""
 
+# Only open jobs have an expiry. The conditions on `expires_at` and `ended_at` are those of partial indices.
 BY_STATE: LiteralString = """
 SELECT repository, lab, target, state, count(*) AS jobs, min(queued_at) AS oldest FROM nightjar_device_jobs
  WHERE expires_at > 0 GROUP BY repository, lab, target, state

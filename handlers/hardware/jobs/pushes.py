@@ -63,6 +63,7 @@ async def follow_pull_request(context: Context) -> Plan:
             return Plan((CancelDeviceJobs(pull.number, JobEnd.CLOSED.value),), why=texts.WHY_CLOSED)
         case "unlabeled":
             end = JobEnd.BY_PERSON.value
+            # A command is a request of its own, and may be somebody else's.
             cancelled = [
                 CancelDeviceJobs(pull.number, end, only=one.full_name, but_commands=True)
                 for one in labeled_targets(known, label)
@@ -71,12 +72,14 @@ async def follow_pull_request(context: Context) -> Plan:
         case "labeled":
             if not pull.is_open:
                 return NOTHING
+            # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
             meant = labeled_targets(known, label)
             refused = [one for one in meant if one not in able]
             return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
         case _:
             wanted = await _wanted_by_push(context, pull, able)
             plan = await _request(context, event, wanted, JobOrigin.PUSH)
+            # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
             return Plan((cancel, *plan.effects), why=plan.why)
 
@@ -138,6 +141,7 @@ async def _may_approve(context: Context, sender: Person, pull: PullRequest, orig
     """Return whether the request needs no approval: its author has the write role and saw this head."""
     if await role_of(context.github, context.repository.full_name, sender) not in WRITERS:
         return False
+    # Whoever pushed a head knows what is in it.
     if origin is JobOrigin.PUSH:
         return True
     # Whoever sets a label may look at an older head: the payload has the one at the time of the webhook.
@@ -147,6 +151,7 @@ async def _may_approve(context: Context, sender: Person, pull: PullRequest, orig
 
 async def _changed_files(github: GitHub, repository: str, number: int) -> list[str] | None:
     """Return the files that a pull request changes, with their former names; None if GitHub does not list all."""
+    # With former names: a file that moves out of a target's folder changes that folder too.
     names, listed = list[str](), 0
     async for item in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
         file, listed = Payload(item, "changed file"), listed + 1

@@ -50,6 +50,7 @@ def pick_job(
     repository. Of one pull request the newest head comes first.
     """
     used: dict[str, set[int]] = defaultdict(set)
+    # Of all repositories: several may name the same lab, and its devices exist once.
     for job in open_jobs:
         if job.state is DeviceJobState.LEASED:
             used[job.target].add(job.slot)
@@ -64,7 +65,7 @@ def pick_job(
 
 
 def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:
-    """Return those that are queued as they would be handed out if each were the next one."""
+    """Return the queued jobs in the order in which a lab would get them now, as if no hand-out changed that order."""
     queued = [job for job in jobs if job.state is DeviceJobState.QUEUED]
     first: dict[tuple[int, int], float] = {}
     for job in queued:
@@ -100,5 +101,6 @@ def expected_wait(place: int, slots: int, durations: Sequence[float], timeout: f
 
     `durations` are those of the target's last tests; without any, half of its time-out is assumed.
     """
+    # The median, because a single slow test must not change the estimate.
     typical = sorted(durations)[len(durations) // 2] if durations else timeout / 2
     return (place // max(1, slots)) * typical if place >= slots else 0.0

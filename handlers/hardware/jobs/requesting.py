@@ -1,4 +1,4 @@
-"""From somebody's request to a job for each target, unless there is one, or the target's budget is used up."""
+"""Turn a request into a job for each target, unless there is one already or the target's budget is used up."""
 
 from __future__ import annotations
 

@@ -58,11 +58,12 @@ _VALUES: LiteralString = ", ".join(f"%({name})s" for name in _COLUMNS)
 _SETTINGS: LiteralString = ", ".join(f"{name} = %({name})s" for name in _COLUMNS)
 _SELECT: LiteralString = f"SELECT {_NAMES} FROM nightjar_device_jobs"  # noqa: S608  # constants
 
-# Without a target: the id and the index of open jobs may both refuse a row.
+# No conflict target, because two constraints may refuse a row: the id, and the index of open jobs.
 INSERT: LiteralString = (
     f"INSERT INTO nightjar_device_jobs ({_NAMES}) VALUES ({_VALUES}) ON CONFLICT DO NOTHING RETURNING id"  # noqa: S608  # constants
 )
-# On PostgreSQL the unique index refuses what another replica leased at the same moment; else the condition does.
+# A device that has a job already is refused by the condition. On PostgreSQL, two replicas may pass it at the same
+# moment; then the unique index refuses one of them.
 REPLACE: LiteralString = f"""
 UPDATE nightjar_device_jobs SET {_SETTINGS} WHERE id = %(id)s AND version = %(known)s
    AND (CAST(%(slot)s AS integer) < 0 OR NOT EXISTS (
@@ -84,7 +85,7 @@ SELECT pull_request FROM nightjar_device_jobs
  WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
  ORDER BY requested_at DESC LIMIT 1
 """
-# Of open jobs alone, by their index.
+# The condition is that of the index of open jobs.
 VERSIONS_OF_LABS: LiteralString = """
 SELECT lab, count(*) AS jobs, sum(version) AS versions FROM nightjar_device_jobs
  WHERE state IN ('queued', 'leased') GROUP BY lab
@@ -94,6 +95,7 @@ SERVED: LiteralString = """
 SELECT repository_id, requested_by_id, max(leased_at) AS at FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND leased_at > %(since)s GROUP BY repository_id, requested_by_id
 """
+# Requests that were refused at once use no budget.
 REQUESTS: LiteralString = """
 SELECT count(*) AS everybody, count(*) FILTER (WHERE requested_by_id = %(person)s) AS person FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND requested_at >= %(since)s

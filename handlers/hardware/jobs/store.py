@@ -1,8 +1,8 @@
 """Store jobs for devices in the engine's database, on SQLite and on PostgreSQL.
 
-Each change reads a job, computes its new state (`transitions`), and writes it if the row has not changed meanwhile;
-otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. A unique
-index ensures that a device has one job at a time, and another one that a head has one open job per target.
+Each change reads a job, computes its new state (`transitions`), and writes it if nobody changed the row meanwhile;
+otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. One
+unique index ensures that a device has one job at a time, another one that a head has one open job per target.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ from handlers.hardware.jobs.rows import (
 )
 
 TRIES = 50
-"""Of a change that others are faster than: each time one of them gets on, so a crowd of fifty is enough."""
+"""How often a change is tried. A try fails only if another change succeeds, so fifty are enough for fifty at once."""
 ONE_DAY = 86_400.0
 STORED_SECONDS = 90 * ONE_DAY
 """Seconds for which ended jobs are stored: for budgets, average durations, and people who ask."""
 BATCH = 100
 LEASE_BYTES = 32
+"""256 random bits, which nobody can guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class JobStore:
                 same = (known.sha, known.about) == (new.sha, new.about)
                 if known.id == new.id or (same and known.is_open):
                     return known, False
+            # The open job that refused the row has ended since then.
         raise ConnectorException(texts.CONTENDED)
 
     async def claim(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> ClaimedJob | None:
@@ -156,6 +158,7 @@ class JobStore:
 
     async def cancel(self, job: DeviceJob, why: JobEnd, *, also_running: bool) -> DeviceJob:
         """End a job; without `also_running`, only if no lab has it."""
+        # Which of the two applies is decided in `_change`, for the job as it is at the moment of the write.
         now = self._now()
         end = transitions.cancel if also_running else transitions.cancel_if_waiting
         return await self._change(job.lab, job.id, lambda known: end(known, why, now))
@@ -215,7 +218,7 @@ class JobStore:
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(UNSHOWN, most=BATCH)]
 
     async def served(self, lab: str) -> LastServed:
-        """Return the person that a lab served last, within the last day."""
+        """Return when a lab last got jobs of each repository and of each person, within the last day."""
         since = self._now() - ONE_DAY
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(SERVED, lab=lab, since=since)
         repositories: dict[int, float] = {}
@@ -246,6 +249,7 @@ class JobStore:
         for _ in range(TRIES):
             known = await self.find(lab, job_id)
             wanted = change(known)
+            # A repeated call writes nothing, so it neither wakes labs nor competes with other changes.
             if wanted == known:
                 return known
             if (written := await self._replace(known, wanted)) is not None:

@@ -59,6 +59,7 @@ class JobSweep:
         while jobs := await self._store.expire():
             expired += len(jobs)
         announced = 0
+        # The newest heads come first (docs/decisions/newest-heads-first.md). The next tick continues after a batch.
         for job in await self._store.unshown():
             announced += await self._announce(job)
         removed = await self._store.remove_old()

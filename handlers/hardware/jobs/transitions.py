@@ -78,6 +78,7 @@ def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) 
         deadline=deadline,
         expires_at=expires,
         run_id=run_id_of(job.id, attempt),
+        # They were those of the attempt before.
         log_url="",
         note="",
     )
@@ -108,6 +109,7 @@ def fail(job: DeviceJob, lease: str, reason: str, now: float) -> DeviceJob:
 
     A repeated call changes nothing. Raises `LeaseLost`.
     """
+    # The lab repeats a call whose answer was lost.
     if lease and lease == job.old_lease:
         return job
     _check_lease(job, lease)
@@ -122,6 +124,7 @@ def complete(job: DeviceJob, suite: str, now: float) -> DeviceJob:
     """
     if not job.was_handed_out:
         raise NotHandedOut
+    # Manifests arrive any number of times: by a queue, by the listing of the bucket, and when runs are read again.
     if job.state is DeviceJobState.DONE or suite in job.arrived:
         return job
     more = replace(job, arrived=tuple(sorted({*job.arrived, suite})))
@@ -180,11 +183,13 @@ def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:
 
 
 def _check_lease(job: DeviceJob, lease: str) -> None:
+    # An empty lease must not match the empty one of a job that nobody has.
     if job.state is not DeviceJobState.LEASED or not lease or lease != job.lease:
         raise LeaseLost
 
 
 def _queued(job: DeviceJob, now: float) -> DeviceJob:
+    # A job that is queued again keeps its place in the queue, but may wait for another day.
     return replace(job, state=DeviceJobState.QUEUED, queued_at=job.queued_at or now, expires_at=now + QUEUE_SECONDS)
 
 

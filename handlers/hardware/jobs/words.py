@@ -1,6 +1,6 @@
-"""Answers and check runs about jobs, put together from the sentences in `texts`. Pure.
+"""Build answers and check runs about jobs from the sentences in `texts`. Pure.
 
-Text from labs goes in through `code` alone.
+Text from labs is shown as code only: it comes from outside, and must not become Markdown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers of the API for labs, for /api/v1/openapi.json. Moments are UTC, as in RFC 3339."""
+"""The bodies of requests and answers of the labs' API, as /api/v1/openapi.json shows them. Times are UTC (RFC 3339)."""
 
 from __future__ import annotations
 

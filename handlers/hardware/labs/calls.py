@@ -1,4 +1,4 @@
-"""Limit the calls of labs, and record each in the log and in a metric."""
+"""Limit the calls of labs, and count them in a metric; refused ones are also logged."""
 
 from __future__ import annotations
 
@@ -86,6 +86,7 @@ class LabCalls:
 
     def count(self, lab: str, call: str, outcome: str) -> None:
         """Count a call."""
+        # Anybody may call with an invented name; each would become a time series of its own.
         self._counter.labels(lab if lab in self._labs else OTHER, call, outcome).inc()
 
 

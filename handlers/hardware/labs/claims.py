@@ -49,6 +49,7 @@ class JobClaims:
         until = asyncio.get_running_loop().time() + wait
         with self._bell.listen(speaker.lab) as rung:
             while not has_left():
+                # Before the query, so that a job which is queued during it rings again.
                 rung.clear()
                 if (claimed := await self._store.claim(speaker.lab, targets, limits_of)) is not None:
                     return claimed

@@ -89,7 +89,7 @@ class LabRoutes:
             ),
             self._operation(
                 "jobs/{job}/heartbeat",
-                "Say that a test goes on, before its lease expires",
+                "Extend the lease of a running test before it expires",
                 self._heartbeat,
                 HeartbeatBody,
                 {200: ResponseSchema("The lease is extended", ExtendedLease)},
@@ -204,7 +204,7 @@ class LabRoutes:
     async def _heartbeat(self, request: web.Request, speaker: LabSpeaker) -> tuple[web.Response, str]:
         body, job_id = await self._read(request, HeartbeatBody), await self._job(request, speaker)
         job = await self._store.heartbeat(speaker.lab, job_id, body.lease, log_url=body.log_url, note=body.note)
-        # With the link to the log, which the claim did not have yet.
+        # The check run says that the test runs only now, because the first heartbeat has the link to the log.
         await announce_step(self._accept, job)
         return _json(ExtendedLease(lease_expires_at=iso_utc(job.lease_expires_at))), "extended"
 
@@ -216,7 +216,7 @@ class LabRoutes:
         return _json(GivenBack(state=job.state.value)), "given back"
 
     async def _job(self, request: web.Request, speaker: LabSpeaker) -> str:
-        """Return the id of the job in the address. Raises `UnknownJob` for one that is not the speaker's business."""
+        """Return the id of the job in the address. Raises `UnknownJob` if the speaker lacks its repository."""
         job: DeviceJob = await self._store.find(speaker.lab, request.match_info["job"])
         if job.repository not in speaker.repositories:
             raise UnknownJob(job.id)
@@ -236,6 +236,6 @@ def _fault(place: tuple[int | str, ...], said: str) -> str:
 
 
 def _json(model: BaseModel) -> web.Response:
-    # A lease in it lets whoever reads it speak for the job.
+    # The answer may contain a lease, and whoever reads that can act for the job.
     headers = {"Cache-Control": "no-store"}
     return web.Response(body=model.model_dump_json().encode(), content_type="application/json", headers=headers)

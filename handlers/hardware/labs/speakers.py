@@ -88,7 +88,8 @@ class LabAccess:
         return LabSpeaker(lab, frozenset(self.labs(lab)), f"token {token.id}")
 
     async def _by_claims(self, text: str, lab: str) -> LabSpeaker:
-        """Verify the token for each issuer that the lab's entries name; its own word of who issued it is not asked."""
+        """Verify the token for each issuer that the lab's entries name."""
+        # The token's own `iss` is not read first: before the signature is verified, anybody may have written it.
         found: dict[OidcIdentity, set[str]] = {}
         for repository, of in self.labs(lab).items():
             for identity in (of.identity.github_oidc, of.identity.buildkite_oidc) if of.identity else ():
@@ -108,7 +109,7 @@ class LabAccess:
         if not claims:
             if away:
                 raise Problem(503, texts.ISSUER_AWAY, headers={"Retry-After": str(RETRY_SECONDS)})
-            # That a token is another issuer's says less than what its own issuer's check found.
+            # If several checks failed, that of the token's own issuer has the useful reason.
             raise self._invalid(next((why for why in reasons[1:] if why not in OF_OTHERS), reasons[-1]))
         wrong = {
             identity: wrong_claim(identity, claims[identity.issuer]) for identity in found if identity.issuer in claims

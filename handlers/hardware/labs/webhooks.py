@@ -191,6 +191,7 @@ async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, all
     host = address.host or ""
     resolver = None if allow_private else PublicResolver()
     try:
+        # aiohttp asks no resolver for a literal address, so that has a check of its own.
         if not allow_private:
             check_literal(host)
         # A connection for each: there are few, and none is used for another host.
@@ -200,6 +201,7 @@ async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, all
             session.post(address, data=body, headers=headers, allow_redirects=False, timeout=TIMEOUT) as answer,
         ):
             status = answer.status
+    # The resolver's refusal arrives as the cause of a ClientError.
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         if _is_private(error):
             raise UserError(texts.WEBHOOK_PRIVATE.format(host=host)) from None

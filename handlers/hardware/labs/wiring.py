@@ -46,6 +46,7 @@ def routes(services: Services) -> Sequence[Operation]:
         store,
         JobWords(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
         services.announce,
+        # Each waiting claim holds a connection; the other half stays free for webhooks, pages and everything else.
         most_waiting=config.http.connections // 2,
     ).operations()
 
