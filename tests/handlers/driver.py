@@ -91,7 +91,7 @@ class World:
         self.pipeline = replace(self.pipeline, config=config, router=router, prefilter=prefilter)
 
     async def work_off_announced(self) -> None:
-        """Process the bot's own deliveries, and those that they lead to."""
+        """Process the bot's own deliveries, and those that they announce."""
         for delivery in self.announced:  # the list grows meanwhile
             await self._deliver(delivery)
         self.announced.clear()
@@ -149,7 +149,7 @@ class World:
             shown = await self._dry_run(delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
-            assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
+            assert len(targets) == len(set(targets)), "a plan has one effect per target"
             written = [{"target": effect.target, **effect.effect} for effect in planned.effects]
             outcomes: list[EndedEffect] = []
             for effect in planned.effects:

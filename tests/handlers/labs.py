@@ -33,7 +33,7 @@ CHECK = "hardware/example-lab/hexagon-v73"
 
 @dataclass
 class Labs:
-    """A world in which a test stores a lab's results and starts the scheduled checks."""
+    """A world in which a test stores a lab's results and runs the scheduled checks."""
 
     world: World
     store: ResultsStore
@@ -42,7 +42,7 @@ class Labs:
     why: str = ""
 
     def commit(self, number: int = 1, *, onto: str | None = None) -> str:
-        """Push commits to the main branch, or to a new branch that begins at `onto`; return the last one's SHA."""
+        """Push commits to the main branch, or to a new branch that starts at `onto`; return the last one's SHA."""
         repository, branch = self.world.repository, "feature" if onto else "main"
         author = self.world.github.user("octocat")
         sha = onto or repository.branch(branch)
@@ -64,7 +64,7 @@ class Labs:
         total: int = 1,
         target: str = ABOUT.target,
     ) -> None:
-        """Store a run of three tests, of which some failed."""
+        """Store a run of three tests, some of which failed."""
         commit = self.world.repository.git.commits.get(sha)
         moment = commit.date.timestamp() if commit else AT + self.commits
         admission = Admission(moment, mainline=pull is None, pull_request=pull)
@@ -76,7 +76,7 @@ class Labs:
         self.store.put(run, collect(cases, lambda case: (case.name, case.name.partition("::")[0])))
 
     async def pending(self, sha: str) -> None:
-        """Start the scheduled check of a commit."""
+        """Run the scheduled check of a commit."""
         pending = CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True)
         body = CHECK_EVENT.body(Repository(self.world.repository.id, FULL_NAME, None), pending)
         delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT)
@@ -87,7 +87,7 @@ class Labs:
             await self.world.apply_alone(CODEC.decode(effect.effect))
 
     async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
-        """Store a run, start its scheduled check, and return it."""
+        """Store a run, run its scheduled check, and return the check run."""
         self.upload(sha, *failed, **values)
         await self.pending(sha)
         return self.check(sha)

@@ -1,4 +1,4 @@
-"""Which status leads to a link, and what the link is made of."""
+"""Which status leads to a link, and how the link is built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def config(text: str) -> DocsLink:
         ("/PR-12/3/", DocsBuild(12, "3")),
     ],
 )
-def test_the_build_is_read_out_of_the_target_url(url: str, expected: DocsBuild) -> None:
+def test_the_build_is_read_from_the_target_url(url: str, expected: DocsBuild) -> None:
     assert build_of(url) == expected
 
 
@@ -55,8 +55,8 @@ def test_the_build_is_read_out_of_the_target_url(url: str, expected: DocsBuild) 
         "\N{FULLWIDTH DIGIT ONE}" * 5,
     ],
 )
-def test_an_address_without_a_pull_requests_build_is_passed_over(url: str) -> None:
-    """TVM cut the address at `PR-`, and crashed with an IndexError where it had none."""
+def test_an_address_without_a_pull_requests_build_is_ignored(url: str) -> None:
+    """TVM cut the address at `PR-`, and crashed with an IndexError if there was none."""
     assert build_of(url) is None
 
 
@@ -70,7 +70,7 @@ def test_an_address_without_a_pull_requests_build_is_passed_over(url: str) -> No
         ("https://docs.example.org/latest", "https://docs.example.org/latest"),
     ],
 )
-def test_the_link_is_filled_in(template: str, expected: str) -> None:
+def test_the_placeholders_of_the_link_are_replaced(template: str, expected: str) -> None:
     url = link(config(template), 12, "3", SHA)
     assert url == expected
     page = rendered(BUILT.format(sha="`aaaaaaa`", url=url, at="2026-11-20 05:10 UTC"))
@@ -78,8 +78,8 @@ def test_the_link_is_filled_in(template: str, expected: str) -> None:
     assert f'href="{expected.replace("&", "&amp;")}"' in page
 
 
-def test_what_is_filled_in_cannot_leave_its_place() -> None:
-    """A build and a SHA are digits; if they ever were not, they would stay one part of the path."""
+def test_a_replaced_value_stays_one_part_of_the_path() -> None:
+    """A build and a SHA consist of digits; anything else must not change the rest of the address."""
     assert link(config("https://docs.example.org/{build}/x"), 1, "../..//evil?a#b", SHA) == (
         "https://docs.example.org/..%2F..%2F%2Fevil%3Fa%23b/x"
     )
@@ -95,7 +95,7 @@ def test_what_is_filled_in_cannot_leave_its_place() -> None:
         ("cpu/pr-head", "success", False),
     ],
 )
-def test_any_other_status_gets_no_job(context: str, state: str, expected: bool) -> None:
+def test_other_statuses_get_no_job(context: str, state: str, expected: bool) -> None:
     """TVM #12902: GitHub sends every status of every commit."""
     delivery = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
     on = RepositoryConfig(docs=config("https://docs.example.org/{sha}/"))

@@ -85,7 +85,7 @@ async def a_pull_request_is_talked_about_and_merged(world: World) -> None:
     world.repository.set_role("maintainer", "maintain")
     pull.review("maintainer", state="APPROVED")
     await everything_that_waits(world)
-    # GitHub's times are whole seconds: a comment of the second in which somebody pushes is about the head before.
+    # GitHub's times are whole seconds: a comment in the second of a push counts for the head before it.
     world.github.clock.advance(seconds=2)
     pull.comment("octocat", "@ci merge")
     await everything_that_waits(world)
@@ -140,7 +140,7 @@ SCENES: dict[Scene, str] = {
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-async def test_what_a_dry_run_shows_is_what_is_written(scene: Scene, tmp_path: Path) -> None:
+async def test_a_dry_run_shows_exactly_what_is_written(scene: Scene, tmp_path: Path) -> None:
     async with dry_first(tmp_path) as world:
         await scene(world)
     handlers = {handler for handler, _ in world.planned_to_write}

@@ -1,4 +1,4 @@
-"""What could be better about a title and a text, as a table: each vector of the script that did it before, and ours."""
+"""Possible improvements of a title and a description, as a table: the cases of TVM's script, and ours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXT = "Saves a pass."
         ("[anything] Make it faster", TEXT, ()),
     ],
 )
-def test_which_problems_are_found(title: str, body: str, faults: tuple[str, ...]) -> None:
+def test_each_problem_is_found(title: str, body: str, faults: tuple[str, ...]) -> None:
     assert decide_lint(title, body, ANY) == LintFindings(faults)
 
 
@@ -50,8 +50,8 @@ def test_which_problems_are_found(title: str, body: str, faults: tuple[str, ...]
         ("[tests, foo][`bar`] Faster", "`foo`, `` `bar` ``"),
     ],
 )
-def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> None:
-    """The predecessor had such a check, and never switched it on."""
+def test_tags_are_recognized_in_any_case(title: str, unknown: str) -> None:
+    """TVM's script had such a check, but never enabled it."""
     faults = decide_lint(title, TEXT, KNOWN).faults
     assert [fault.split("unknown tags: ")[1].split(".** Known tags: ") for fault in faults] == (
         [[unknown, "`hexagon`, `skip ci`, `tests`."]] if unknown else []
@@ -72,8 +72,8 @@ def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> 
         ("Fix it", "npm i @scope/package"),
     ],
 )
-def test_code_addresses_and_who_is_asked_for_a_review_bring_no_warning(title: str, body: str) -> None:
-    """TVM #12840, #12848: decorators in code; TVM #18432: `cc`, to ask for reviews; TVM #19798: e-mail addresses."""
+def test_code_addresses_and_cc_lines_cause_no_warning(title: str, body: str) -> None:
+    """TVM #12840, #12848: decorators in code; TVM #18432: `cc`, to request reviews; TVM #19798: e-mail addresses."""
     assert decide_lint(title, body, ANY) == LintFindings()
 
 
@@ -102,7 +102,7 @@ def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> N
         (LintFindings((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; the text mentions people"),
     ],
 )
-def test_it_is_advice_and_says_each_thing(found: LintFindings, conclusion: str, title: str) -> None:
+def test_the_report_gives_advice_and_lists_each_problem(found: LintFindings, conclusion: str, title: str) -> None:
     content = lint_check_run(found)
     assert (content.conclusion, content.title) == (conclusion, title)
     assert all(fault in content.summary for fault in (*found.faults, found.people))
@@ -110,5 +110,5 @@ def test_it_is_advice_and_says_each_thing(found: LintFindings, conclusion: str, 
 
 
 @given(st.text(), st.text())
-def test_any_title_and_text_can_be_checked(title: str, body: str) -> None:
+def test_any_title_and_description_can_be_checked(title: str, body: str) -> None:
     assert lint_check_run(decide_lint(f"[{title}]", body, KNOWN)).conclusion in ("success", "neutral")

@@ -1,4 +1,4 @@
-"""Sections of the sticky comment about a commit: what is written when, and how a push marks them."""
+"""Sections of the sticky comment about a commit: when each is written, and how a push marks them."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def sections(pull: PullRequest) -> dict[str, str]:
 
 
 def requests(world: World) -> list[str]:
-    """Return the requests that were made since the last time."""
+    """Return the requests since the previous call."""
     made = [f"{r.method} {r.route}" for r in world.github.requests.records if r.token == "installation"]
     world.github.requests.clear()
     return made
 
 
-async def test_the_sticky_comment_is_made_where_there_is_none(world: World, pull: PullRequest) -> None:
+async def test_the_first_section_creates_the_sticky_comment(world: World, pull: PullRequest) -> None:
     assert await shown(world, of(pull, "Built."))
     assert sections(pull) == {DOCS: "Built."}
     assert requests(world) == [f"GET {COMMENTS}", f"POST {COMMENTS}"]
 
 
-async def test_what_it_says_already_is_known_without_a_request(world: World, pull: PullRequest) -> None:
+async def test_an_unchanged_section_costs_no_request(world: World, pull: PullRequest) -> None:
     """TVM #12902: the comment's bot used 75 % of an organization's quota."""
     await shown(world, of(pull, "Built."))
     requests(world)
@@ -69,7 +69,7 @@ async def test_what_it_says_already_is_known_without_a_request(world: World, pul
     assert requests(world) == []
 
 
-async def test_nothing_to_say_is_no_request_where_nothing_was_said(world: World, pull: PullRequest) -> None:
+async def test_an_empty_section_costs_no_request_if_there_was_none(world: World, pull: PullRequest) -> None:
     assert not await shown(world, of(pull, ""))
     assert requests(world) == []
     await shown(world, of(pull, "Slow."))
@@ -80,7 +80,7 @@ async def test_nothing_to_say_is_no_request_where_nothing_was_said(world: World,
     assert requests(world) == []
 
 
-async def test_what_comes_late_replaces_nothing_newer(world: World, pull: PullRequest) -> None:
+async def test_a_late_write_replaces_nothing_newer(world: World, pull: PullRequest) -> None:
     await shown(world, of(pull, "Build 4.", as_of=4.0))
     assert not await shown(world, of(pull, "Build 3.", as_of=3.0))
     assert sections(pull) == {DOCS: "Build 4."}
@@ -94,7 +94,7 @@ async def test_nothing_is_written_about_a_commit_that_is_no_longer_the_head(worl
     assert pull.comments == []
 
 
-async def test_a_section_is_written_although_no_payload_named_the_pull_request(world: World) -> None:
+async def test_a_section_is_written_even_if_no_payload_named_the_pull_request(world: World) -> None:
     """The bot may have been installed after the last push."""
     pull = world.open()
     world.github.webhooks.held.clear()
@@ -104,15 +104,15 @@ async def test_a_section_is_written_although_no_payload_named_the_pull_request(w
     assert not await shown(world, MarkOutOfDate(pull.number, SECTIONS))
 
 
-async def test_a_write_that_our_record_does_not_know_of_is_not_repeated(world: World, pull: PullRequest) -> None:
-    """A crash between GitHub's write and our note of it."""
+async def test_a_write_missing_in_our_record_is_not_repeated(world: World, pull: PullRequest) -> None:
+    """A crash between GitHub's write and our record of it."""
     pull.comment(BOT, sticky.render({DOCS: "Built."}))
     assert await shown(world, of(pull, "Built."))
     assert requests(world) == [f"GET {COMMENTS}"]
 
 
-async def test_one_section_that_fails_keeps_no_other_from_being_written(world: World, pull: PullRequest) -> None:
-    """TVM #12824: where one section failed, the whole comment did."""
+async def test_a_failing_section_does_not_stop_the_others(world: World, pull: PullRequest) -> None:
+    """TVM #12824: one failing section failed the whole comment."""
     world.github.faults.add("POST", COMMENTS, status=502, times=1)
     with pytest.raises(TryAgain):
         await shown(world, of(pull, "Built."))
@@ -121,13 +121,13 @@ async def test_one_section_that_fails_keeps_no_other_from_being_written(world: W
     assert sections(pull) == {SKIPPED: "Nothing differs.", DOCS: "Built."}
 
 
-async def test_a_name_that_could_not_be_found_again_is_refused() -> None:
-    """TVM #12802: a section whose key had `_` was written and never read again."""
+async def test_a_name_that_could_not_be_parsed_again_is_refused() -> None:
+    """TVM #12802: a section whose key contained `_` was written and never found again."""
     with pytest.raises(ValueError, match="hyphens"):
         sticky.with_section({}, "ci_runtime", "12 min")
 
 
-async def test_a_text_that_begins_bold_stays_so(world: World, pull: PullRequest) -> None:
+async def test_bold_text_at_the_beginning_stays_bold(world: World, pull: PullRequest) -> None:
     """TVM took the asterisks at a section's beginning for those of its list."""
     for number in range(3):
         await shown(world, of(pull, "**Docs:** built."))
@@ -136,10 +136,10 @@ async def test_a_text_that_begins_bold_stays_so(world: World, pull: PullRequest)
 
 
 @pytest.mark.no_cover
-async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author(
+async def test_the_comment_is_found_behind_a_hundred_others_and_next_to_a_deleted_author(
     world: World, pull: PullRequest
 ) -> None:
-    """TVM looked at the last hundred comments, and crashed where one of them no longer had an author."""
+    """TVM read the last hundred comments, and crashed if one of them no longer had an author."""
     for number in range(120):
         pull.comment("reader", f"Comment {number}")
     await shown(world, of(pull, "Built."))
@@ -150,17 +150,17 @@ async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author
     assert sections(pull) == {DOCS: "Built again."}
 
 
-# A push
+# Pushes
 
 
 async def pushed(world: World, pull: PullRequest) -> None:
-    """Push, and apply what is decided about it."""
+    """Push, and apply the effects that are planned for it."""
     requests(world)
     pull.push()
     await world.happen()
 
 
-async def test_a_push_marks_every_section_in_one_write(world: World, pull: PullRequest) -> None:
+async def test_a_push_marks_all_sections_in_one_write(world: World, pull: PullRequest) -> None:
     old = pull.head_sha[:7]
     for section in SECTIONS:
         await shown(world, of(pull, f"Of {section}.", section=section))
@@ -177,7 +177,7 @@ async def test_a_push_marks_every_section_in_one_write(world: World, pull: PullR
     assert made == [f"GET {COMMENTS}", f"PATCH {ONE}"]
 
 
-async def test_a_push_costs_nothing_where_no_section_is_about_a_commit(world: World, pull: PullRequest) -> None:
+async def test_a_push_without_a_section_about_a_commit_costs_nothing(world: World, pull: PullRequest) -> None:
     pull.comment(BOT, sticky.render({"cc-reviewers": "Nobody could be asked."}))
     await pushed(world, pull)
     assert [one for one in requests(world) if "comments" in one] == []
@@ -186,7 +186,7 @@ async def test_a_push_costs_nothing_where_no_section_is_about_a_commit(world: Wo
     assert [one for one in requests(world) if "comments" in one] == []
 
 
-async def test_the_next_push_names_the_next_head(world: World, pull: PullRequest) -> None:
+async def test_a_second_push_updates_the_head_in_the_mark(world: World, pull: PullRequest) -> None:
     await shown(world, of(pull, "Built."))
     await pushed(world, pull)
     await pushed(world, pull)
@@ -205,7 +205,7 @@ async def test_a_section_about_the_new_head_has_no_mark(world: World, pull: Pull
     assert sections(pull) == {DOCS: "Of the second.", SKIPPED: "Of the first."}
 
 
-async def test_a_head_that_goes_back_makes_its_section_current_again(world: World, pull: PullRequest) -> None:
+async def test_a_head_that_moves_back_makes_its_section_current_again(world: World, pull: PullRequest) -> None:
     first = pull.head_sha
     await shown(world, of(pull, "Built."))
     await pushed(world, pull)
@@ -216,14 +216,14 @@ async def test_a_head_that_goes_back_makes_its_section_current_again(world: Worl
     assert sections(pull) == {DOCS: "Built."}
 
 
-async def test_a_section_that_has_nothing_to_say_is_taken_away_with_its_mark(world: World, pull: PullRequest) -> None:
+async def test_clearing_a_section_removes_its_mark(world: World, pull: PullRequest) -> None:
     await shown(world, of(pull, "Slow."))
     await pushed(world, pull)
     assert await shown(world, of(pull, "", as_of=2.0))
     assert pull.comments == []
 
 
-async def test_a_comment_that_a_maintainer_has_deleted_is_not_created_again(world: World, pull: PullRequest) -> None:
+async def test_a_comment_that_a_maintainer_deleted_is_not_created_again(world: World, pull: PullRequest) -> None:
     await shown(world, of(pull, "Built."))
     pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")
     await pushed(world, pull)
@@ -231,8 +231,8 @@ async def test_a_comment_that_a_maintainer_has_deleted_is_not_created_again(worl
     assert not await shown(world, MarkOutOfDate(pull.number, SECTIONS))
 
 
-async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World, pull: PullRequest) -> None:
-    """A retry may be overtaken: it goes by what is known when it is applied."""
+async def test_a_late_mark_names_the_current_head(world: World, pull: PullRequest) -> None:
+    """A retry may be overtaken: it uses what is known when it is applied."""
     await shown(world, of(pull, "Built."))
     pull.push()
     (section_text,) = [
@@ -248,7 +248,7 @@ async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World
     assert f"the head is now `{pull.head_sha[:7]}`" in before[DOCS]
 
 
-async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRequest) -> None:
+async def test_a_text_announced_by_another_feature_is_written(world: World, pull: PullRequest) -> None:
     section_text = SectionText(DOCS, pull.number, pull.head_sha, "Built.", 1.0, "asked")
     announced = SECTION_TEXT.announcement(Repository(world.repository.id, FULL_NAME, None), section_text)
     delivery = Delivery(announced.guid, announced.event, Payload(json.loads(announced.body)), 0.0)

@@ -1,4 +1,4 @@
-"""Whether slow tests run, what the status says, and what restarts when they are turned on."""
+"""Whether slow tests run, what the status says, and which runs restart when they are turned on."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_whether_slow_tests_run_and_why(
     assert decide_slow_tests(CONFIG, head_ref, choice, "@ci") == verdict
 
 
-def test_the_status_never_blocks_and_never_is_too_long() -> None:
+def test_the_status_never_blocks_and_never_exceeds_the_limit() -> None:
     long = decide_slow_tests(CONFIG, "release/" + "x" * 247, None, "@ci")
     effect = slow_tests_status(CONFIG, SHA, long)
     assert isinstance(effect, SetStatus)
@@ -117,15 +117,15 @@ def test_finished_runs_restart_when_slow_tests_are_turned_on(
         ("@ci skip slow", "skip slow tests"),
     ],
 )
-def test_how_it_is_asked_for_in_any_case(line: str, name: str) -> None:
-    """The predecessor took `run` and not `Run`, and died of a pull request without a body."""
+def test_the_command_works_in_any_case(line: str, name: str) -> None:
+    """TVM's bot accepted `run` but not `Run`, and crashed on a pull request without a description."""
     (command,) = parse(line, registry=REGISTRY, mentions=("@ci",))
     assert isinstance(command, Command)
     assert command.spec.name == name
 
 
 @pytest.mark.parametrize("line", ["@tvm-bot slowly", "@ci slowly", "@ci run slow tests tomorrow"])
-def test_words_that_only_begin_like_the_command_run_nothing(line: str) -> None:
-    """The predecessor looked for the letters anywhere: `@tvm-bot slowly` ran the slow tests."""
+def test_words_that_only_start_like_the_command_run_nothing(line: str) -> None:
+    """TVM's bot searched for a substring: `@tvm-bot slowly` ran the slow tests."""
     (command,) = parse(line, registry=REGISTRY, mentions=("@ci", "@tvm-bot"))
     assert isinstance(command, BadCommand)

@@ -1,4 +1,4 @@
-"""What people and CI see of slow tests: the status on each head, the answers, and what runs again."""
+"""What people and CI see of slow tests: the status on each head, the answers, and which runs restart."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ ON = "success: On: requested by octocat. To turn off, comment: @ci skip slow tes
 SKIPPED = "success: Off: turned off by octocat. To turn on, comment: @ci run slow tests"
 
 
-async def test_a_new_pull_request_shows_that_they_are_off_and_how_to_change_it(world: World) -> None:
+async def test_a_new_pull_request_shows_that_they_are_off_and_how_to_turn_them_on(world: World) -> None:
     pull = world.open()
     await world.happen()
     assert world.slow_status(pull.head_sha) == OFF
 
 
-async def test_asked_for_in_the_body_they_are_on_from_the_first_commit(world: World) -> None:
+async def test_requested_in_the_description_they_are_on_from_the_first_commit(world: World) -> None:
     pull = world.open("Speed up matmul.\n\n@ci run slow tests")
     await world.happen()
     assert world.slow_status(pull.head_sha) == ON
 
 
-async def test_a_pull_request_without_a_body_is_like_any_other(world: World) -> None:
-    """The predecessor died of a null body, and that counted as having asked."""
+async def test_a_pull_request_without_a_description_works(world: World) -> None:
+    """TVM's bot crashed on a null description, and that counted as a request."""
     pull = world.open(None)
     await world.happen()
     assert world.slow_status(pull.head_sha) == OFF
@@ -45,7 +45,7 @@ async def test_they_stay_on_through_pushes_until_somebody_skips_them(world: Worl
     assert world.slow_status(pull.head_sha) == SKIPPED
 
 
-async def test_the_head_of_a_reopened_pull_request_shows_it_too(world: World) -> None:
+async def test_the_head_of_a_reopened_pull_request_gets_the_status_too(world: World) -> None:
     pull = world.open()
     pull.close("octocat")
     await world.happen()
@@ -55,7 +55,7 @@ async def test_the_head_of_a_reopened_pull_request_shows_it_too(world: World) ->
     assert world.slow_status(pull.head_sha) == OFF
 
 
-async def test_a_ci_that_was_done_runs_again(world: World) -> None:
+async def test_finished_ci_runs_again(world: World) -> None:
     pull = world.open()
     done = world.repository.add_workflow_run(pull.head_sha, "CI", "success", {"unit": "success", "slow": "skipped"})
     gpu = world.jenkins.add_job(f"gpu/PR-{pull.number}", pull=pull, context="gpu/pr-head")
@@ -69,7 +69,7 @@ async def test_a_ci_that_was_done_runs_again(world: World) -> None:
     )
 
 
-async def test_a_ci_that_runs_is_left_alone_and_what_that_means_is_said(world: World) -> None:
+async def test_running_ci_is_left_alone_and_the_answer_explains_that(world: World) -> None:
     pull = world.open()
     running = world.repository.add_workflow_run(pull.head_sha, "CI")
     answer = await world.say(pull, "@ci run slow tests")
@@ -77,13 +77,13 @@ async def test_a_ci_that_runs_is_left_alone_and_what_that_means_is_said(world: W
     assert "Still running, so left alone: `CI`. If a run has already decided to skip the slow tests" in answer
 
 
-async def test_where_ci_has_not_started_the_reaction_and_the_status_are_the_answer(world: World) -> None:
+async def test_if_ci_has_not_started_the_reaction_and_the_status_are_the_answer(world: World) -> None:
     pull = world.open()
     assert await world.say(pull, "@ci run slow tests") == "eyes +1"
     assert world.slow_status(pull.head_sha) == ON
 
 
-async def test_the_bots_own_status_is_not_ci(tmp_path: Path) -> None:
+async def test_the_bots_own_status_does_not_count_as_ci(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"skip_ci": {"globs": ["*.md"]}}) as world:
         pull = world.open()
         await world.happen()
@@ -91,8 +91,8 @@ async def test_the_bots_own_status_is_not_ci(tmp_path: Path) -> None:
         assert await world.say(pull, "@ci run slow tests") == "eyes +1"
 
 
-async def test_turning_on_where_ci_cannot_be_seen_is_done_and_names_each_permission_once(tmp_path: Path) -> None:
-    """It was a 😕 before "Slow tests are on", with a paragraph for each permission."""
+async def test_turning_on_works_without_access_to_ci_and_names_each_missing_permission_once(tmp_path: Path) -> None:
+    """The answer used to be a 😕 before "Slow tests are on", with a paragraph for each permission."""
     granted = {key: level for key, level in DEFAULT_PERMISSIONS.items() if key not in ("actions", "checks")}
     async with a_world(tmp_path, permissions=granted) as world:
         pull = world.open()
@@ -105,7 +105,7 @@ async def test_turning_on_where_ci_cannot_be_seen_is_done_and_names_each_permiss
         )
 
 
-async def test_asking_twice_runs_nothing_twice(world: World) -> None:
+async def test_a_second_request_runs_nothing_twice(world: World) -> None:
     pull = world.open()
     done = world.repository.add_workflow_run(pull.head_sha, "CI", "success")
     await world.say(pull, "@ci run slow tests")
@@ -117,7 +117,7 @@ async def test_asking_twice_runs_nothing_twice(world: World) -> None:
     assert world.slow_status(pull.head_sha) == ON
 
 
-async def test_of_two_commands_in_one_comment_the_later_has_the_last_word(world: World) -> None:
+async def test_the_later_of_two_commands_in_one_comment_wins(world: World) -> None:
     pull = world.open()
     done = world.repository.add_workflow_run(pull.head_sha, "CI", "success")
     answer = await world.say(pull, "@ci run slow tests\n@ci skip slow tests")
@@ -129,20 +129,20 @@ async def test_of_two_commands_in_one_comment_the_later_has_the_last_word(world:
     assert world.slow_status(pull.head_sha) == ON
 
 
-async def test_who_may_not_ask_changes_nothing(world: World) -> None:
+async def test_a_refused_person_changes_nothing(world: World) -> None:
     pull = world.open()
     answer = await world.say(pull, "@ci run slow tests", by="a-passer-by")
     assert "confused" in answer
     assert world.slow_status(pull.head_sha) == OFF
 
 
-async def test_a_closed_pull_request_cannot_be_switched(world: World) -> None:
+async def test_slow_tests_of_a_closed_pull_request_cannot_be_changed(world: World) -> None:
     pull = world.open()
     pull.close("octocat")
     assert "This pull request is closed, so nothing changed." in await world.say(pull, "@ci run slow tests")
 
 
-async def test_a_branch_that_always_runs_everything_says_so_and_cannot_be_skipped(tmp_path: Path) -> None:
+async def test_a_full_branch_says_so_and_cannot_be_skipped(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"slow_tests": {"branches": ["main", "staging-*"]}}) as world:
         pull = world.open(branch="staging-1")
         await world.happen()
@@ -157,7 +157,7 @@ async def test_a_branch_that_always_runs_everything_says_so_and_cannot_be_skippe
         assert world.slow_status(pull.head_sha) == always
 
 
-async def test_a_push_to_such_a_branch_shows_it_on_the_commit(world: World) -> None:
+async def test_a_push_to_a_full_branch_sets_its_status_on_the_commit(world: World) -> None:
     commit = world.repository.push("main", by="octocat")
     other = world.repository.push("feature", by="octocat")
     await world.happen()
@@ -165,13 +165,13 @@ async def test_a_push_to_such_a_branch_shows_it_on_the_commit(world: World) -> N
     assert world.slow_status(other.sha) == ""
 
 
-async def test_a_pull_request_into_such_a_branch_is_not_on_by_itself(world: World) -> None:
+async def test_a_pull_request_into_a_full_branch_is_not_on_by_itself(world: World) -> None:
     pull = world.open(base="main")
     await world.happen()
     assert world.slow_status(pull.head_sha) == OFF
 
 
-async def test_the_status_has_the_name_that_app_yaml_gives_it(tmp_path: Path) -> None:
+async def test_the_status_has_the_name_set_in_app_yaml(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"slow_tests": {"status": "ci/full"}}) as world:
         pull = world.open()
         await world.happen()
@@ -180,7 +180,7 @@ async def test_the_status_has_the_name_that_app_yaml_gives_it(tmp_path: Path) ->
         assert f"success: {status.description}" == OFF
 
 
-async def test_a_status_that_lost_the_race_against_a_command_says_nothing_false(world: World) -> None:
+async def test_a_status_that_lost_the_race_against_a_command_is_still_correct(world: World) -> None:
     """The status at the opening is tried again after the command was carried out."""
     pull = world.open()
     opened = [d for d in world.github.webhooks.held if d.event == "pull_request"]
@@ -191,8 +191,8 @@ async def test_a_status_that_lost_the_race_against_a_command_says_nothing_false(
     assert world.slow_status(pull.head_sha) == ON
 
 
-async def test_requests_of_the_feature(world: World) -> None:
-    """Opening: check and write. Switching on: three checks for what ran, then check and write for the status."""
+async def test_the_feature_costs_a_fixed_number_of_requests(world: World) -> None:
+    """Opening: read and write. Turning on: three reads for what ran, then read and write for the status."""
     repo = "/repos/{owner}/{repo}"
     pull = world.open()
     world.github.requests.clear()

@@ -6,7 +6,7 @@ from handlers.welcome import greeting
 from tests.gfm import rendered
 
 
-def test_it_greets_and_says_where_the_commands_are() -> None:
+def test_the_greeting_says_where_the_commands_are() -> None:
     said = greeting("Welcome.", "@ci", None, with_help=True)
     assert said == "\N{WAVING HAND SIGN} Welcome. Comment `@ci help` to see what I can do for you."
     linked = rendered(greeting("Welcome!", "@ci", "https://ci.example.org/help", with_help=True))
@@ -17,7 +17,7 @@ def test_without_help_it_only_greets() -> None:
     assert greeting("Welcome", "@ci", None, with_help=False) == "\N{WAVING HAND SIGN} Welcome"
 
 
-def test_its_text_is_shown_as_it_is_and_does_nothing() -> None:
+def test_configured_text_is_shown_as_plain_text() -> None:
     page = rendered(greeting("Hello <b>@octocat</b>, see #1 [x](https://example.org)", "@ci", None, with_help=False))
     assert "<b>" not in page
     assert "<a" not in page

@@ -1,4 +1,4 @@
-"""What is decided about a branch that follows another, as tables."""
+"""Decisions about a tracking branch, as tables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
         (TrackingScan("c" * 40, "diverged", (scanned(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
     ],
 )
-def test_the_newest_commit_that_is_fit_is_taken(
+def test_the_newest_good_commit_is_chosen(
     scan_result: TrackingScan, moved_to: Commit | None, fine: bool, why: str
 ) -> None:
     step = step_of(scan_result, Nightly(), AT)
@@ -81,7 +81,7 @@ def test_the_newest_commit_that_is_fit_is_taken(
         ),
         ([scanned(A, MISSING), scanned(B, RED[0])], ""),
         ([scanned(A, MISSING)], ""),
-        # What is not listed may be among the others.
+        # A name that is not listed may be among the others.
         ([scanned(A, MISSING), scanned(B, *RED, more=3), scanned(C, MISSING)], "matches cortexm/*: check"),
         ([scanned(A, MISSING), scanned(B, *RED, more=3)], ""),
     ],
@@ -93,7 +93,7 @@ def test_a_required_name_that_no_longer_exists_is_reported(verdicts: list[Scanne
 
 
 def asked(known: dict[int, str], count: int = 100) -> list[int]:
-    """Return which of so many commits, of which 0 is the newest, are asked about, with verdicts of these moments."""
+    """Return which of `count` commits, where 0 is the newest, are scanned, given verdicts with these times."""
     commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
     verdicts = {commits[n].sha: scanned(commits[n], RED[0], at=at) for n, at in known.items()}
     found = to_scan(commits, verdicts)
@@ -106,20 +106,20 @@ def asked(known: dict[int, str], count: int = 100) -> list[int]:
         ({}, 7, range(7)),
         ({}, 100, range(MOST_ASKED)),
         (dict.fromkeys(range(30), LATER), 30, range(30)),
-        # The newest ones always, and then those of which nothing is known.
+        # The newest ones always, then those without a verdict.
         (dict.fromkeys(range(30), LATER), 100, [*range(ALWAYS_ASKED), *range(30, 50)]),
         (dict.fromkeys(range(95), LATER), 100, [*range(25), *range(95, 100)]),
-        # Where all are known, the oldest verdicts.
+        # If all have verdicts, the oldest verdicts.
         ({n: EARLIER if 50 <= n < 90 else LATER for n in range(100)}, 100, [*range(ALWAYS_ASKED), *range(50, 70)]),
     ],
 )
-def test_the_newest_commits_are_asked_about_each_time_and_the_others_in_turn(
+def test_the_newest_commits_are_scanned_each_time_and_the_others_in_turn(
     known: dict[int, str], count: int, expected: Iterable[int]
 ) -> None:
     assert asked(known, count) == list(expected)
 
 
-def test_each_commits_turn_comes() -> None:
+def test_every_commit_gets_its_turn() -> None:
     verdicts = dict.fromkeys(range(100), "")
     for scan_result in range(5):
         verdicts |= dict.fromkeys(asked(verdicts), f"2026-03-06T2{scan_result}:00:00Z")
@@ -127,7 +127,7 @@ def test_each_commits_turn_comes() -> None:
 
 
 @pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, more=40)])
-def test_a_verdict_is_the_same_after_it_was_stored(one: ScannedCommit) -> None:
+def test_a_verdict_survives_storage(one: ScannedCommit) -> None:
     assert ScannedCommit.read(one.as_json()) == one
 
 
@@ -140,13 +140,13 @@ def test_of_many_blockers_the_first_are_stored_and_the_others_counted() -> None:
     )
 
 
-def test_a_step_says_what_was_seen_in_plain_values() -> None:
+def test_a_step_stores_the_scan_as_plain_values() -> None:
     step = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4), Nightly(), AT)
     assert (step.branch, step.source, step.before, step.commits) == ("nightly", "main", "c" * 40, 4)
     assert step_of(TrackingScan(None, "ahead", (scanned(A),)), Nightly(), AT).before == ""
 
 
-def test_for_a_single_unfit_commit_the_reasons_are_given() -> None:
+def test_for_a_single_rejected_commit_the_reasons_are_given() -> None:
     why = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
     assert "aaaaaaa: cpu is red" in why
 

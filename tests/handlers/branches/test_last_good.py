@@ -1,4 +1,4 @@
-"""What is planned about the last good branch; which commit is taken is decided in `handlers/branches`."""
+"""What is planned for the last good branch; `handlers/branches` decides which commit is chosen."""
 
 import pytest
 
@@ -31,7 +31,7 @@ RULES = LastGood(require=("*/branch",))
         (TrackingScan("c" * 40, "identical", (), lag=UP_TO_DATE), None, UP_TO_DATE, None),
     ],
 )
-def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it(
+def test_the_plan_says_how_far_behind_the_branch_is_with_or_without_a_move(
     scan_result: TrackingScan, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
 ) -> None:
     plan = plan_last_good(scan_result, RULES, AT)

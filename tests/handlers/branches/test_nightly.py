@@ -1,4 +1,4 @@
-"""What is planned for a night; which commit is taken is decided in `handlers/branches`."""
+"""What is planned for a nightly run; `handlers/branches` decides which commit is chosen."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_a_nightly_run_is_named_after_the_local_day_on_which_it_begins() -> None
     assert (plan.conclusion_basis.step.at, plan.conclusion_basis.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
 
 
-def test_a_nightly_run_with_no_fit_commit_moves_nothing_and_is_stored() -> None:
+def test_a_nightly_run_without_a_good_commit_moves_nothing_and_is_stored() -> None:
     red = ScannedCommit(COMMIT, (Signal("cpu", State.RED),), "")
     plan = plan_nightly(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
     assert plan.effects == ()
@@ -34,13 +34,13 @@ def test_a_nightly_run_with_no_fit_commit_moves_nothing_and_is_stored() -> None:
 
 
 def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
-    """What the plan stores in a record of the branch; nothing where it stores none."""
+    """Return what the plan stores in the branch's record; empty if it stores nothing."""
     key = record.of(NIGHTLY, 1).name
     found = [one.stored for one in plan.effects if isinstance(one, StoreRecord) and one.key == key]
     return dict(found[0].value) if found and found[0] else {}
 
 
-def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us() -> None:
+def test_a_move_that_could_not_be_confirmed_at_the_time_is_later_credited_to_us() -> None:
     moved = plan_nightly(
         TrackingScan("b" * 40, "ahead", (ScannedCommit(COMMIT, (), ""),), 2), Nightly(), AT
     ).conclusion_basis

@@ -1,4 +1,4 @@
-"""The lag of a branch and its blockers, as tables; and what a scan reuses from the one before."""
+"""The lag of a branch and its blockers, as tables, and what a scan reuses from the previous one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scanned(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Scan
         ([scanned((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
     ],
 )
-def test_a_sole_blocker_is_red_or_missing_where_all_else_is_green(
+def test_a_sole_blocker_is_red_or_missing_while_everything_else_is_green(
     verdicts: list[ScannedCommit], expected: dict[str, int]
 ) -> None:
     assert list(sole_blockers(verdicts).items()) == list(expected.items())
@@ -59,26 +59,26 @@ def test_a_branch_falls_behind_as_time_passes(lag: dict[str, Any], commits: int,
     assert (behind.commits, behind.seconds, behind.blockers) == (commits, seconds, {"gpu": 1})
 
 
-def test_where_there_is_no_branch_nobody_can_say_how_far_it_is_behind() -> None:
+def test_without_a_branch_the_lag_is_unknown() -> None:
     assert behind_of("octocat/compiler", {"lag": None, "why_not_newer": []}, NOON) is None
 
 
 @pytest.mark.parametrize(
     ("require", "expected"), [(["*/branch"], {"a" * 40}), (["*/branch", "lint"], set()), ([], set())]
 )
-def test_a_verdict_holds_for_its_own_requirements_and_what_was_fit_is_asked_about_again(
+def test_a_verdict_counts_only_for_its_own_requirements_and_good_commits_are_scanned_again(
     require: list[str], expected: set[str]
 ) -> None:
     listed = [scanned(("gpu/branch", RED)).as_json(), scanned(sha="b").as_json()]
     assert known_of({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
 
 
-def test_before_the_first_scan_nothing_is_known() -> None:
+def test_before_the_first_scan_there_are_no_verdicts() -> None:
     assert known_of({}, ["*/branch"]) == {}
 
 
 def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = True, **more: Any) -> TrackingState:
-    """Return the record of a branch that is at a commit since a scan."""
+    """Return the record of a branch that has been at a commit since a scan."""
     fields = {"previous_sha": None, "moved_at": at if ours else None, "commits": 2 if ours else None, "why": "green"}
     found: Any = {"branch": "nightly", "sha": sha, "scanned_at": at, "trouble": "", "why_not_newer": [], **fields}
     return cast("TrackingState", {**found, **more})
@@ -96,17 +96,17 @@ def test_a_move_is_stored_once_and_the_newest_comes_first() -> None:
     assert moves_after(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
 
 
-def test_a_branch_that_was_there_before_the_first_scan_has_not_moved() -> None:
+def test_a_branch_that_existed_before_the_first_scan_has_not_moved() -> None:
     assert moves_after({}, {}, state("a", ours=False)) is None
 
 
-def test_the_last_move_before_moves_were_stored_is_the_first_one() -> None:
+def test_the_last_move_before_moves_were_stored_becomes_the_first_stored_one() -> None:
     found = moves_after({}, state("a"), state("b"))
     assert found is not None
     assert [one["sha"] for one in found["moves"]] == ["b", "a"]
 
 
-def test_thirty_moves_of_one_branch_are_stored() -> None:
+def test_only_thirty_moves_of_a_branch_are_stored() -> None:
     known: TrackingMoves = {"branch": "nightly", "moves": []}
     for number in range(40):
         known = moves_after(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known

@@ -37,20 +37,20 @@ NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
         "a team is no person",
     ],
 )
-def test_who_is_asked(
+def test_reviewers_to_request(
     users: tuple[str, ...], teams: tuple[str, ...], known: KnownReviewers, asked: tuple[str, ...]
 ) -> None:
     decided = decide_reviewers(Ccs(users=users, teams=teams), known)
     assert (*decided.users, *decided.teams) == asked
 
 
-def test_no_more_are_asked_than_github_takes_and_people_come_before_teams() -> None:
+def test_no_more_are_requested_than_github_allows_and_people_come_before_teams() -> None:
     users = tuple(f"person-{number}" for number in range(MOST - 1))
     decided = decide_reviewers(Ccs(users=users, teams=("example-lab/gpu", "example-lab/cpu")), NOBODY)
     assert decided == Ccs(users=users, teams=("example-lab/gpu",))
 
 
-async def test_a_push_plans_nothing_where_the_comment_already_names_a_hidden_team(tmp_path: Path) -> None:
+async def test_a_push_plans_nothing_if_the_comment_already_names_a_hidden_team(tmp_path: Path) -> None:
     team = ("example-lab/gpu",)
     async with a_world(tmp_path) as world:
         pull = world.open("cc @example-lab/gpu")

@@ -1,4 +1,4 @@
-"""Asking a bot over HTTP: what is tried again, and the result where no answer is as expected."""
+"""Asking a bot over HTTP: which failures are tried again, and what an unexpected answer comes to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECISION = run_everything("this is a test", SHA)
 
 @dataclass
 class Script:
-    """A server that gives the scripted answers in order and repeats the last one; None means no answer at all."""
+    """A server that gives the scripted answers in order and repeats the last one; None closes the connection."""
 
     url: str = ""
     answers: list[tuple[int, str] | None] = field(default_factory=list)
@@ -53,14 +53,14 @@ PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
 PROBLEM = '{"type": "about:blank", "title": "x", "status": 404, "detail": "There is no such pull request."}'
 
 
-async def test_an_answer_is_asked_for_once(server: Script) -> None:
+async def test_an_answer_is_requested_once(server: Script) -> None:
     server.answers = [(200, decision_json(DECISION))]
     assert await server.ask() == DECISION
     assert await server.ask(SHA) == DECISION
     assert server.asked == [PATH, f"{PATH}?sha={SHA}"]
 
 
-async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
+async def test_a_transient_failure_is_tried_again(server: Script) -> None:
     server.answers = [(503, ""), None, (200, decision_json(DECISION))]
     assert await server.ask() == DECISION
     assert len(server.asked) == 3
@@ -74,7 +74,7 @@ async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
         ((400, "[]"), "the bot answered 400: no reason given", 1),
         ((503, PROBLEM), "the bot answered 503: There is no such pull request", 3),
         ((200, "<html>Log in</html>"), "the answer is not from the bot", 1),
-        # For a connection that the server closed, the HTTP library itself tries a second time.
+        # The HTTP library itself tries a second time when the server closes a connection.
         (None, "the bot did not answer (ServerDisconnectedError)", 6),
     ],
 )
@@ -88,12 +88,12 @@ async def test_the_reason_for_a_missing_answer_is_given(
     assert len(server.asked) == tries
 
 
-async def test_where_nobody_listens_it_is_said_where_that_was(server: Script) -> None:
+async def test_if_nothing_listens_the_address_is_named(server: Script) -> None:
     with pytest.raises(CannotAsk, match=r"the bot did not answer \(no connection to 127\.0\.0\.1:9\)"):
         await ask_bot("http://127.0.0.1:9", PATH, pauses=(0,))
 
 
-def test_the_bot_gives_up_before_who_asks_it_and_that_before_thirty_seconds() -> None:
+def test_the_bots_time_limit_is_below_the_callers_which_is_below_thirty_seconds() -> None:
     assert TIMEOUT.total is not None
     assert TIMEOUT.total > 2 * PATIENCE
     assert 2 * TIMEOUT.total + PAUSES[0] < DEADLINE < 30

@@ -1,4 +1,4 @@
-"""Decisions about commits of branches: how long what GitHub said is believed."""
+"""Decisions about commits of branches: how long GitHub's answers are cached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decisions(world: World, clock: Callable[[], float]) -> CommitDecisions:
     return CommitDecisions(world.pipeline.config, world.records, world.pipeline.app.reader, clock)
 
 
-async def test_that_there_is_no_such_commit_is_known_for_a_minute(world: World) -> None:
+async def test_a_missing_commit_is_cached_for_a_minute(world: World) -> None:
     clock = [0.0]
     decide = decisions(world, lambda: clock[0])
     world.github.requests.clear()
@@ -40,7 +40,7 @@ async def test_a_repository_that_is_not_ours_has_no_commits(world: World) -> Non
         await decisions(world, lambda: 0.0)("octocat/elsewhere", "d" * 40)
 
 
-async def test_a_forced_push_to_a_commit_that_was_asked_about_is_noticed_after_ten_seconds(world: World) -> None:
+async def test_a_forced_push_to_a_cached_commit_is_noticed_after_ten_seconds(world: World) -> None:
     clock = [0.0]
     decide = decisions(world, lambda: clock[0])
     old = world.repository.push("main", {"docs/a.rst": "x"}, by="octocat")

@@ -1,4 +1,4 @@
-"""What CI should do, as tables: each vector of the scripts that did it before, and where we differ on purpose."""
+"""What CI should do, as tables: the cases of TVM's scripts, and where we differ on purpose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files(*names: str) -> ChangedFiles:
 @pytest.mark.parametrize(
     ("title", "expected"),
     [
-        # As the predecessor's script had it.
+        # As in TVM's script.
         ("[skip ci] Revert", True),
         ("Revert [skip ci]", True),
         ("[ci][skip ci] Revert", True),
@@ -56,23 +56,23 @@ def files(*names: str) -> ChangedFiles:
         ("[skip\nci]", False),
         ("[]", False),
         ("", False),
-        # More tolerant than it on purpose.
+        # More tolerant than TVM's script on purpose.
         ("[Skip CI] Revert", True),
         ("[skip  ci] Revert", True),
         ("[skip\u00a0ci] Revert", True),
-        # Neither half of a tag is one.
+        # Half a tag is no tag.
         ("[skip ci Revert", False),
         ("skip ci] Revert", False),
         ("[skip] [ci] Revert", False),
     ],
 )
-def test_a_title_skips_ci_by_a_tag_of_its_own(title: str, expected: bool) -> None:
-    """TVM #11714, #11671: anywhere in the title, and as a tag alone."""
+def test_a_separate_tag_in_the_title_skips_ci(title: str, expected: bool) -> None:
+    """TVM #11714, #11671: anywhere in the title, but as a separate tag."""
     assert has_tag(title, "skip ci") is expected
     assert skip_ci(SkipCi(), title, files("src/x.cc")).value is expected
 
 
-def test_a_title_does_not_count_where_no_tag_is_set() -> None:
+def test_without_a_configured_tag_the_title_does_not_count() -> None:
     assert not has_tag("[] [skip ci]", "")
     verdict = skip_ci(SkipCi(title_tag="", docs=()), "[skip ci] []", files("src/x.cc"))
     assert not verdict.value
@@ -92,8 +92,8 @@ def test_a_title_does_not_count_where_no_tag_is_set() -> None:
         ([], False),
     ],
 )
-def test_globs_skip_ci_where_all_files_match(names: list[str], expected: bool) -> None:
-    """`*` crosses folders and case differs, as before; no changed file at all never skips (TVM #9221)."""
+def test_globs_skip_ci_if_all_files_match(names: list[str], expected: bool) -> None:
+    """`*` crosses folders and case matters, as before; no changed file at all never skips (TVM #9221)."""
     assert skip_ci(BY_GLOBS, "Fix it", files(*names)).value is expected
 
 
@@ -103,7 +103,7 @@ def test_globs_skip_ci_where_all_files_match(names: list[str], expected: bool) -
         (["docs/index.rst"], True),
         (["docs/a/b/index.rst", "docs/conf.py"], True),
         (["docs/index.rst", "src/x.cc"], False),
-        # The predecessor took any path with docs/ somewhere in it.
+        # TVM's script matched any path containing docs/.
         (["apps/foo/docs/x.c"], False),
         (["mydocs/x.rst"], False),
         (["docs"], False),
@@ -112,13 +112,13 @@ def test_globs_skip_ci_where_all_files_match(names: list[str], expected: bool) -
     ],
 )
 def test_documentation_alone_skips_ci(names: list[str], expected: bool) -> None:
-    """TVM #9221: without changed files everything runs. `docs/` is a folder at the top and no part of a name."""
+    """TVM #9221: without changed files everything runs. `docs/` is a top-level folder, not a part of a name."""
     verdict = skip_ci(BY_DOCS, "Fix it", files(*names))
     assert verdict.value is expected
     assert expected == verdict.reason.startswith("CI is skipped: only documentation")
 
 
-def test_files_that_do_not_matter_and_documentation_may_come_together() -> None:
+def test_ignored_files_and_documentation_may_be_mixed() -> None:
     verdict = skip_ci(EVERYTHING, "Fix it", files("README.md", "docs/index.rst"))
     assert (verdict.value, verdict.reason) == (
         True,
@@ -135,29 +135,30 @@ def test_files_that_do_not_matter_and_documentation_may_come_together() -> None:
         (["src/x.cc"], False),
         ([], False),
         (["docker/bash.sh", "docker/with_the_same_user"], False),
-        # These built images again: the first two by mistake, the others by `docker/` anywhere in the name.
+        # These rebuilt images before: the first two by mistake, the others because `docker/` matched anywhere in the
+        # name.
         (["docker/README.md"], False),
         (["docker/clear-stale-images.sh", "docker/lint.sh"], False),
         (["tests/docker/x.py"], False),
         (["src/docker/x.cc", "mydocker/x"], False),
     ],
 )
-def test_images_are_built_where_what_they_are_made_of_is_changed(names: list[str], expected: bool) -> None:
+def test_images_are_built_if_their_sources_changed(names: list[str], expected: bool) -> None:
     scripts = tuple(f"docker/{name}" for name in ("bash.sh", "with_the_same_user", "lint.sh", "clear-stale-images.sh"))
     config = RebuildDocker(ignore=("*.md", *scripts))
     assert rebuild_docker(config, files(*names)).value is expected
 
 
-def test_without_further_settings_text_in_the_folder_of_images_builds_none() -> None:
+def test_text_files_in_the_folder_of_images_build_none_by_default() -> None:
     assert not rebuild_docker(RebuildDocker(), files("docker/README.md", "tests/docker/x.py")).value
     assert rebuild_docker(RebuildDocker(), files("docker/README.md", "docker/bash.sh")).value
 
 
-def test_a_double_star_is_no_other_star() -> None:
+def test_a_double_star_means_the_same_as_a_single_one() -> None:
     assert rebuild_docker(RebuildDocker(paths=("docker/**",)), files("docker/install/x.sh")).value
 
 
-def test_a_renamed_file_counts_by_both_of_its_names() -> None:
+def test_a_renamed_file_counts_under_both_names() -> None:
     moved = ChangedFiles(("docs/codegen.md", "src/codegen.cc"), 1)
     assert skip_ci(EVERYTHING, "Move it", moved).reason == "CI runs because src/codegen.cc changed."
     assert rebuild_docker(RebuildDocker(), ChangedFiles(("tools/x.sh", "docker/x.sh"), 1)).value
@@ -165,8 +166,8 @@ def test_a_renamed_file_counts_by_both_of_its_names() -> None:
     assert skip_ci(EVERYTHING, "Move it", renamed).reason == "CI is skipped: only documentation changed (1 file)."
 
 
-def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> None:
-    """TVM #10457: an error that looked like an answer went unnoticed for days."""
+def test_unknown_facts_run_everything_and_the_reason_says_fallback() -> None:
+    """TVM #10457: for days, nobody noticed an error that was taken for an answer."""
     unknown = UnknownChanges("we could not ask GitHub")
     assert skip_ci(EVERYTHING, "Fix it", unknown).reason == "Fallback: we could not ask GitHub, so CI runs."
     assert not skip_ci(EVERYTHING, "Fix it", unknown).value
@@ -201,9 +202,7 @@ def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> 
         ([], False, "Everything is built: no file changed."),
     ],
 )
-def test_the_docs_alone_are_built_where_only_documentation_is_changed(
-    changed: list[str], value: bool, reason: str
-) -> None:
+def test_only_the_docs_are_built_if_only_documentation_changed(changed: list[str], value: bool, reason: str) -> None:
     verdict = docs_only(SkipCi(globs=("*.md",)), "Fix it", files(*changed))
     assert (verdict.value, verdict.reason.startswith(reason)) == (value, True)
 
@@ -217,11 +216,11 @@ def test_without_knowledge_more_than_the_docs_is_built() -> None:
     )
 
 
-def test_the_title_alone_decides_where_the_files_are_not_known() -> None:
+def test_the_title_alone_decides_if_the_files_are_unknown() -> None:
     assert skip_ci(EVERYTHING, "[skip ci] Revert", UnknownChanges("we could not ask GitHub")).value
 
 
-def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:
+def test_disabled_features_skip_nothing_and_build_everything() -> None:
     assert skip_ci(None, "[skip ci]", files("docs/x.rst")).value is False
     assert rebuild_docker(None, files("src/x.cc")).value is True
     assert "skip_ci is off in" in skip_ci(None, "", files()).reason
@@ -239,13 +238,13 @@ def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:
         (None, RebuildDocker(), "Fix it", True),
     ],
 )
-def test_files_are_asked_for_where_they_decide(
+def test_files_are_requested_only_if_they_matter(
     skip: SkipCi | None, docker: RebuildDocker | None, title: str, expected: bool
 ) -> None:
     assert needs_files(skip, docker, title) is expected
 
 
-def test_names_of_files_can_do_nothing_but_be_read() -> None:
+def test_names_of_files_in_reasons_are_harmless() -> None:
     name = "src/\x1b[31m\u202e" + "x" * 500 + "/codegen.cc"
     reason = skip_ci(BY_DOCS, "Fix it", files(name)).reason
     assert len(reason) <= 140
@@ -253,7 +252,7 @@ def test_names_of_files_can_do_nothing_but_be_read() -> None:
     assert "x/codegen.cc changed" in reason
 
 
-def test_the_message_of_a_commit_is_no_title() -> None:
+def test_the_message_of_a_commit_does_not_count_as_a_title() -> None:
     answer_ = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
     assert answer_ == CiVerdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
     assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value

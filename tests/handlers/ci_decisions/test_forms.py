@@ -1,4 +1,4 @@
-"""What a CI reads: values that are ours alone, and reasons that can do nothing but be read."""
+"""The output for CI: only our own values, and reasons that are harmless in a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SKIPPED = CiDecision(
 
 
 def in_a_shell(script: str, folder: Path) -> str:
-    """Run a script of `sh`; its variables CI_OUT and CI_ERR are what the command prints."""
+    """Run a script of `sh`; its variables CI_OUT and CI_ERR hold the command's output."""
     env = {"CI_OUT": as_env(SKIPPED), "CI_ERR": "\n".join(explained(SKIPPED)) + "\n", "PATH": "/usr/bin:/bin"}
     return subprocess.run(["sh", "-c", script], cwd=folder, env=env, check=True, capture_output=True, text=True).stdout
 
@@ -46,15 +46,15 @@ def test_the_values_are_those_of_the_decision() -> None:
         'printf %s "$CI_OUT$CI_ERR" > decided; . ./decided',
     ],
 )
-def test_a_shell_may_evaluate_all_of_it_in_any_way_that_people_do(evaluate: str, tmp_path: Path) -> None:
-    """Also where both outputs go into one, without quotes, in a folder of a pull request's own choice."""
+def test_a_shell_may_evaluate_the_output_in_any_common_way(evaluate: str, tmp_path: Path) -> None:
+    """This includes both outputs together, without quotes, in a folder with contents chosen by a pull request."""
     (tmp_path / "a\ntouch broken\n").write_text("")
     out = in_a_shell(f"{evaluate}; echo $SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER; ls", tmp_path)
     assert out.splitlines()[0] == "true true false"
     assert "broken" not in {path.name for path in tmp_path.iterdir()}
 
 
-def test_reasons_are_comments_of_one_line_that_any_terminal_can_show() -> None:
+def test_reasons_are_one_line_comments_that_any_terminal_can_show() -> None:
     for line in [*explained(SKIPPED), *comments([HOSTILE, "", "…"])]:
         assert line.startswith("# ")
         assert line.isascii()
@@ -64,12 +64,12 @@ def test_reasons_are_comments_of_one_line_that_any_terminal_can_show() -> None:
     assert comments(["the title has [skip ci]"]) == ["# the title has (skip ci)"]
 
 
-def test_what_the_bot_answers_is_read_back() -> None:
+def test_the_bots_answer_can_be_read_back() -> None:
     assert of_answer(decision_json(SKIPPED).encode()) == SKIPPED
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Please log in</html>", b"[]", b"1", b'"x"', b"\xff", b"[" * 100_000])
-def test_what_is_no_answer_of_the_bots_is_none(body: bytes) -> None:
+def test_an_invalid_answer_is_rejected(body: bytes) -> None:
     assert of_answer(body) is None
 
 
@@ -77,8 +77,8 @@ def test_what_is_no_answer_of_the_bots_is_none(body: bytes) -> None:
     "skip_ci",
     [None, {}, {"value": None, "reason": "x"}, {"value": "true", "reason": "x"}, {"value": 1, "reason": "x"}, "true"],
 )
-def test_what_an_answer_lacks_runs(skip_ci: object) -> None:
-    """As of a bot of an older version, which only knew of slow tests."""
+def test_a_decision_missing_in_the_answer_runs_everything(skip_ci: object) -> None:
+    """An older bot only answers about slow tests."""
     body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
     found = of_answer(json.dumps(body).encode())
     lacking = run_everything(texts.LACKING)

@@ -1,4 +1,4 @@
-"""The answer that CI gets when it asks what to do for a pull request."""
+"""The answer when CI asks what to do for a pull request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answer(sha: str, verdict: Mapping[str, object]) -> dict[str, object]:
     return {"sha": sha, "run_slow_tests": verdict, **NOT_ON}
 
 
-async def test_what_we_know_is_answered_without_asking_github(world: World) -> None:
+async def test_known_facts_are_answered_without_asking_github(world: World) -> None:
     pull = world.open()
     await world.say(pull, "@ci run slow tests")
     world.github.requests.clear()
@@ -62,7 +62,9 @@ async def test_the_head_is_the_newest_one_that_a_webhook_named(world: World) -> 
     assert await decisions(world)(FULL_NAME, pull.number) == answer(pull.head_sha, OFF)
 
 
-async def test_a_pull_request_from_before_our_time_is_asked_for_once_for_all_steps_of_a_build(world: World) -> None:
+async def test_a_pull_request_older_than_the_installation_is_looked_up_once_for_all_steps_of_a_build(
+    world: World,
+) -> None:
     pull = world.open()
     world.github.webhooks.held.clear()
     decide = decisions(world)
@@ -73,12 +75,12 @@ async def test_a_pull_request_from_before_our_time_is_asked_for_once_for_all_ste
 
 
 @pytest.mark.parametrize("repository", [FULL_NAME, "octocat/elsewhere"])
-async def test_what_does_not_exist_or_is_not_ours_is_said_to_be_so(world: World, repository: str) -> None:
+async def test_missing_and_foreign_repositories_and_pull_requests_are_not_found(world: World, repository: str) -> None:
     with pytest.raises(NoSuchPullRequest):
         await decisions(world)(repository, 4711)
 
 
-async def test_that_there_is_no_such_pull_request_is_known_for_a_minute(world: World) -> None:
+async def test_a_missing_pull_request_is_cached_for_a_minute(world: World) -> None:
     clock = [0.0]
     decide = decisions(world, clock=lambda: clock[0])
     world.github.requests.clear()
@@ -90,7 +92,7 @@ async def test_that_there_is_no_such_pull_request_is_known_for_a_minute(world: W
         assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == asked
 
 
-async def test_a_webhook_ends_that_at_once(world: World) -> None:
+async def test_a_webhook_about_the_pull_request_ends_the_caching(world: World) -> None:
     decide = decisions(world, clock=lambda: 0.0)
     with pytest.raises(NoSuchPullRequest):
         await decide(FULL_NAME, 1)
@@ -99,7 +101,7 @@ async def test_a_webhook_ends_that_at_once(world: World) -> None:
     assert await decide(FULL_NAME, 1) == answer(pull.head_sha, OFF)
 
 
-async def test_ci_should_ask_again_when_the_head_is_unknown_and_github_is_down(world: World) -> None:
+async def test_ci_should_ask_again_if_the_head_is_unknown_and_github_is_down(world: World) -> None:
     world.open()
     world.github.webhooks.held.clear()
     world.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}", status=502, times=None)
@@ -108,7 +110,7 @@ async def test_ci_should_ask_again_when_the_head_is_unknown_and_github_is_down(w
 
 
 @pytest.mark.no_cover
-async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(world: World) -> None:
+async def test_many_anonymous_questions_leave_webhooks_their_part_of_githubs_quota(world: World) -> None:
     """Anybody may ask, about any number."""
     pull = world.open()
     await world.happen()
@@ -130,7 +132,7 @@ async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(wor
     assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, ON)
 
 
-async def test_a_database_that_is_down_runs_everything(world: World, tmp_path: Path) -> None:
+async def test_if_the_database_is_down_everything_runs(world: World, tmp_path: Path) -> None:
     pull = world.open()
     await world.happen()
     closed = Database(f"sqlite:///{tmp_path / 'closed.db'}")
@@ -144,7 +146,7 @@ async def test_a_database_that_is_down_runs_everything(world: World, tmp_path: P
     }
 
 
-async def test_where_the_feature_is_off_everything_runs(tmp_path: Path) -> None:
+async def test_if_the_feature_is_off_everything_runs(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"slow_tests": False}) as world:
         pull = world.open()
         await world.happen()

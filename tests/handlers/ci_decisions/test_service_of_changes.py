@@ -1,4 +1,4 @@
-"""Skipping CI and building images: what is asked of GitHub for it, about which commit, and what an error comes to."""
+"""Skipping CI and building images: the requests to GitHub, the commit that they are for, and the result of errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Asker:
         return answer_["value"], answer_["reason"]
 
     def requests(self) -> list[str]:
-        """Return what was asked of GitHub since the last time."""
+        """Return the requests to GitHub since the previous call."""
         found = [f"{r.method} {r.route}" for r in self.world.github.requests.records if r.token == "installation"]
         self.world.github.requests.clear()
         return found
@@ -76,14 +76,14 @@ async def test_title_and_files_decide(asker: Asker) -> None:
 
 
 async def test_without_a_changed_file_ci_runs(asker: Asker) -> None:
-    """TVM #9221: its script skipped CI then."""
+    """TVM #9221: its script skipped CI in this case."""
     pull = asker.world.open(files={})
     await asker.world.happen()
     assert await asker.skips(pull.number) == (False, "CI runs: no file changed.")
 
 
-async def test_what_main_has_changed_meanwhile_is_no_change_of_the_pull_request(asker: Asker) -> None:
-    """TVM #12097, #12210: its scripts had to guess what to compare with, and guessed wrong on branches."""
+async def test_changes_on_main_do_not_count_as_changes_of_the_pull_request(asker: Asker) -> None:
+    """TVM #12097, #12210: its scripts guessed what to compare with, wrongly on branches."""
     world = asker.world
     pull = world.open(files={"docs/x.rst": "x"})
     world.repository.push("main", {"docker/Dockerfile": "x", "src/x.cc": "x"}, by="octocat")
@@ -93,14 +93,14 @@ async def test_what_main_has_changed_meanwhile_is_no_change_of_the_pull_request(
 
 
 async def test_the_message_of_a_commit_does_not_skip_ci(asker: Asker) -> None:
-    """TVM #10537: only titles do, which everybody sees."""
+    """TVM #10537: only titles do, because everybody sees them."""
     pull = asker.world.open(files={"src/x.cc": "x"})
     pull.push({"src/x.cc": "y"}, message="[skip ci] Fix it")
     await asker.world.happen()
     assert (await asker.skips(pull.number))[0] is False
 
 
-async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(asker: Asker) -> None:
+async def test_a_file_moved_out_of_a_relevant_folder_still_counts(asker: Asker) -> None:
     world = asker.world
     world.repository.push("main", {"src/codegen.cc": "int x;\n", "docker/Dockerfile": "FROM x\n"}, by="octocat")
     moved = world.open(files={"src/codegen.cc": None, "docs/codegen.cc": "int x;\n"})
@@ -110,8 +110,8 @@ async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(asker
     assert await asker.builds(image.number) == (True, "The images are built because docker/Dockerfile changed.")
 
 
-async def test_thirty_steps_of_a_build_ask_github_for_three_things_together(asker: Asker) -> None:
-    """At once, one after the other, and with the commit that they build."""
+async def test_thirty_steps_of_a_build_cost_three_requests_together(asker: Asker) -> None:
+    """In parallel, one after another, and with the commit that they build."""
     pull = asker.world.open(files={"src/x.cc": "x"})
     await asker.world.happen()
     asker.requests()
@@ -125,11 +125,11 @@ async def test_thirty_steps_of_a_build_ask_github_for_three_things_together(aske
     for _ in range(30):
         asker.now += 10
         await asker.ask(pull.number, pull.head_sha)
-    # For five minutes: the title each time, in a 304 that costs no quota; the files of one commit stay.
+    # For five minutes: the title is read each time, but its 304 costs no quota; the files of a commit are cached.
     assert asker.requests() == [f"GET {PULL}"] * 30
 
 
-async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
+async def test_each_hundred_files_cost_one_more_request(asker: Asker) -> None:
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(250)})
     await asker.world.happen()
     asker.requests()
@@ -139,7 +139,7 @@ async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
 
 @pytest.mark.no_cover
 async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None:
-    """It lists 3,000: of what comes after, nobody could return whether it matters."""
+    """It lists 3,000, so nobody can say whether the others matter."""
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(3_001)})
     await asker.world.happen()
     asker.requests()
@@ -159,7 +159,7 @@ async def test_an_edited_title_counts_as_soon_as_its_webhook_arrives(asker: Aske
     assert (await asker.skips(pull.number))[0] is True
 
 
-async def test_a_title_that_was_edited_counts_soon_where_no_webhook_tells(asker: Asker) -> None:
+async def test_an_edited_title_counts_soon_even_without_a_webhook(asker: Asker) -> None:
     pull = asker.world.open(files={"src/x.cc": "x"})
     await asker.world.happen()
     assert (await asker.skips(pull.number))[0] is False
@@ -179,8 +179,8 @@ async def test_the_answer_is_about_the_newest_head(asker: Asker) -> None:
     assert (answer_["sha"], answer_["skip_ci"]["value"]) == (pull.head_sha, False)
 
 
-async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Asker) -> None:
-    """An older head, or the merge commit that GitHub makes for a workflow."""
+async def test_a_build_of_another_commit_than_the_head_skips_nothing(asker: Asker) -> None:
+    """An older head, or the merge commit that GitHub creates for a workflow."""
     pull = asker.world.open(files={"docs/x.rst": "x"})
     old = pull.head_sha
     asker.world.github.clock.advance(seconds=5)
@@ -192,12 +192,12 @@ async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Aske
         assert answer_["sha"] == pull.head_sha
         assert answer_["skip_ci"] == {"value": False, "reason": why.format("CI runs")}
         assert answer_["rebuild_docker"] == {"value": True, "reason": why.format("the images are built")}
-        # That belongs to the pull request, whichever of its commits is built.
+        # This belongs to the pull request, whichever of its commits is built.
         assert answer_["run_slow_tests"]["value"] is False
     assert (await asker.skips(pull.number, pull.head_sha))[0] is True
 
 
-async def test_commits_that_somebody_makes_up_cost_no_request_each(asker: Asker) -> None:
+async def test_invented_commits_cost_no_request_each(asker: Asker) -> None:
     """Anybody may ask, about any commit."""
     pull = asker.world.open(files={"docs/x.rst": "x"})
     await asker.world.happen()
@@ -212,9 +212,7 @@ async def test_commits_that_somebody_makes_up_cost_no_request_each(asker: Asker)
 
 
 @pytest.mark.parametrize("asked_before", [False, True])
-async def test_a_push_without_a_webhook_yet_is_found_by_the_commit_that_is_built(
-    asker: Asker, asked_before: bool
-) -> None:
+async def test_a_push_without_a_webhook_is_found_by_the_commit_that_is_built(asker: Asker, asked_before: bool) -> None:
     pull = asker.world.open(files={"docs/x.rst": "x"})
     await asker.world.happen()
     if asked_before:
@@ -225,7 +223,7 @@ async def test_a_push_without_a_webhook_yet_is_found_by_the_commit_that_is_built
 
 
 async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: Asker) -> None:
-    """What it says about the head before is not about the one that is built."""
+    """Its answer about the previous head does not count for the commit that is built."""
     world = asker.world
     pull = world.open(files={"docs/x.rst": "x"})
     await world.happen()
@@ -255,8 +253,8 @@ async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> 
     assert answer_ == {"value": False, "reason": why}
 
 
-async def test_where_github_is_down_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
-    """TVM #10457: an error is reported, and is not an answer."""
+async def test_if_github_is_down_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
+    """TVM #10457: an error must be reported, and must not count as an answer."""
     world = asker.world
     pull = world.open(title="[skip ci] Revert it", files={"docs/x.rst": "x"})
     await world.happen()
@@ -265,10 +263,10 @@ async def test_where_github_is_down_everything_runs_and_the_reason_says_so(asker
     assert answer_["sha"] == pull.head_sha
     assert answer_["skip_ci"] == {"value": False, "reason": NOT_ASKED.format("CI runs")}
     assert answer_["rebuild_docker"] == {"value": True, "reason": NOT_ASKED.format("the images are built")}
-    assert answer_["run_slow_tests"]["value"] is False  # that is in our own records
+    assert answer_["run_slow_tests"]["value"] is False  # answered from our own records
     asker.requests()
     await asker.ask(pull.number)
-    assert asker.requests() == []  # an outage is not asked about for each step
+    assert asker.requests() == []  # an outage does not cost a request for each step
     world.github.faults.clear()
     asker.now = 10
     assert (await asker.skips(pull.number))[0] is True
@@ -284,8 +282,8 @@ async def test_files_that_cannot_be_listed_run_everything(asker: Asker, status: 
     assert await asker.builds(pull.number) == (True, NOT_ASKED.format("the images are built"))
 
 
-async def test_who_says_which_commit_it_builds_gets_an_answer_even_about_an_unknown_pull_request(asker: Asker) -> None:
-    """Without a commit there is nothing to answer about, and 503 says so; what a CI makes of both is the same."""
+async def test_an_unknown_pull_request_gets_an_answer_if_the_built_commit_is_named(asker: Asker) -> None:
+    """Without a commit the answer is 503; CI acts the same in both cases."""
     world = asker.world
     pull = world.open(files={"docs/x.rst": "x"})
     world.github.webhooks.held.clear()

@@ -1,4 +1,4 @@
-"""The status that says whether CI is skipped: which deliveries it takes notice of, and what stands in the end."""
+"""The status that says whether CI is skipped: which deliveries matter to it, and what it says in the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def shown(world: World, pull: PullRequest) -> list[str]:
-    """Return what the head's status has said, newest first."""
+    """Return the texts of the head's status, newest first."""
     statuses = world.repository.all_statuses(pull.head_sha)
     return [status.description or "" for status in statuses if status.context == "ci/skip"]
 
@@ -50,7 +50,7 @@ def shown(world: World, pull: PullRequest) -> list[str]:
         ("edited", "Fix", {"base": {"ref": {"from": "old"}, "sha": {"from": "0" * 40}}}, True),
     ],
 )
-def test_an_edit_counts_where_it_can_change_the_decision(
+def test_only_an_edit_that_can_change_the_decision_gets_a_job(
     action: str, title: str, changes: Mapping[str, Any] | None, expected: bool
 ) -> None:
     body = {"action": action, "pull_request": {"title": title}, **({"changes": changes} if changes else {})}
@@ -75,13 +75,13 @@ def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSk
         (RUNS, before(CiVerdict(False, "other")), CODE),
     ],
 )
-def test_a_decision_that_changed_on_one_head_asks_for_another_run(
+def test_a_decision_that_changed_on_the_same_head_asks_for_another_run(
     verdict: CiVerdict, was: ShownSkip | None, expected: str
 ) -> None:
     assert shown_for(verdict, "a", was).description == expected
 
 
-def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
+def test_the_status_fits_githubs_limit_and_ends_with_the_advice() -> None:
     long = CiVerdict(False, "x" * 300)
     assert len(shown_for(long, "a", None).description) == 140
     said = shown_for(long, "a", before(SKIPPED)).description
@@ -89,7 +89,7 @@ def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
     assert said.endswith("…" + RESTART_CI)
 
 
-async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(world: World) -> None:
+async def test_a_late_retry_does_not_undo_a_later_edit(world: World) -> None:
     pull = world.open(files={"src/codegen.cc": "x"})
     (opened,) = [answer_ for answer_ in world.github.webhooks.held if answer_.event == "pull_request"]
     _, status = await world.planned(opened, NAME)
@@ -101,7 +101,7 @@ async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(wor
     assert "has changed, so the bot did not change" in world.applied[-1]
 
 
-async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: World) -> None:
+async def test_webhooks_in_the_wrong_order_show_the_current_title(world: World) -> None:
     pull = world.open(files={"src/codegen.cc": "x"})
     world.github.clock.advance(seconds=5)
     pull.edit("octocat", title="[skip ci] Fix")
@@ -111,7 +111,7 @@ async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: Wo
     assert shown(world, pull)[0].removesuffix(RESTART_CI) == TAGGED
 
 
-async def test_a_push_that_has_been_overtaken_shows_nothing_on_its_commit(world: World) -> None:
+async def test_an_overtaken_push_sets_no_status_on_its_commit(world: World) -> None:
     pull = world.open(files={"src/codegen.cc": "x"})
     await world.happen()
     world.github.clock.advance(seconds=5)

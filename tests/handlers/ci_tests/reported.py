@@ -53,5 +53,5 @@ def outcomes(
 
 
 def link(sha: str = BASE) -> str:
-    """Return the link that a text has for a base."""
+    """Return the link that a text uses for a base."""
     return f"[`{sha[:7]}`]({PAGE}/{sha})"

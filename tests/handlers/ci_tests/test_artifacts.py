@@ -1,4 +1,4 @@
-"""What the artifacts of a workflow run hold, however many, large or broken they are."""
+"""Reading the artifacts of a workflow run, however many, large or broken they are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TREE = "/repos/{owner}/{repo}/git/trees/{tree_sha}"
 
 
 def junit(**cases: str) -> str:
-    """Return a JUnit file of pytest's: `add="passed 1.5"`, a status and perhaps seconds."""
+    """Return a pytest JUnit file: `add="passed 1.5"` is a status with optional seconds."""
     written = []
     for name, case in cases.items():
         status, _, seconds = case.partition(" ")
@@ -61,14 +61,14 @@ def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -
     assert (suite.complete, wrong) == (True, ())
 
 
-def test_several_files_are_one_suite_and_a_test_that_ran_in_one_of_them_ran() -> None:
+def test_several_files_form_one_suite_and_a_test_that_ran_in_one_of_them_ran() -> None:
     files = archive(shard_1=junit(add="skipped", mul="passed 2"), shard_2=junit(add="passed 1"))
     suite, _ = parsed(files, frozenset({FILE}))
     assert {test: seen.status for test, seen in suite.seen.items()} == {ADD: Status.PASSED, MUL: Status.PASSED}
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
-    """A process that died leaves a file that ends too early."""
+def test_an_unreadable_file_does_not_stop_the_others() -> None:
+    """A process that crashed leaves a truncated file."""
     suite, wrong = parsed(archive(good=junit(add="passed"), torn=junit(mul="passed")[:-40]), frozenset({FILE}))
     assert list(suite.seen) == [ADD]
     assert not suite.complete
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
 
 
 def test_only_a_few_of_many_unreadable_files_are_reported() -> None:
-    """Anybody may open a pull request whose CI makes two thousand of them."""
+    """Anybody may open a pull request whose CI creates two thousand of them."""
     suite, wrong = parsed(archive(**{f"torn_{number:02}": "<" for number in range(12)}), frozenset())
     assert [complaint.split(".xml")[0] for complaint in wrong] == [
         *(f"torn_{number:02}" for number in range(3)),
@@ -85,7 +85,7 @@ def test_only_a_few_of_many_unreadable_files_are_reported() -> None:
     assert not suite.complete
 
 
-def test_files_that_are_compressed_once_more_have_one_limit_together() -> None:
+def test_doubly_compressed_files_share_one_limit() -> None:
     text = junit(**{f"case_{number}": "passed" for number in range(200)}).encode()
     files = {f"{number}.xml.gz": gzip.compress(text) for number in range(4)}
     assert len(parsed(io.BytesIO(zipped(files)), frozenset())[0].seen) == 200
@@ -94,14 +94,14 @@ def test_files_that_are_compressed_once_more_have_one_limit_together() -> None:
         parsed(io.BytesIO(zipped(files)), frozenset(), limit=3 * len(text))
 
 
-def test_what_is_nothing_once_it_is_inflated_counts_as_what_it_was_before() -> None:
-    """It is work all the same: 25 million empty members fit into an archive that is small enough."""
+def test_a_file_that_decompresses_to_nothing_counts_with_its_compressed_size() -> None:
+    """It costs work: 25 million empty members fit into an archive below the limit."""
     nothing = gzip.compress(b"") * 10_000
     with pytest.raises(TooMuch, match="have more than"):
         parsed(io.BytesIO(zipped({"a.xml.gz": nothing})), frozenset(), limit=len(nothing) // 2)
 
 
-def test_other_files_are_passed_over() -> None:
+def test_other_files_are_ignored() -> None:
     files = io.BytesIO(zipped({"report.html": "<html/>", "log.txt": "x", "sub/a.xml": junit(add="passed")}))
     assert list(parsed(files, frozenset({FILE}))[0].seen) == [ADD]
     with pytest.raises(Refused, match=r"no file that ends with \.xml"):
@@ -141,7 +141,7 @@ async def test_each_artifact_is_a_suite(world: World) -> None:
     assert (reports.unread, reports.troubles) == (frozenset(), ())
 
 
-async def test_of_several_attempts_the_last_counts_and_what_is_expired_does_not(world: World) -> None:
+async def test_the_last_of_several_attempts_counts_and_expired_artifacts_do_not(world: World) -> None:
     run = a_run(world)
     run.upload("tests", {"a.xml": junit(add="skipped")})
     run.upload("tests", {"a.xml": junit(add="passed")})
@@ -151,7 +151,7 @@ async def test_of_several_attempts_the_last_counts_and_what_is_expired_does_not(
     assert reports.suites["tests"].ran(ADD)
 
 
-async def test_without_artifacts_nothing_more_is_asked(world: World) -> None:
+async def test_without_artifacts_nothing_more_is_requested(world: World) -> None:
     run = a_run(world)
     run.upload("wheel", {})
     world.github.requests.clear()
@@ -184,7 +184,7 @@ async def test_an_artifact_that_has_just_expired_is_reported(world: World) -> No
     assert (await read(world, run)).troubles == ("The artifact `tests` cannot be read: `GitHub no longer has it`.",)
 
 
-async def test_while_github_is_down_it_is_tried_again_later(world: World) -> None:
+async def test_if_github_is_down_the_reading_is_tried_again_later(world: World) -> None:
     run = a_run(world)
     run.upload("tests", {"a.xml": junit(add="passed")})
     world.github.faults.add("GET", ZIP, status=502, times=3)
@@ -203,8 +203,8 @@ async def test_of_very_many_artifacts_the_first_are_read_and_the_section_says_so
     assert world.github.requests.count("GET", ZIP) == MOST_ARTIFACTS
 
 
-async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> None:
-    """The code of a pull request writes them: no number of them may keep a core busy for minutes."""
+async def test_all_artifacts_of_a_run_share_one_limit(world: World) -> None:
+    """A pull request's code writes them: no number of them may keep a core busy for minutes."""
     run, text = a_run(world), junit(add="passed")
     for number in range(4):
         run.upload(f"tests-{number}", {"a.xml": text})
@@ -214,7 +214,7 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     assert reports.unread == {"tests-2", "tests-3"}
     reason = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
     assert [reason in trouble for trouble in reports.troubles] == [True, True]
-    assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
+    assert world.github.requests.count("GET", ZIP) == 3, "nothing is downloaded beyond the limit"
 
 
 async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit_and_ends_the_reading(world: World) -> None:
@@ -238,12 +238,12 @@ async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit_and_
     assert world.github.requests.count("GET", ZIP) == 1
 
 
-async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
+async def test_concurrent_readers_of_a_run_read_it_once(world: World) -> None:
     """Two sections use one run, and one run of the base branch serves many pull requests."""
     run, reader = a_run(world), world.pipeline.parts[ARTIFACTS_READER]
     run.upload("tests", {"a.xml": junit(add="passed")})
     first, second = await asyncio.gather(read(world, run, reader=reader), read(world, run, reader=reader))
-    assert second is first, "both asked at the same moment"
+    assert second is first, "both asked at the same time"
     world.github.requests.clear()
     assert await read(world, run, reader=reader) is first
     assert [r for r in world.github.requests.records if r.token == "installation"] == []

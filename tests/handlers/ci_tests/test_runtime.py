@@ -1,4 +1,4 @@
-"""Which suites have become slower or faster, which new tests are slow, and what is said about them."""
+"""Which suites became slower or faster, which new tests are slow, and the text about them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_which_totals_differ_much(what: str) -> None:
     assert changed(ops(here, there), 30) == expected
 
 
-def test_a_suite_that_the_base_does_not_have_is_not_compared() -> None:
+def test_a_suite_missing_at_the_base_is_not_compared() -> None:
     """TVM crashed with a KeyError on a suite that `main` did not have."""
     assert changed(outcomes({"ops": suite(add="passed 9000")}), 30) == []
     assert slow_new_tests(outcomes({"ops": suite(add="passed 9000")}), 1.0) == []
 
 
-def test_the_most_changed_suite_is_first() -> None:
+def test_the_suite_with_the_largest_change_is_first() -> None:
     suites = {"a": suite(add="passed 200"), "b": suite(add="passed 500"), "c": suite(add="passed 10")}
     bases = {name: base(suite(add="passed 100")) for name in suites}
     assert [one.suite for one in changed(outcomes(suites, bases), 30)] == ["b", "a", "c"]
@@ -83,7 +83,7 @@ def test_which_new_tests_are_slow(what: str) -> None:
     assert slow_new_tests(ops(here, there), 10.0) == expected
 
 
-def test_tests_that_were_renamed_together_are_not_new() -> None:
+def test_renamed_tests_are_not_new() -> None:
     names = [f"case_{number}" for number in range(20)]
     before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": SeenTest(Status.PASSED) for name in names})
     moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
@@ -126,7 +126,7 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_what_the_section_says(what: str) -> None:
+def test_the_text_of_the_section(what: str) -> None:
     found, text = TEXTS[what]
     assert describe_runtimes(found, CONFIG.change, seconds(CONFIG.slow)) == text
 
@@ -139,7 +139,7 @@ def test_of_many_slow_tests_the_slowest_are_listed() -> None:
     assert text.endswith("- and 90 more")
 
 
-def test_names_of_tests_and_suites_do_nothing() -> None:
+def test_names_of_tests_and_suites_have_no_effect() -> None:
     hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
     here = {
         name: SuiteOutcomes(dict.fromkeys(hostile, SeenTest(Status.PASSED)), dict.fromkeys(hostile, 90.0))
@@ -153,7 +153,7 @@ def test_names_of_tests_and_suites_do_nothing() -> None:
     assert len(text) < SIZE_LIMIT / 3
 
 
-def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
+def test_the_section_says_when_renamed_tests_were_not_searched_for() -> None:
     old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
     found = ops(suite_of(new), suite_of(old))
     assert describe_runtimes(found, 30, 1.0) == ""

@@ -1,4 +1,4 @@
-"""What is said about skipped tests."""
+"""The text about skipped tests."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_what_the_section_says(what: str) -> None:
+def test_the_text_of_the_section(what: str) -> None:
     found, required, text = TEXTS[what]
     assert said(found, required) == text
 
 
-def test_a_long_list_is_folded_away_and_cut() -> None:
+def test_a_long_list_is_collapsed_and_truncated() -> None:
     many = {f"t{number:04}": "skipped" for number in range(1_000)}
     text = said(ops(suite_of(many), suite_of(dict.fromkeys(many, "passed"))))
     assert "1,000 tests are newly skipped" in text
@@ -138,8 +138,8 @@ HOSTILE = [
 ]
 
 
-def test_names_of_tests_and_suites_do_nothing() -> None:
-    """They come out of files that the code of a pull request has written."""
+def test_names_of_tests_and_suites_have_no_effect() -> None:
+    """They come from files that a pull request's code has written."""
     here = {name: SuiteOutcomes({test: SeenTest(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
     there = {name: base(SuiteOutcomes({test: SeenTest(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
     required = Required({name: tuple(HOSTILE) for name in HOSTILE}, problem=HOSTILE[0])
@@ -154,7 +154,7 @@ def test_names_of_tests_and_suites_do_nothing() -> None:
     assert len(text) < SIZE_LIMIT / 3
 
 
-def test_very_many_suites_are_cut() -> None:
+def test_very_many_suites_are_truncated() -> None:
     names = [f"suite-{number:03}" for number in range(MOST_SUITES + 7)]
     text = said(outcomes(dict.fromkeys(names, suite(add="passed")), {names[-1]: base(suite(add="passed"))}))
     assert text.count("- `suite-") == MOST_SUITES

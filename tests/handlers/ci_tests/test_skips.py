@@ -23,7 +23,7 @@ def suite(*, complete: bool = True, **statuses: str) -> SuiteOutcomes:
 
 
 def of(suite: SuiteOutcomes, test: str, status: str) -> SuiteOutcomes:
-    """Return a suite with one more test, or file, of any ID."""
+    """Return a suite with one more test, or file, with any ID."""
     return SuiteOutcomes({**suite.seen, test: SeenTest(Status(status))}, complete=suite.complete)
 
 
@@ -79,18 +79,18 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
 
 
 @pytest.mark.parametrize("what", SKIPS)
-def test_what_ran_at_the_base_and_is_skipped_here(what: str) -> None:
-    """TVM took a test that `main` does not have for one that ran there."""
+def test_tests_that_ran_at_the_base_and_are_skipped_here(what: str) -> None:
+    """TVM took a test missing on `main` for one that ran there."""
     here, base, expected = SKIPS[what]
     assert skips(here, base) == expected
 
 
-def test_nothing_differs_is_false() -> None:
+def test_skips_without_a_difference_are_false() -> None:
     assert not Skips()
     assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(removed=1)))
 
 
-def test_tests_that_were_renamed_together_are_not_removed() -> None:
+def test_renamed_tests_are_not_removed() -> None:
     names = [f"test_case_{number}" for number in range(20)]
     before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
     here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
@@ -140,7 +140,7 @@ def test_required_tests_that_did_not_run(what: str) -> None:
 
 
 def test_a_required_suite_without_results_is_reported_once_it_is_no_longer_expected() -> None:
-    """TVM crashed with a KeyError on a suite that one of the two did not have."""
+    """TVM crashed with a KeyError on a suite that only one side had."""
     assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite())) == [NotRun("ops", "")]
     assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite(), over=False)) == []
 
@@ -164,13 +164,13 @@ def test_the_file_of_required_tests_is_one_object_of_lists() -> None:
         (b'{"ops": []}', "it lists no test"),
     ],
 )
-def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: str) -> None:
+def test_anything_else_is_an_error_and_never_an_empty_list(raw: bytes, complaint: str) -> None:
     """TVM #13368: the list had been empty in production, and nobody noticed."""
     with pytest.raises(UserError, match=complaint):
         read_required(raw)
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
+def test_an_abandoned_search_for_renamed_tests_is_reported() -> None:
     tests = [
         {f"{FILE}::test_{name}_{number}": SeenTest(Status.PASSED) for number in range(12)} for name in ("old", "new")
     ]

@@ -1,4 +1,4 @@
-"""Archives that anybody may have made: what they hold is read, within limits, and nothing else happens."""
+"""Archives from anybody: their files are read within limits, and nothing else happens."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sandbox.model.workflows import zipped
 
 
 def read(content: bytes, ending: str = ".xml") -> dict[str, bytes]:
-    """Read all of an archive's files whose names end so."""
+    """Read all files in an archive whose names have this ending."""
     pairs = read_zip(io.BytesIO(content), lambda name: name.endswith(ending), lambda name, file: (name, file.read()))
     return dict(pairs)
 
 
-def test_the_files_that_are_wanted_are_read_by_their_names() -> None:
+def test_the_wanted_files_are_read_by_name() -> None:
     files = {"z.xml": "<z/>", "deep/er/a.xml": "<a/>", "notes.txt": "no", "../out.xml": "<out/>", "folder.xml/": ""}
     assert list(read(zipped(files)).items()) == [
         ("../out.xml", b"<out/>"),
@@ -43,7 +43,7 @@ GOOD = zipped({"a.xml": "<a/>" * 1000})
     [b"", b"PK", b"no archive", GOOD[:-30], GOOD[50:], b"\0" * 100 + GOOD[-22:]],
     ids=["empty", "short", "text", "cut off", "without its beginning", "a list of files that is not there"],
 )
-def test_what_is_no_archive_is_refused(content: bytes) -> None:
+def test_an_invalid_archive_is_refused(content: bytes) -> None:
     with pytest.raises(Refused):
         read(content)
 
@@ -64,14 +64,14 @@ def test_an_encrypted_file_is_refused() -> None:
 
 
 def test_a_bomb_ends_early() -> None:
-    """A thousandfold ratio is no report."""
+    """No report compresses a thousandfold."""
     with pytest.raises(TooMuch, match="200 times as large uncompressed"):
         read(zipped({"a.xml": b"\0" * (RATIO_FREE_BYTES + 1)}))
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_methods_than_deflate_are_refused_before_anything_is_inflated(method: int) -> None:
-    """A kilobyte of bzip2 inflates to more than a gigabyte, in one piece."""
+def test_compression_methods_other_than_deflate_are_refused_before_decompression(method: int) -> None:
+    """A kilobyte of bzip2 decompresses to more than a gigabyte, in one piece."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", method) as archive:
         archive.writestr("a.xml", "<a/>")
@@ -80,7 +80,7 @@ def test_other_methods_than_deflate_are_refused_before_anything_is_inflated(meth
 
 
 def test_a_file_before_the_beginning_of_the_archive_is_refused(tmp_path: Path) -> None:
-    """It is no trouble with the disk, which another try might cure."""
+    """This is no disk error that another try might cure."""
     content = bytearray(GOOD)
     begins = struct.unpack_from("<L", content, len(content) - 6)[0]
     struct.pack_into("<L", content, len(content) - 6, begins + 100)
@@ -89,7 +89,7 @@ def test_a_file_before_the_beginning_of_the_archive_is_refused(tmp_path: Path) -
         list(read_zip(file, lambda name: True, lambda name, inner: inner.read()))
 
 
-def test_all_files_together_have_one_limit() -> None:
+def test_all_files_share_one_limit() -> None:
     taken = 0
 
     def count(name: str, file: BinaryIO) -> None:
@@ -105,8 +105,8 @@ def test_all_files_together_have_one_limit() -> None:
     assert taken <= 4_999
 
 
-def test_what_an_archive_says_about_its_sizes_is_not_believed() -> None:
-    """The list at its end says that the file is empty: then nothing of it is taken for whole."""
+def test_the_sizes_in_an_archive_are_not_trusted() -> None:
+    """The directory at its end says that the file is empty: then its content does not count as complete."""
     content = bytearray(zipped({"a.xml": "<a/>" * 10}))
     struct.pack_into("<L", content, content.index(b"PK\x01\x02") + 24, 0)
     with pytest.raises(Refused):
@@ -118,12 +118,12 @@ def test_too_many_files_are_refused() -> None:
         read(zipped({f"{number}.txt": "" for number in range(MOST_FILES + 1)}))
 
 
-def test_a_list_of_files_that_would_fill_the_memory_is_not_read() -> None:
+def test_a_directory_that_would_fill_the_memory_is_not_read() -> None:
     content = bytearray(GOOD)
     struct.pack_into("<L", content, len(content) - 10, MOST_DIRECTORY_BYTES + 1)
     with pytest.raises(TooMuch, match="its list of files"):
         read(bytes(content))
-    # Nor a list whose size only the longer form of the record gives.
+    # Nor a directory whose size stands only in the zip64 record.
     end, longer = GOOD[-22:], b"PK\x06\x07" + b"\0" * 16
     with pytest.raises(TooMuch, match="its list of files"):
         read(GOOD[:-22] + longer + end)

@@ -12,7 +12,10 @@ from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
 @pytest.fixture(autouse=True)
 def _all_closed() -> None:
-    """Let connections outlive a test, in place of the fixture of this name: the dashboard is the session's."""
+    """Let connections outlive a test: the dashboard lives for the session.
+
+    This replaces the fixture of the same name.
+    """
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

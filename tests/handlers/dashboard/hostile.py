@@ -1,4 +1,4 @@
-"""A lab that puts markup into every text, and the elements that a page may contain."""
+"""A lab that puts markup into every text, and a check of the elements that a page may contain."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PAGES = (
 
 
 class PageMarkup(HTMLParser):
-    """The elements of a page; `faults` are scripts, handlers and links that are not ours."""
+    """The elements of a page; `faults` are scripts, event handlers and links that are not ours."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class PageMarkup(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Judge an element."""
+        """Check an element."""
         given = dict(attrs)
         if tag in ("iframe", "object", "embed", "img", "base", "style") or (
             tag == "script" and not str(given.get("src")).startswith("/static/")
@@ -91,7 +91,7 @@ class PageMarkup(HTMLParser):
                 self.faults.append(f"{tag} {name}={value}")
 
     def handle_data(self, data: str) -> None:
-        """Collect what people read."""
+        """Collect the visible text."""
         self.text.append(data)
 
 

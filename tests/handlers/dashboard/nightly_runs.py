@@ -32,7 +32,7 @@ def sha(number: int) -> str:
 
 
 def committed_at(number: int) -> float:
-    """Return when it was committed; the newest is eleven hours old."""
+    """Return when a commit was made; the newest is eleven hours old."""
     return NOW - (NIGHTLY_RUNS - 1 - number) * DAY - 11 * 3600
 
 
@@ -53,7 +53,7 @@ def runtime() -> list[str]:
 
 @dataclass(frozen=True)
 class Sent:
-    """A run of a lab: its tests that did not pass, and its claims."""
+    """A run of a lab: its tests that did not pass, and what its manifest says."""
 
     number: int
     target: Target
@@ -74,7 +74,7 @@ class Sent:
 
     @property
     def run(self) -> Run:
-        """The run without its tests."""
+        """Return the run without its tests."""
         arrived = committed_at(self.number) + 5 * 3600
         key = RunKey(REPOSITORY, *self.target, sha(self.number), self.run_name or f"{self.suite}-{self.run_id}")
         claims = Claims(
@@ -91,7 +91,7 @@ class Sent:
         return Run(key, "etag", self.state, self.reason, arrived, 81_870, claims, admission)
 
     def cases(self) -> Iterator[Case]:
-        """Yield its cases."""
+        """Yield the run's test cases."""
         for place, test in enumerate(self.tests):
             status, message = Status.PASSED, ""
             if test in self.failed:
@@ -146,7 +146,7 @@ def nightly_runs() -> Iterator[Sent]:
                 number, ADRENO, "operators", every, failed={SOFTMAX: TOLERANCE} if number == 13 else {}, skipped=skipped
             )
         if number == 7:
-            # The lab's own trouble: nothing could be read.
+            # The lab's own problem: nothing could be read.
             yield Sent(number, ADRENO, "runtime", of_runtime, failed=dict.fromkeys(of_runtime, TIMEOUT))
         elif number == 12:
             yield Sent(number, ADRENO, "runtime", of_runtime[:12], shard=(1, 2))

@@ -61,7 +61,7 @@ PUBLIC = frozenset({"octocat/compiler", "octocat/new", "octocat/docs"})
 
 @dataclass
 class DashboardSite:
-    """A running dashboard, and a client that follows no redirects and does not decompress answers."""
+    """A running dashboard, with a client that follows no redirects and does not decompress answers."""
 
     url: str
     client: aiohttp.ClientSession
@@ -69,13 +69,13 @@ class DashboardSite:
     records: Records
 
     async def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
-        """Ask for a page as a browser does; returns status, headers and text."""
+        """Request a page as a browser does; return status, headers and text."""
         sent = {"Accept": "text/html", **{name.replace("_", "-"): text for name, text in headers.items()}}
         async with self.client.get(self.url + path, headers=sent, allow_redirects=False) as answer:
             return answer.status, dict(answer.headers), await answer.text()
 
     async def json(self, path: str) -> tuple[int, Any]:
-        """Ask the API; returns status and JSON."""
+        """Request the API; return status and JSON."""
         async with self.client.get(self.url + path) as answer:
             return answer.status, await answer.json(content_type=None)
 
@@ -95,7 +95,8 @@ async def dashboard_site(
 ) -> AsyncIterator[DashboardSite]:
     """Serve the pages of a store that `filled` has filled; only the `public` repositories are public.
 
-    `database` is the URL of one with all tables; by default it is a new SQLite file. `clock` is that of the pages.
+    `database` is the URL of a database with all tables, by default a new SQLite file. `clock` is the clock of the
+    pages.
     """
     url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The bot's stored actions for two pull requests, in the engine's tables."""
+"""The bot's recorded actions for two pull requests, in the engine's tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
 
 
 class StoryWriter:
-    """Writes the deliveries and actions of one pull request directly into the tables."""
+    """Writes the deliveries and actions of one pull request directly to the tables."""
 
     def __init__(self, engine: Engine, repository_id: int, number: int) -> None:
         self._connector = engine.database.connector
@@ -71,12 +71,12 @@ def effect(kind: str, target: str, **fields: Any) -> PlannedEffect:
 
 
 def applied(text: str, page: str) -> Note:
-    """Return the note of an effect that GitHub shows on a page."""
+    """Return the outcome of an effect that links a page on GitHub."""
     return Note(notes.APPLIED, text, about={"page": page})
 
 
 async def fill_story(engine: Engine, repository_id: int) -> None:
-    """Write the stories of two pull requests: one as they are, and one whose texts are hostile."""
+    """Write the stories of two pull requests: an ordinary one, and one with hostile texts."""
     writer = StoryWriter(engine, repository_id, NUMBER)
     status = effect("SetStatus", "status", sha=sha(13), description="on: hubot asked for slow tests", state="success")
     await writer.delivery(

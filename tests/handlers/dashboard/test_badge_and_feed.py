@@ -1,4 +1,4 @@
-"""Badges and the Atom feed: what other sites show of a repository."""
+"""Badges and the Atom feed: what other sites show about a repository."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REQUIRED = {"id", "title", "updated"}
         ("hubot-lab/rpi-5%40rack%3A2", "stale"),
     ],
 )
-async def test_a_badge_says_how_a_target_does(site: DashboardSite, path: str, message: str) -> None:
+async def test_a_badge_shows_the_state_of_a_target(site: DashboardSite, path: str, message: str) -> None:
     status, headers, svg = await site.get(f"{BADGE}/{path}.svg")
     assert (status, headers["Content-Type"]) == (200, "image/svg+xml; charset=utf-8")
     assert headers["Cache-Control"] == "public, max-age=300"
@@ -52,11 +52,11 @@ async def test_a_target_without_results_has_a_badge(site: DashboardSite) -> None
         "docs/regressions.atom",
     ],
 )
-async def test_what_is_not_there_or_private_is_not_found(site: DashboardSite, path: str) -> None:
+async def test_missing_and_private_targets_are_not_found(site: DashboardSite, path: str) -> None:
     assert (await site.get(f"/r/octocat/{path}"))[0] == 404
 
 
-async def test_text_in_a_badge_is_text() -> None:
+async def test_text_in_a_badge_is_escaped() -> None:
     svg = svg_badge(HOSTILE.replace("\x00", "").replace("\x1b", "").replace("\ufffe", ""), "1 < 2", BadgeColor.BAD)
     assert {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()} == {
         "svg", "title", "rect", "path", "g", "text",
@@ -70,7 +70,7 @@ def message(test: str, *, ended: str = "") -> RegressionMessage:
 
 
 def checked_feed(feed: str) -> ElementTree.Element:
-    """Return a feed that has what RFC 4287 requires of one: raise AssertionError for one that has not."""
+    """Return a feed after checking that it has what RFC 4287 requires."""
     root = ElementTree.fromstring(feed.encode())
     assert root.tag == f"{{{ATOM}}}feed"
     assert len(root.findall(f"{{{ATOM}}}author/{{{ATOM}}}name")) == 1

@@ -1,4 +1,4 @@
-"""A page is made again when its repository's results, the branch, or what is late has changed, and not before."""
+"""A page is rendered again when its repository's results, the branch, or late results change, and not before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def tag_of(site: DashboardSite, path: str) -> str:
     return headers["Etag"]
 
 
-async def test_a_page_that_was_made_costs_one_look_up_until_its_data_changes(tmp_path: Path) -> None:
+async def test_a_rendered_page_costs_one_lookup_until_its_data_changes(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path) as site:
         for path in STORED:
             status, first, text = await site.get(path)
@@ -59,11 +59,11 @@ async def test_a_page_that_was_made_costs_one_look_up_until_its_data_changes(tmp
         _, headers, text = await site.get(lab, If_None_Match=before[0])
         assert "the file is not there" in text
         assert headers["Etag"] != before[0]
-        # The tag is that of the content: the grid does not show refused uploads.
+        # The tag depends on the content: the grid does not show refused uploads.
         assert (await site.get(HERE, If_None_Match=before[1]))[0] == 304
 
 
-async def test_a_page_is_made_for_who_sends_a_cookie_or_a_token(tmp_path: Path) -> None:
+async def test_a_request_with_a_cookie_or_a_token_gets_a_fresh_page(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path) as site:
         await site.get(HERE)
         with statements() as seen:
@@ -74,7 +74,7 @@ async def test_a_page_is_made_for_who_sends_a_cookie_or_a_token(tmp_path: Path) 
         assert len(seen) > 2
 
 
-async def test_results_that_are_late_are_shown_as_late_though_nothing_has_come(tmp_path: Path) -> None:
+async def test_late_results_are_shown_as_late_although_nothing_has_arrived(tmp_path: Path) -> None:
     now = NOW
     async with dashboard_site(tmp_path, clock=lambda: now) as site:
         _, before = await site.json("/api/v1/repos")

@@ -20,7 +20,7 @@ API = "/api/v1/repos/octocat/compiler/compare"
 ON_HEXAGON = "target=example-lab/hexagon-v73"
 
 
-async def test_without_anything_chosen_the_newest_commit_is_compared_with_the_one_before(site: DashboardSite) -> None:
+async def test_by_default_the_newest_commit_is_compared_with_the_previous_one(site: DashboardSite) -> None:
     status, _, page = await site.get(COMPARE)
     assert status == 200
     assert "from" in page
@@ -50,7 +50,7 @@ async def test_two_commits_of_a_target_are_compared_class_by_class(site: Dashboa
     assert f"https://github.com/octocat/compiler/compare/{sha(9)}...{sha(12)}" in page
 
 
-async def test_a_flaky_test_is_no_new_failure(site: DashboardSite) -> None:
+async def test_a_flaky_test_is_not_a_new_failure(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}?{ON_HEXAGON}&base={sha(8)}&head={sha(9)}")
     assert [(one["status"], one["test"]) for one in answered["tests"]] == [("flaky", FLAKY)]
 
@@ -75,7 +75,7 @@ async def test_a_commit_without_results_is_named(site: DashboardSite) -> None:
     assert "base" in page
 
 
-async def test_the_rows_are_a_table_too(site: DashboardSite) -> None:
+async def test_the_rows_are_available_as_csv(site: DashboardSite) -> None:
     address = f"{API}?{ON_HEXAGON}&base={sha(9)}&head={sha(12)}"
     status, headers, text = await site.get(f"{address}&format=csv")
     assert (status, headers["Content-Type"]) == (200, "text/csv; charset=utf-8")
@@ -89,7 +89,7 @@ async def test_the_rows_are_a_table_too(site: DashboardSite) -> None:
     assert "example-lab/hexagon-v73&amp;format=csv" in page
 
 
-async def test_before_there_are_results_the_page_says_what_to_do(site: DashboardSite) -> None:
+async def test_without_results_the_page_says_what_to_do(site: DashboardSite) -> None:
     _, _, page = await site.get("/r/octocat/new/compare")
     assert "nothing to compare" in page
     _, _, page = await site.get("/r/octocat/docs/compare")
@@ -100,7 +100,7 @@ async def test_before_there_are_results_the_page_says_what_to_do(site: Dashboard
 HOSTILE = '<script>alert(1)</script>[=HYPERLINK("https://evil.example")]::\x00\ud800\'"><img src=x>'
 
 
-async def test_names_and_messages_from_a_lab_are_text(tmp_path: Path) -> None:
+async def test_names_and_messages_from_a_lab_are_escaped(tmp_path: Path) -> None:
     def fill(store: ResultsStore) -> None:
         for number, failed in ((0, {}), (1, {HOSTILE: '"><svg onload=alert(1)>'})):
             tests = (HOSTILE, *(f"test_{n}" for n in range(12)))

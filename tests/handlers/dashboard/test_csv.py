@@ -1,4 +1,4 @@
-"""Pages that are a table are one of a spreadsheet too, with the numbers of their JSON."""
+"""Pages with a table are available as CSV, with the numbers of their JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def rows_of(site: DashboardSite, address: str) -> list[dict[str, str]]:
 
 
 def written(cell: Any) -> str:
-    """Return how a cell of JSON is written in CSV; moments are compared by their first 19 characters."""
+    """Return how CSV shows a JSON value; times are compared by their first 19 characters."""
     return "" if cell is None else str(cell)[:19]
 
 
@@ -89,5 +89,5 @@ async def test_a_test_has_a_row_for_each_commit(site: DashboardSite) -> None:
 
 
 @pytest.mark.parametrize("page", ["/", PAGES, f"{PAGES}/labs/example-lab", f"{PAGES}/nightly"])
-async def test_each_of_these_pages_links_its_table(site: DashboardSite, page: str) -> None:
+async def test_each_of_these_pages_links_its_csv(site: DashboardSite, page: str) -> None:
     assert 'format=csv">as CSV</a>' in (await site.get(page))[2]

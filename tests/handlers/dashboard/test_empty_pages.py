@@ -1,4 +1,4 @@
-"""Pages on which there is nothing to see yet say what to do next."""
+"""Pages without content say what to do next."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UPLOAD = "upload with <code>nightjar-lab upload</code>"
 
 
 def first_run(store: ResultsStore) -> None:
-    """Store one nightly run of one suite, in which nothing fails."""
+    """Store one nightly run of one suite without failures."""
     _put(store, Sent(12, HEXAGON, "operators", TESTS))
 
 
 def green_runs(store: ResultsStore) -> None:
-    """Store nightly runs in which nothing ever failed."""
+    """Store nightly runs without any failure."""
     for number in range(GREEN_RUNS):
         _put(store, Sent(number, HEXAGON, "runtime", tuple(runtime())))
 
@@ -61,7 +61,7 @@ async def green(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashb
         ("nightly", "an operator adds <code>nightly</code>"),
     ],
 )
-async def test_a_repository_without_labs(site: DashboardSite, view: str, says: str) -> None:
+async def test_a_repository_without_labs_says_how_to_add_one(site: DashboardSite, view: str, says: str) -> None:
     status, _, page = await site.get(view_path("octocat/docs", view))
     assert (status, says in page) == (200, True)
 
@@ -80,7 +80,9 @@ async def test_a_repository_without_labs(site: DashboardSite, view: str, says: s
         ("/", "and upload with <code>nightjar-lab upload</code>"),
     ],
 )
-async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, path: str, says: str) -> None:
+async def test_a_repository_whose_labs_sent_nothing_says_how_to_upload(
+    site: DashboardSite, path: str, says: str
+) -> None:
     status, _, page = await site.get(path)
     assert (status, says in page) == (200, True)
 
@@ -99,7 +101,9 @@ async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, pa
         ("/", "✓ none"),
     ],
 )
-async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str) -> None:
+async def test_pages_after_the_first_nightly_run_say_what_comes_next(
+    first: DashboardSite, path: str, says: str
+) -> None:
     status, _, page = await first.get(path)
     assert (status, says in page) == (200, True)
 
@@ -122,7 +126,7 @@ async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str)
         ("/", "✓ none"),
     ],
 )
-async def test_everything_is_green(green: DashboardSite, path: str, says: str) -> None:
+async def test_pages_say_that_everything_is_green(green: DashboardSite, path: str, says: str) -> None:
     status, _, page = await green.get(path)
     assert (status, says in page) == (200, True)
 

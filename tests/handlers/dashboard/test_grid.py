@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}`: rows, columns and cells, and that their numbers are those of the check runs."""
+"""`/r/{owner}/{repo}`: rows, columns and cells; their numbers are those of the check runs."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ async def states(site: DashboardSite, name: str, query: str = "") -> list[str]:
     return [cell["state"] for cell in (await rows(site, query))[name]]
 
 
-async def test_columns_are_the_commits_that_labs_tested_newest_first(site: DashboardSite) -> None:
+async def test_columns_are_the_tested_commits_newest_first(site: DashboardSite) -> None:
     _, page = await site.json(GRID)
     assert [commit["sha"] for commit in page["commits"]] == [sha(number) for number in reversed(range(14))]
 
 
-async def test_a_failure_is_new_once_and_what_has_not_come_is_never_green(site: DashboardSite) -> None:
+async def test_a_failure_is_new_once_and_missing_results_are_never_green(site: DashboardSite) -> None:
     hexagon = await states(site, "example-lab/hexagon-v73")
     assert hexagon[:4] == ["still-failing", "new-failure", "still-failing", "new-failure"]
     adreno = await states(site, "example-lab/adreno")
     assert (adreno[0], adreno[1], adreno[6]) == ("new-failure", "incomplete", "infra")
-    # A suite of the target came, and the other one did not.
+    # One suite of the target arrived, the other one did not.
     assert (adreno[4], adreno[9]) == ("incomplete", "incomplete")
     board = await states(site, "hubot-lab/rpi-5@rack:2")
     assert (board[:4], board[-2:]) == (["waiting", "waiting", "missing", "passed"], ["not-run", "not-run"])
 
 
-async def test_one_goes_down_from_target_to_suite_to_file_to_test(site: DashboardSite) -> None:
+async def test_rows_expand_from_target_to_suite_to_file_to_test(site: DashboardSite) -> None:
     _, _, page = await site.get("/r/octocat/compiler")
     assert 'href="/r/octocat/compiler?target=example-lab%2Fhexagon-v73"' in page
     target = "?target=example-lab/hexagon-v73"
@@ -83,7 +83,7 @@ async def test_filters_in_the_address_list_tests(site: DashboardSite, query: str
     assert (await site.get(f"/r/octocat/compiler{query}"))[0] == 200
 
 
-async def test_a_day_leaves_out_older_commits_and_pages_go_on_where_they_end(site: DashboardSite) -> None:
+async def test_a_day_hides_older_commits_and_the_next_page_continues_where_one_ends(site: DashboardSite) -> None:
     _, page = await site.json(f"{GRID}?since=2026-11-20")
     assert [commit["sha"] for commit in page["commits"]] == [sha(13), sha(12), sha(11)]
 
@@ -116,12 +116,12 @@ def seen(column: bytes) -> dict[str, SeenTest]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-async def test_columns_are_counted_as_the_check_run_compares_them(seed: int) -> None:
+async def test_counts_match_those_of_the_check_run(seed: int) -> None:
     random_ = random.Random(seed)
     before, now = (bytes(random_.choices(BYTES, k=random_.randrange(1, 60))) for _ in range(2))
     compared = compare(seen(now), seen(before), exit_status=None)
     counts = count_cell(before, now)
-    # Comparing, tests may be found to be renamed; the grid knows those from the series.
+    # The comparison may recognize renamed tests; the grid gets those from the series.
     if not (compared.renamed or compared.infra):
         fresh = {f"t{place}" for place in new_failures(before, now)}
         assert fresh == set(compared.new_failures)
@@ -141,7 +141,7 @@ async def test_a_renamed_test_keeps_its_outcome() -> None:
 
 
 def many(store: ResultsStore) -> None:
-    """Fill twenty targets of two labs with five suites each, for one commit."""
+    """Store twenty targets of two labs with five suites each, for one commit."""
     every = tuple(operators())
     for number in range(2):
         for suite in range(5):
@@ -167,7 +167,7 @@ async def test_the_first_page_is_small_and_no_statement_scans_a_table(
         assert [scan for scan, _ in traced.scans() if "nightjar_" in scan] == []
 
 
-async def test_what_parameters_hold_makes_no_folder() -> None:
+async def test_slashes_and_colons_in_parameters_create_no_folder() -> None:
     names = [f"tests/test_io.py::test_read[{one}]" for one in ("a/b", "a::b", "c")]
     assert only_folder(names, "") == "tests/test_io.py::"
     assert list(below_each(names, "tests/test_io.py::")) == names

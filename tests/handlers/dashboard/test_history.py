@@ -39,7 +39,7 @@ async def test_it_says_since_when_a_test_fails_and_where_else(site: DashboardSit
     assert hexagon["first_seen"] == sha(0)
 
 
-async def test_one_target_alone_can_be_shown(site: DashboardSite) -> None:
+async def test_a_single_target_can_be_shown(site: DashboardSite) -> None:
     (adreno,) = await history(site, SOFTMAX, "example-lab/adreno")
     assert adreno["target"] == "adreno"
 
@@ -66,7 +66,7 @@ async def test_it_links_the_source_where_it_fails_and_a_new_issue_about_it(site:
     assert f'/runs/example-lab/hexagon-v73/{sha(11)}/runtime-run-1">' in page.split("Proof:")[1]
 
 
-async def test_how_long_it_took_is_a_chart_with_a_text(site: DashboardSite) -> None:
+async def test_its_durations_are_a_chart_with_a_text_alternative(site: DashboardSite) -> None:
     (hexagon,) = await history(site, SOFTMAX, "example-lab/hexagon-v73")
     seconds = [run["seconds"] for run in hexagon["runs"]]
     assert all(seconds)
@@ -80,7 +80,7 @@ async def test_how_long_it_took_is_a_chart_with_a_text(site: DashboardSite) -> N
     ("query", "status"),
     [("?id=nothing", 404), ("", 400), ("?id=a&target=x", 400), ("?id=%00", 400), ("?id=a&b=1", 400)],
 )
-async def test_an_unknown_test_is_not_there(site: DashboardSite, query: str, status: int) -> None:
+async def test_an_unknown_test_is_not_found(site: DashboardSite, query: str, status: int) -> None:
     assert (await site.get(f"/r/octocat/compiler/tests{query}"))[0] == status
 
 
@@ -93,7 +93,7 @@ async def test_a_chart_needs_two_commits_and_stays_inside_its_frame() -> None:
     assert duration_chart([("a", 0.0, False), ("b", 0.0, False)]) is None
 
 
-async def test_nightly_commits_without_a_result_are_missing_and_not_left_out(site: DashboardSite) -> None:
+async def test_nightly_commits_without_a_result_are_shown_as_missing(site: DashboardSite) -> None:
     test = "tests/python/operators/test_softmax.py::test_softmax[float16-16x64]"
     _, grid = await site.json(f"/api/v1/repos/octocat/compiler/grid?target=example-lab/adreno&q={quote(test)}")
     [row] = grid["rows"]
@@ -110,7 +110,7 @@ QUERIES = ("status=failing", "status=skipped", "q=softmax", "q=runtime&target=ex
 
 
 async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
-    """The grid goes by whole columns, and this page by changes; incomplete runs and broken devices are among them."""
+    """The grid reads whole columns, this page reads changes; incomplete runs and broken devices are among the runs."""
     states = await compared_with_the_grid(site)
     assert states >= {"passed", "new-failure", "still-failing", "skipped", "infra", "incomplete"}
 

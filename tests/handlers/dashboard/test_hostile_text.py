@@ -1,4 +1,4 @@
-"""Whatever a lab calls its suites and tests, reports and claims: on every page it is text."""
+"""Whatever a lab puts into names, reports and manifests, every page shows it as text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ async def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_text_of_a_lab_is_text_and_leads_nowhere(hostile_site: DashboardSite, path: str) -> None:
+async def test_text_from_a_lab_is_escaped_and_links_nothing(hostile_site: DashboardSite, path: str) -> None:
     status, headers, page = await hostile_site.get(path)
     assert status == 200
     assert "script-src 'self';" in headers["Content-Security-Policy"]
     assert PageMarkup(page).faults == []
 
 
-async def test_people_read_the_text_as_it_is(hostile_site: DashboardSite) -> None:
+async def test_people_see_the_text_unchanged(hostile_site: DashboardSite) -> None:
     text = {path: "".join(PageMarkup((await hostile_site.get(path))[2]).text) for path in PAGES}
     assert sum(TESTS[0] in shown for shown in text.values()) >= 4
     assert sum(ATTACK in shown for shown in text.values()) >= 10

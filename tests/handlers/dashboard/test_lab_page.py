@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/labs/{lab}`: what a lab sent last, how long it takes, and what went wrong."""
+"""`/r/{owner}/{repo}/labs/{lab}`: a lab's last results, its latency, and its problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ API, PAGES = "/api/v1/repos/octocat/compiler/labs", "/r/octocat/compiler/labs"
 HOUR, DAY = 3600.0, 86400.0
 
 
-async def test_each_target_has_its_last_result_its_latency_and_what_it_missed(site: DashboardSite) -> None:
+async def test_each_target_has_its_last_result_its_latency_and_its_missed_nightly_runs(site: DashboardSite) -> None:
     status, lab = await site.json(f"{API}/example-lab")
     assert status == 200
     hexagon, adreno = lab["targets"]
@@ -30,7 +30,7 @@ async def test_each_target_has_its_last_result_its_latency_and_what_it_missed(si
 async def test_a_target_that_stopped_has_missed_nightly_runs(site: DashboardSite) -> None:
     (board,) = (await site.json(f"{API}/hubot-lab"))[1]["targets"]
     assert board["stale"] is True
-    # It sent results of the commits 2 to 10; those of 12 and 13 are less than 36 hours old.
+    # It sent results for commits 2 to 10; commits 12 and 13 are less than 36 hours old.
     assert (board["missing"], board["expected"]) == (1, 10)
     assert [one["sha"] for one in board["missing_commits"]] == [sha(11)]
     assert "stale, over 36 h" in (await site.get(f"{PAGES}/hubot-lab"))[2]
@@ -67,7 +67,7 @@ async def test_a_percentile_is_one_of_the_values(values: list[float], share: flo
     assert percentile(values, share) == found
 
 
-async def test_two_weeks_are_not_enough_to_test_more(site: DashboardSite) -> None:
+async def test_two_weeks_are_not_enough_for_promotion(site: DashboardSite) -> None:
     adreno = (await site.json(f"{API}/example-lab"))[1]["targets"][1]["promotion"]
     assert (adreno["tier"], "history" in adreno["lacking"], "runs" in adreno["lacking"]) == (2, True, True)
     assert (adreno["days"], adreno["seconds_p90"], adreno["unsteady_of"]) == (13, 4 * HOUR, 24)

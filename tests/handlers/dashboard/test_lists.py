@@ -66,7 +66,7 @@ async def test_a_test_that_runs_elsewhere_is_not_idle(site: DashboardSite) -> No
     assert answered["idle_total"] == 0
 
 
-async def test_each_list_is_a_table_too(site: DashboardSite) -> None:
+async def test_each_list_is_available_as_csv(site: DashboardSite) -> None:
     for page in ("flaky", "slow", "skipped"):
         status, headers, text = await site.get(f"{API}/{page}?format=csv")
         assert (status, headers["Content-Type"]) == (200, "text/csv; charset=utf-8")
@@ -75,7 +75,7 @@ async def test_each_list_is_a_table_too(site: DashboardSite) -> None:
         assert all(row["test"].startswith("tests/") for row in rows)
 
 
-async def test_before_there_are_results_the_pages_say_what_to_do(site: DashboardSite) -> None:
+async def test_without_results_the_pages_say_what_to_do(site: DashboardSite) -> None:
     for page in ("flaky", "slow", "skipped"):
         assert "No lab has uploaded results" in (await site.get(f"/r/octocat/new/{page}"))[2]
         assert "accepts no results" in (await site.get(f"/r/octocat/docs/{page}"))[2]
@@ -103,7 +103,7 @@ def send(store: ResultsStore, number: int, tests: list[Timed], target: tuple[str
 HOSTILE = '=HYPERLINK("https://evil.example")<script>alert(1)</script>\ud800\'"><img src=x>'
 
 
-async def test_slow_tests_and_what_a_cut_off_saves(tmp_path: Path) -> None:
+async def test_slow_tests_and_the_time_saved_by_a_limit(tmp_path: Path) -> None:
     def fill(store: ResultsStore) -> None:
         fast = [Timed(f"test_fast_{n}", 0.5) for n in range(30)]
         for number in range(6):

@@ -1,4 +1,4 @@
-"""Whatever an address says, a page answers: with what it shows, or with what is wrong."""
+"""Any address gets an answer: its page, or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KNOWN = {
 async def routes_of(site: DashboardSite) -> list[Any]:
     status, document = await site.json("/api/v1/openapi.json")
     assert status == 200
-    # What features besides the dashboard have is asked where they are served.
+    # Routes of other features are requested in the tests of those features.
     return [
         one for one in read_routes(document) if one[0].startswith(("/r/", "/api/v1/repos", "/help", "/api/v1/help"))
     ]
@@ -44,13 +44,13 @@ async def answer(site: DashboardSite, address: str, accept: str) -> tuple[int, s
         return got.status, got.content_type, await got.text(errors="replace")
 
 
-async def test_what_a_database_does_not_hold_is_found_nowhere(url_with_tables: str, tmp_path: Path) -> None:
+async def test_text_that_no_database_can_store_finds_nothing(url_with_tables: str, tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, database=url_with_tables) as site:
         await check_each_alone(site, UNSTORABLE)
 
 
 async def check_each_alone(site: DashboardSite, texts: Sequence[str]) -> None:
-    """Require that no address is answered with a failure of ours in which one thing is wrong."""
+    """Require that an address with one wrong part is never answered with a fault of ours."""
     failed = []
     for address in each_alone(await routes_of(site), KNOWN, texts):
         status, kind, text = await answer(site, address, "application/json")
@@ -64,7 +64,7 @@ async def check_each_alone(site: DashboardSite, texts: Sequence[str]) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(data=st.data(), accept=st.sampled_from(["text/html", "application/json"]))
-async def test_any_address_is_answered(site: DashboardSite, data: st.DataObject, accept: str) -> None:
+async def test_any_address_gets_an_answer(site: DashboardSite, data: st.DataObject, accept: str) -> None:
     address = data.draw(several(await routes_of(site), KNOWN))
     status, _, text = await answer(site, address, accept)
     assert status in ANSWERS, (address, text[:300])

@@ -1,4 +1,4 @@
-"""How pages lead to each other: every page of a repository has the same navigation."""
+"""Links between pages: every page of a repository has the same navigation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize(("path", "current"), PAGES.items())
-async def test_every_page_of_a_repository_leads_to_all_its_views(site: DashboardSite, path: str, current: str) -> None:
+async def test_every_page_of_a_repository_links_all_its_views(site: DashboardSite, path: str, current: str) -> None:
     status, _, page = await site.get(path)
     assert status == 200
     views = page.split('<nav class="views"')[1].split("</nav>")[0]
@@ -42,13 +42,13 @@ async def test_every_page_of_a_repository_leads_to_all_its_views(site: Dashboard
     assert crumbs.count(f'href="/r/{REPOSITORY}">') == 1
 
 
-async def test_a_view_keeps_the_target(site: DashboardSite) -> None:
+async def test_the_links_to_other_views_keep_the_chosen_target(site: DashboardSite) -> None:
     _, _, page = await site.get(history_path(REPOSITORY, SOFTMAX, HEXAGON))
     assert 'href="/r/octocat/compiler/slow?target=example-lab%2Fhexagon-v73"' in page
     assert 'href="/r/octocat/compiler/nightly"' in page
 
 
-async def test_commands_of_a_hidden_repository_are_those_of_one_that_is_not_there(site: DashboardSite) -> None:
+async def test_the_help_of_a_hidden_repository_is_that_of_a_missing_one(site: DashboardSite) -> None:
     pages = []
     for name in ("octocat/secret", "octocat/nothing"):
         status, _, page = await site.get(f"/help?repo={name}")

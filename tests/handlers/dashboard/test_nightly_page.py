@@ -21,7 +21,7 @@ async def test_it_says_where_the_branch_is_and_why_it_is_at_no_newer_commit(site
     assert "The last 14 moves" in page
 
 
-async def test_a_title_is_text(site: DashboardSite) -> None:
+async def test_a_title_is_escaped(site: DashboardSite) -> None:
     _, _, page = await site.get(PAGE)
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;" in page
@@ -40,5 +40,5 @@ async def test_without_a_move_it_says_what_to_do(site: DashboardSite, repository
     assert shown in page
 
 
-async def test_a_private_one_is_not_found(site: DashboardSite) -> None:
+async def test_the_page_of_a_private_repository_is_not_found(site: DashboardSite) -> None:
     assert (await site.get("/r/octocat/secret/nightly"))[0] == 404

@@ -1,4 +1,4 @@
-"""`/`: what a person sees first."""
+"""`/`: the first page that people see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.handlers.dashboard.site import DashboardSite
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_each_target_has_its_last_result_and_what_fails(site: DashboardSite) -> None:
+async def test_each_target_has_its_last_result_and_its_failures(site: DashboardSite) -> None:
     status, _, page = await site.get("/")
     assert status == 200
     assert "octocat/compiler" in page

@@ -1,4 +1,4 @@
-"""Which targets of a lab are ready to test more, by what is stored of them."""
+"""Which targets of a lab are ready for another tier, from stored results."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
         # The evidence: a month, latency, infra rate and false-alarm rate.
         assert (adreno.promotion.days, adreno.infra, adreno.infra_of) == (39, 0, 30)
         assert (adreno.promotion.unsteady, adreno.promotion.unsteady_of) == (0, 30)
-        # Never automatic: it tests as much as before, whatever it is ready for.
+        # Promotion is never automatic: until app.yaml changes, the target tests as before.
         assert adreno.tier == lab.targets["adreno"].tier == 2
         assert (hexagon.promotion, mali.promotion) == (None, None)
         degraded = {f"{LAB}/adreno": DegradedTarget("a" * 40, 0.0, 0.0, 1, 0)}
         assert read_lab(store, REPOSITORY, LAB, lab, [], degraded, now, "").targets[0].promotion is None
-        # The branch moved half an hour after each commit: labs could test it only then.
+        # The branch moved half an hour after each commit: labs could not test it earlier.
         moves: list[TrackingMove] = []
         for number in range(1, 40):
             at = datetime.fromtimestamp(number * DAY + HOUR / 2, UTC).isoformat()

@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/pulls/{n}`: the audit log of one pull request as a story, without what is not for strangers."""
+"""`/r/{owner}/{repo}/pulls/{n}`: the audit log of one pull request as a story, without what strangers may not see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
 
 
-async def test_it_shows_what_came_in_what_was_decided_and_what_was_written(site: DashboardSite) -> None:
+async def test_it_shows_events_decisions_and_writes(site: DashboardSite) -> None:
     status, answered = await site.json(f"{API}/{NUMBER}")
     assert status == 200
     assert [(one["event"], one["state"]) for one in answered["deliveries"]] == [
@@ -39,7 +39,7 @@ async def test_it_shows_what_came_in_what_was_decided_and_what_was_written(site:
     )
 
 
-async def test_each_effect_links_what_it_made_or_changed(site: DashboardSite) -> None:
+async def test_each_effect_links_what_it_created_or_changed(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}")
     effects = [
         effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"] if effect["url"]
@@ -68,33 +68,33 @@ async def test_each_effect_links_what_it_made_or_changed(site: DashboardSite) ->
         ("", ""),
     ],
 )
-async def test_a_link_says_what_it_leads_to(page: str, words: str) -> None:
+async def test_the_text_of_a_link_names_its_page(page: str, words: str) -> None:
     assert page_words(page) == words
 
 
-async def test_a_stored_address_that_is_none_of_githubs_pages_is_no_link(site: DashboardSite) -> None:
+async def test_a_stored_address_outside_of_github_is_no_link(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{HOSTILE}")
     (effect,) = [effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"]]
     assert (effect["url"], effect["link"]) == ("", "")
 
 
-async def test_each_handler_is_named_in_words(site: DashboardSite) -> None:
+async def test_each_handler_has_a_readable_name(site: DashboardSite) -> None:
     assert set(HANDLERS) == {handler.name for handler in full_router().handlers}
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
     assert "<li>Slow tests: the title has no slow tests" in page.replace("<wbr>", "")
 
 
-async def test_deliveries_that_needed_nothing_are_shown_when_asked_for(site: DashboardSite) -> None:
+async def test_deliveries_without_work_are_hidden_by_default(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}?all=true")
     assert [one["state"] for one in answered["deliveries"]].count("ignored") == 1
 
 
-async def test_older_deliveries_are_a_page_of_their_own(site: DashboardSite) -> None:
+async def test_older_deliveries_have_their_own_page(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}?before=1")
     assert (answered["deliveries"], answered["older"]) == ([], None)
 
 
-async def test_why_something_failed_is_said_as_on_github_and_the_rest_is_for_operators(site: DashboardSite) -> None:
+async def test_errors_read_as_on_github_and_details_are_for_operators(site: DashboardSite) -> None:
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
     assert "GitHub denied this: the App needs *Actions: write*." in page.replace("<wbr>", "")
     assert "Operators can find the reason in the log under delivery 0b989ba4" in page.replace("<wbr>", "")
@@ -102,7 +102,7 @@ async def test_why_something_failed_is_said_as_on_github_and_the_rest_is_for_ope
         assert hidden not in page.replace("<wbr>", "")
 
 
-async def test_text_from_outside_is_text_and_has_no_secret(site: DashboardSite) -> None:
+async def test_text_from_outside_is_escaped_and_contains_no_secret(site: DashboardSite) -> None:
     status, _, page = await site.get(f"{PAGE}/{HOSTILE}")
     assert status == 200
     assert "<script>alert" not in page
@@ -116,11 +116,11 @@ async def test_text_from_outside_is_text_and_has_no_secret(site: DashboardSite) 
     ("path", "status"),
     [("compiler/pulls/7", 404), ("docs/pulls/42", 404), ("secret/pulls/42", 404), ("compiler/pulls/x", 400)],
 )
-async def test_a_pull_request_that_is_not_known_is_not_found(site: DashboardSite, path: str, status: int) -> None:
+async def test_an_unknown_pull_request_is_not_found(site: DashboardSite, path: str, status: int) -> None:
     assert (await site.get(f"/r/octocat/{path}"))[0] == status
 
 
-async def test_what_a_status_says_stands_there_once(site: DashboardSite) -> None:
+async def test_the_text_of_a_status_is_shown_once(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}")
     (status,) = [
         effect
@@ -134,15 +134,15 @@ async def test_what_a_status_says_stands_there_once(site: DashboardSite) -> None
     assert page.replace("<wbr>", "").count(status["wrote"]) == 1
 
 
-async def test_it_lists_what_the_sticky_comment_says_about_commits(site: DashboardSite) -> None:
+async def test_it_lists_the_sections_of_the_sticky_comment_about_commits(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}")
-    (section,) = answered["sections"]  # the other one says nothing
+    (section,) = answered["sections"]  # the other section is empty
     assert (section["section"], section["sha"], section["out_of_date"]) == ("runtime", sha(12), True)
     assert "of an older head" in (await site.get(f"{PAGE}/{NUMBER}"))[2]
 
 
-async def test_what_people_see_on_github_stands_in_the_story() -> None:
-    """Effects with a text that everybody sees have it on the page; these have one for other readers."""
+async def test_the_story_contains_the_texts_that_people_see_on_github() -> None:
+    """Effects whose text everybody sees have it on the page; the texts of these are for other readers."""
     others = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
     with_text = {kind for kind, one in stored("effects").items() if {"text", "description", "body"} & one.keys()}
     assert with_text - others == set(WRITTEN)

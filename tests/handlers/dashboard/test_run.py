@@ -39,13 +39,13 @@ async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(sit
     assert new["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
 
 
-async def test_failures_are_counted_by_what_happened(site: DashboardSite) -> None:
+async def test_failures_are_counted_by_class(site: DashboardSite) -> None:
     where = address(HEXAGON, 12, "operators-run-1")
     _, answered = await site.json(f"/api/v1/repos/{where}")
     assert answered["failures"] == [{"happened": "failed", "count": 6}]
 
 
-async def test_a_broken_lab_is_no_failure_of_the_code(site: DashboardSite) -> None:
+async def test_a_broken_lab_is_not_a_failure_of_the_code(site: DashboardSite) -> None:
     _, _, page = await site.get(f"/r/{address(ADRENO, 7, 'runtime-run-1')}")
     assert "no usable results" in page
     assert TIMEOUT in page
@@ -59,11 +59,11 @@ async def test_a_refused_run_says_why(site: DashboardSite) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "operators-run-1%2f..", "%3Cscript%3E"])
-async def test_an_unknown_run_is_not_there(site: DashboardSite, run_id: str) -> None:
+async def test_an_unknown_run_is_not_found(site: DashboardSite, run_id: str) -> None:
     assert (await site.get(f"/r/{address(HEXAGON, 12, run_id)}"))[0] == 404
 
 
-async def test_its_commit_is_compared_with_any_other_one(site: DashboardSite) -> None:
+async def test_its_commit_can_be_compared_with_any_other(site: DashboardSite) -> None:
     _, _, page = await site.get(f"/r/{address(HEXAGON, 13, 'operators-run-1')}")
     form = page.split('action="/r/octocat/compiler/compare"')[1].split("</form>")[0]
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))

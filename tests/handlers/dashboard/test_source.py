@@ -1,4 +1,4 @@
-"""Links from a test to its source, and a new issue about it: only what is plainly so, and text stays text."""
+"""Links from a test to its source, and the link that opens an issue: only for clear cases, with escaped text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PAGE = "https://github.com/octocat/compiler"
         ("tests/Makefile::x", ""),
     ],
 )
-def test_the_file_in_an_id_is_linked_where_it_can_be_one(test: str, path: str) -> None:
+def test_the_file_in_an_id_is_linked_if_it_is_a_path(test: str, path: str) -> None:
     assert file_in_id(test) == path
 
 
@@ -52,7 +52,7 @@ def body_of(url: str) -> str:
     return parse_qs(urlsplit(url).query)["body"][0]
 
 
-def test_an_issue_says_what_is_known_of_a_flaky_test() -> None:
+def test_an_issue_contains_what_is_known_about_a_flaky_test() -> None:
     draft = IssueDraft(
         PAGE, "a.py::test_x", "operators", "example-lab/adreno", "failed in 3 of 40 runs", [sha(1)],
         reproduce="pytest a.py::test_x", history="https://ci.example.org/r/octocat/compiler/tests?id=x",
@@ -75,7 +75,7 @@ def test_an_issue_about_a_failing_test_names_the_commits_in_between() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(TEXTS, min_size=5, max_size=5))
-def test_nothing_that_a_lab_writes_does_anything_in_the_issue(text: list[str]) -> None:
+def test_text_from_a_lab_has_no_effect_in_the_issue(text: list[str]) -> None:
     url = IssueDraft(
         PAGE, f"{text[0]}x", f"{text[1]}x", f"{text[2]}x", message=text[3], reproduce=text[4], since=sha(2)
     ).address()

@@ -1,4 +1,4 @@
-"""No page reads a whole table, on either database: their addresses are asked for, and each statement is explained."""
+"""No page reads a whole table on either database: every page is requested, and each statement is explained."""
 
 from __future__ import annotations
 

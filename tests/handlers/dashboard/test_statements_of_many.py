@@ -1,4 +1,4 @@
-"""However many targets a page shows, it runs the same number of statements."""
+"""The number of statements of a page does not depend on the number of targets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def targets_of(count: int) -> list[str]:
 
 
 def fill_targets(store: ResultsStore, count: int) -> None:
-    """Store some nightly runs of each target, of which one test passes and fails in turn, and one is flaky."""
+    """Store nightly runs of each target, with one test that passes and fails in turn and one flaky test."""
     for commit in range(1, COMMITS + 1):
         for target in targets_of(count):
             tests = {
@@ -50,7 +50,7 @@ def fill_targets(store: ResultsStore, count: int) -> None:
 
 
 async def statements_with(folder: Path, count: int) -> Mapping[str, int]:
-    """Return how many statements each page runs on a store with so many targets."""
+    """Return how many statements each page runs on a store with this many targets."""
     config = (
         f"repositories:\n  {REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
         f"        {LAB}: {{targets: {{{', '.join(f'{name}: {{tier: 2}}' for name in targets_of(count))}}}}}\n"

@@ -1,4 +1,4 @@
-"""What is asked of a registry, and what its answers mean: only 404 is no."""
+"""Requests to a registry, and what its answers mean: only 404 means no."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def registry(hub: RegistrySandbox) -> AsyncIterator[DockerHub]:
         yield DockerHub(Reader(session, now=lambda: NOW), hub.url)
 
 
-async def test_an_image_is_there_or_not(hub: RegistrySandbox, registry: DockerHub) -> None:
+async def test_an_image_exists_or_not(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG)
     assert await registry.has(IMAGE, TAG)
     assert not await registry.has(IMAGE, LATER)
@@ -48,10 +48,10 @@ async def test_an_image_is_there_or_not(hub: RegistrySandbox, registry: DockerHu
         (503, {"Retry-After": "5"}, 5.0),
     ],
 )
-async def test_trouble_is_no_answer(
+async def test_an_error_does_not_mean_that_the_image_is_missing(
     hub: RegistrySandbox, registry: DockerHub, status: int, headers: dict[str, str], wait: float | None
 ) -> None:
-    """TVM took each error for `not there`, and fell back to images that were not meant."""
+    """TVM took each error for a missing image, and fell back to the wrong images."""
     hub.push(IMAGE, TAG)
     hub.faults.add("GET", "*", status=status, headers=headers)
     with pytest.raises(TryAgain, match=r"^127\.0\.0\.1 ") as raised:
@@ -59,7 +59,9 @@ async def test_trouble_is_no_answer(
     assert raised.value.retry_in == wait
 
 
-async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: DockerHub) -> None:
+async def test_a_lost_connection_does_not_mean_that_the_image_is_missing(
+    hub: RegistrySandbox, registry: DockerHub
+) -> None:
     hub.faults.add("GET", "*", drop="before", times=None)
     with pytest.raises(TryAgain, match=r"127\.0\.0\.1 did not answer"):
         await registry.tags(IMAGE)
@@ -73,7 +75,7 @@ async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Do
         (302, {"Location": "http://169.254.169.254/"}, "redirects GET /v2/repositories"),
     ],
 )
-async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(
+async def test_a_refusal_is_an_error_and_no_redirect_is_followed(
     hub: RegistrySandbox, registry: DockerHub, status: int, headers: dict[str, str], message: str
 ) -> None:
     hub.faults.add("GET", "*", status=status, headers=headers)
@@ -82,7 +84,7 @@ async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(
     assert len(hub.requests) == 1
 
 
-async def test_what_is_no_json_or_too_long_is_refused(hub: RegistrySandbox, registry: DockerHub) -> None:
+async def test_an_answer_that_is_not_json_or_too_long_is_refused(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.pages = {
         "/v2/repositories/tlcpack/ci-cpu/tags": "<html>",
         "/v2/repositories/tlcpack/ci-gpu/tags": "x" * LARGEST,
@@ -94,7 +96,7 @@ async def test_what_is_no_json_or_too_long_is_refused(hub: RegistrySandbox, regi
         await registry.tags("tlcpack/ci-gpu")
 
 
-async def test_tags_are_those_that_builds_give_with_their_moments(hub: RegistrySandbox, registry: DockerHub) -> None:
+async def test_only_tags_made_by_builds_count_with_their_times(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG, "2026-11-20T05:20:00Z")
     hub.push(IMAGE, LATER, "2026-11-20T05:20:00.5Z")
     for other, at in (("latest", "2026-11-20T05:20:00Z"), ("20260301-x", None), ("1-2-abc", None), ("1-3-x", "soon")):

@@ -1,4 +1,4 @@
-"""What is proposed, decided from what the file would be."""
+"""What is proposed, given the updated file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_a_change_is_proposed_as_one_commit_on_the_base_with_a_table() -> None:
     assert "Not looked after" not in effect.body
 
 
-def test_a_proposal_is_named_by_what_it_brings() -> None:
-    """So that what a person closed stays closed whatever else is changed in the file."""
+def test_the_branch_of_a_proposal_is_named_after_its_changes() -> None:
+    """A proposal that a person closed stays closed, whatever else changes in the file."""
     other = TagChange("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.after)
     newer = TagChange("ci_cpu", CHANGE.before, "tlcpack/ci-cpu:3-3-c")
     assert proposed(CHANGE).key == proposed(other, text="with more comments").key != proposed(newer).key
@@ -43,12 +43,12 @@ def test_missing_information_is_reported() -> None:
     assert plan.why == "no newer tags for any of 1 images; `tlcpack/ci-lint` has no tag"
 
 
-def test_where_nothing_is_newer_nothing_is_needed() -> None:
+def test_without_newer_tags_no_proposal_is_needed() -> None:
     plan = plan_docker_update(Update("old"), [CPU], CONFIG, SHA, AT)
     assert plan.effects == (EnsurePull("nightly-docker-update", "main", AT),)
 
 
-def test_a_file_without_images_of_ours_is_said_to_have_none() -> None:
+def test_a_file_without_our_images_is_reported_as_such() -> None:
     plan = plan_docker_update(Update("old"), [], CONFIG, SHA, AT)
     assert (plan.effects, plan.why) == (
         (),

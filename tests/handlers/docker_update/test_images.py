@@ -1,4 +1,4 @@
-"""The file of CI's images: read as CI reads it, and edited without a change to anything but tags."""
+"""The file of CI's images: read as CI reads it, and edited only in its tags."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ NAMESPACES = ("tlcpack", "tlcpackstaging")
 Tags = Mapping[str, Mapping[str, float]]
 
 
-def test_a_line_that_no_file_of_images_has_is_refused() -> None:
+def test_a_line_that_does_not_belong_in_the_file_is_refused() -> None:
     longest = f"[jenkins]\na{' ' * 997}=b\n"
     assert read_images(longest) == {"a": "b"}
     with pytest.raises(UserError, match="a line of more than 1000 characters"):
         read_images(longest.replace("=", " ="))
 
 
-def test_references_that_multiply_are_not_followed() -> None:
-    """Ten levels of ten references each would be ten thousand million values."""
+def test_references_that_multiply_are_not_expanded() -> None:
+    """Ten levels with ten references each would make ten billion values."""
     levels = [f"a{level} = {f'%(a{level + 1})s' * 10}" for level in range(9)]
     with pytest.raises(UserError, match="cannot be read"):
         read_images("\n".join(["[jenkins]", *levels, "a9 = x"]))
@@ -62,7 +62,7 @@ def test_a_value_may_refer_to_twenty_others() -> None:
 
 
 @pytest.mark.parametrize("value", ["%(none)s", "%x", "%", "%(a)s"])
-def test_a_reference_to_nothing_is_a_fault_of_the_file(value: str) -> None:
+def test_a_reference_to_a_missing_key_is_an_error_of_the_file(value: str) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_images(f"[jenkins]\na = {value}\n")
 
@@ -72,12 +72,12 @@ def update(text: str, tags: Tags) -> Update:
 
 
 def tagged(*keys: str, **tags: float) -> Tags:
-    """Return the same tags for each of the keys: OLD, NEW or NEWER, and when they came."""
+    """Return the same tags with their times for each of the keys OLD, NEW and NEWER."""
     names = {"old": OLD, "new": NEW, "newer": NEWER}
     return {key: {names[name]: at for name, at in tags.items()} for key in keys}
 
 
-def test_values_are_those_that_configparser_finds() -> None:
+def test_values_are_those_that_configparser_returns() -> None:
     assert read_images(SHARED) == {
         "ci_tag": OLD,
         "ci_arm": f"tlcpack/ci-arm:{OLD}",
@@ -104,7 +104,7 @@ def test_an_unreadable_file_is_reported_in_one_line(text: str, problem: str) -> 
     assert "\n" not in str(raised.value)
 
 
-def test_images_of_other_namespaces_and_registries_are_none_of_ours() -> None:
+def test_images_of_other_namespaces_and_registries_are_not_ours() -> None:
     text = EACH + "ci_x: octocat/x:1\nci_y: ubuntu:22.04\nci_z: localhost:5000/tlcpack/z:1\n"
     assert places(text, NAMESPACES) == [
         ImageReference("ci_arm", "tlcpack", "ci-arm", OLD),
@@ -114,14 +114,14 @@ def test_images_of_other_namespaces_and_registries_are_none_of_ours() -> None:
     assert [place.variable for place in places(SHARED, NAMESPACES)] == ["ci_tag", "ci_tag"]
 
 
-def test_a_file_of_more_images_than_are_looked_after_is_refused() -> None:
+def test_a_file_with_more_images_than_the_limit_is_refused() -> None:
     text = "[jenkins]\n" + "".join(f"ci_{n}: tlcpack/ci-{n}:1\n" for n in range(MOST_IMAGES + 1))
     with pytest.raises(UserError, match="has 101 images"):
         places(text, NAMESPACES)
 
 
-def test_the_tag_that_was_pushed_last_takes_the_place_of_the_old_one_and_nothing_else_changes() -> None:
-    """TVM #18717: every line end was doubled. TVM #13572, #19445: another file was edited than CI read."""
+def test_the_newest_tag_replaces_the_old_one_and_nothing_else_changes() -> None:
+    """TVM #18717: every line ending was doubled. TVM #13572, #19445: the edited file was not the one that CI read."""
     found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=1, newer=2, new=3))
     assert found.text == EACH.replace(f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{OLD}").replace(OLD, NEW)
     assert found.changes == (
@@ -146,7 +146,7 @@ def test_the_tag_that_was_pushed_last_takes_the_place_of_the_old_one_and_nothing
     ],
     ids=["CRLF", "no last line end", "empty lines", "blanks", "letters", "other sections", "trailing", "comments"],
 )
-def test_however_the_file_is_written_only_tags_change(text: str) -> None:
+def test_only_tags_change_whatever_the_format_of_the_file(text: str) -> None:
     found = update(text, tagged("ci_arm", "ci_lint", old=1, new=2))
     assert len(found.changes) == 2
     assert found.text == text.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}", 9).replace(
@@ -154,12 +154,12 @@ def test_however_the_file_is_written_only_tags_change(text: str) -> None:
     ).replace(f"ci-arm:{NEW}x", f"ci-arm:{OLD}x")
 
 
-def test_nothing_changes_where_the_file_has_the_newest_tags() -> None:
+def test_a_file_with_the_newest_tags_does_not_change() -> None:
     found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=3, new=2))
     assert (found.text, found.changes, found.notes) == (EACH, (), ())
 
 
-def test_an_image_without_tags_is_reported_and_stops_no_other_update() -> None:
+def test_an_image_without_tags_is_reported_and_does_not_stop_other_updates() -> None:
     """TVM's script ended in an IndexError."""
     found = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
     assert [change.key for change in found.changes] == ["ci_arm"]
@@ -180,7 +180,7 @@ def test_images_that_share_a_tag_get_the_newest_that_all_of_them_have() -> None:
     ]
 
 
-def test_images_that_share_a_tag_stay_where_there_is_none_for_all_of_them() -> None:
+def test_images_that_share_a_tag_stay_if_no_newer_tag_exists_for_all_of_them() -> None:
     text = SHARED.replace("ci_ecr", "#")
     found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {NEW: 2.5}})
     assert (found.text, found.changes) == (text, ())
@@ -191,7 +191,7 @@ def test_images_that_share_a_tag_stay_where_there_is_none_for_all_of_them() -> N
     assert found.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea on Docker Hub",)
 
 
-def test_a_tag_of_the_default_section_is_changed_there() -> None:
+def test_a_tag_in_the_default_section_is_changed_there() -> None:
     text = f"[DEFAULT]\nci_tag: {OLD}\n[jenkins]\nci_arm: tlcpack/ci-arm:%(ci_tag)s\n"
     assert update(text, tagged("ci_arm", old=1, new=2)).text == text.replace(OLD, NEW)
 
@@ -204,7 +204,7 @@ def test_a_tag_of_the_default_section_is_changed_there() -> None:
     ],
     ids=["a tag that others share", "a value that others are made of"],
 )
-def test_what_would_change_more_than_it_should_is_refused(text: str) -> None:
+def test_an_edit_that_would_change_more_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="cannot be replaced"):
         update(text, tagged("ci_arm", "ci_cpu", old=1, new=2))
 
@@ -223,5 +223,5 @@ def test_a_registry_is_distinguished_from_a_namespace(image: str, host: bool) ->
     assert has_host(image) is host
 
 
-def test_staging_writes_underscores() -> None:
+def test_names_in_the_staging_namespace_have_underscores_for_hyphens() -> None:
     assert staged("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"

@@ -1,4 +1,4 @@
-"""Which check run is written for what labs sent, and what its buttons do."""
+"""Which check run is written for a lab's results, and what its buttons do."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ignoring(*tests: str) -> IgnoredFailures:
 def decided(
     known: Findings, button: str | None = None, *, may: bool = True, key: Key[IgnoredFailures] | None = KEY
 ) -> list[Effect]:
-    """Return the effect of a press by somebody who sees the newest results."""
+    """Return the effects of pressing a button while the newest results are shown."""
     shown = (title(known), known.external_id)
     press = None if button is None else ButtonPress(button, HUBOT, PRESSED, shown)
     return list(
@@ -97,7 +97,7 @@ def remembered(effects: list[Effect]) -> Mapping[str, Any] | None:
         (found(MATMUL, ignored=ignoring(TILE)), None, False, "1 new failure", "neutral", None),
     ],
 )
-def test_what_is_written_and_what_is_remembered(
+def test_the_check_run_and_the_stored_record_after_a_button(
     known: Findings, button: str | None, may: bool, title: str, conclusion: str, ignored: list[str] | None
 ) -> None:
     effects = decided(known, button, may=may)
@@ -108,7 +108,7 @@ def test_what_is_written_and_what_is_remembered(
     assert (record["tests"] if record else None) == ([["operators", test] for test in ignored] if ignored else None)
 
 
-def test_a_check_that_was_asked_for_again_is_written_again() -> None:
+def test_a_rerun_check_is_written_again() -> None:
     assert check_of(decided(found(TILE), "")).again is True
     assert check_of(decided(found(TILE), "ignore")).again is False
     assert check_of(decided(found(TILE))).again is False
@@ -123,7 +123,7 @@ def test_a_check_that_was_asked_for_again_is_written_again() -> None:
         (found(*(f"a::{n}" for n in range(MOST_IGNORED + 1))), True, KEY, "asked to ignore more than 2,000 failures"),
     ],
 )
-def test_who_may_not_ignore_failures_gets_the_reason(
+def test_somebody_who_may_not_ignore_failures_gets_the_reason(
     known: Findings, may: bool, key: Key[IgnoredFailures] | None, notice: str
 ) -> None:
     effects = decided(known, "ignore", may=may, key=key)
@@ -131,7 +131,7 @@ def test_who_may_not_ignore_failures_gets_the_reason(
     assert remembered(effects) is None
 
 
-def test_ignored_failures_are_stored_with_who_and_when() -> None:
+def test_ignored_failures_are_stored_with_person_and_time() -> None:
     record = remembered(decided(found(TILE), "ignore"))
     assert record == {"by": "hubot", "sha": SHA, "at": PRESSED, "tests": [["operators", TILE]]}
 
@@ -173,11 +173,11 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
         (pressed("hardware/example-lab"), None),
     ],
 )
-def test_only_our_own_hardware_checks_are_answered(delivery: Delivery, asked: RequestedCheck | None) -> None:
+def test_only_our_own_hardware_checks_are_handled(delivery: Delivery, asked: RequestedCheck | None) -> None:
     assert asked_of(delivery, 9) == asked
 
 
-def test_after_the_deadline_nothing_more_is_waited_for() -> None:
+def test_after_the_deadline_the_check_does_not_wait_for_missing_shards() -> None:
     missing = findings((a_suite(shard_total=2, missing_shards=(2,)), compared())).state
     assert not is_over(missing, 60, AT + 59)
     assert is_over(missing, 60, AT + 61)

@@ -1,4 +1,4 @@
-"""What people see of hardware results, and what the buttons do that they press."""
+"""What people see of hardware results, and what the check run's buttons do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.results.reported import ABOUT
 COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"
 
 
-async def test_the_first_run_of_a_lab_has_nothing_to_be_compared_with(labs: Labs) -> None:
+async def test_the_first_run_of_a_lab_has_nothing_to_compare_with(labs: Labs) -> None:
     check = await labs.checked(labs.commit())
     assert (check.title, check.conclusion) == ("First run, nothing to compare with · 3 passed", "success")
     assert check.external_id == "run-operators"
 
 
-async def test_a_new_failure_is_reported_with_its_place_and_how_to_reproduce_it(labs: Labs) -> None:
+async def test_a_new_failure_is_reported_with_its_location_and_how_to_reproduce_it(labs: Labs) -> None:
     base = labs.commit()
     labs.upload(base, MATMUL)
     check = await labs.checked(labs.commit(3), TILE)
@@ -35,7 +35,7 @@ async def test_a_new_failure_is_reported_with_its_place_and_how_to_reproduce_it(
     assert "`@example-lab-ci`" in (check.summary or "")
 
 
-async def test_it_is_compared_with_the_nearest_ancestor_whatever_came_last(labs: Labs) -> None:
+async def test_results_are_compared_with_the_nearest_ancestor_whatever_arrived_last(labs: Labs) -> None:
     older, newer, now = labs.commit(), labs.commit(), labs.commit()
     later = labs.commit()
     for sha, failed in ((newer, (TILE,)), (older, ()), (later, ())):
@@ -43,7 +43,7 @@ async def test_it_is_compared_with_the_nearest_ancestor_whatever_came_last(labs:
     assert (await labs.checked(now, TILE)).title == "1 failure confirmed · 2 passed"
 
 
-async def test_a_failure_is_confirmed_by_the_second_run_in_a_row_that_sees_it(labs: Labs) -> None:
+async def test_a_failure_is_confirmed_by_a_second_failing_run_in_a_row(labs: Labs) -> None:
     titles = []
     for failed in ((), (TILE,), (TILE, MATMUL), (TILE, MATMUL), (TILE, MATMUL)):
         check = await labs.checked(labs.commit(), *failed)
@@ -76,7 +76,7 @@ async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: La
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("gap", [1, 49, 50, 400, 1_001, 2_000])
-async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
+async def test_a_failure_is_confirmed_whatever_the_number_of_commits_between_the_runs(labs: Labs, gap: int) -> None:
     labs.upload(labs.commit())
     for asked in (1, 1):
         now = labs.commit(gap)
@@ -87,8 +87,8 @@ async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_th
 
 
 @pytest.mark.no_cover
-async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(labs: Labs) -> None:
-    """The removed commits cost one request, as the check runs of their time stored which of them contains which."""
+async def test_after_a_reset_of_the_branch_results_are_compared_with_a_remaining_commit(labs: Labs) -> None:
+    """The removed commits cost one request: the check runs of their time stored which of them contains which."""
     ancestor = labs.commit()
     await labs.checked(ancestor)
     for _ in range(12):
@@ -100,7 +100,7 @@ async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(l
 
 
 @pytest.mark.parametrize("removed", [3, 30])
-async def test_what_a_commit_does_not_contain_takes_so_many_requests_at_most(labs: Labs, removed: int) -> None:
+async def test_the_number_of_requests_for_removed_commits_is_limited(labs: Labs, removed: int) -> None:
     older, ancestor = labs.commit(), labs.commit()
     labs.upload(older)
     labs.upload(ancestor)
@@ -112,7 +112,7 @@ async def test_what_a_commit_does_not_contain_takes_so_many_requests_at_most(lab
     assert labs.world.github.requests.count("GET", COMPARE) <= MOST_ASKED
 
 
-async def test_a_commit_that_github_has_no_more_is_no_ancestor(labs: Labs) -> None:
+async def test_a_commit_that_github_no_longer_has_is_not_an_ancestor(labs: Labs) -> None:
     labs.upload(labs.commit())
     labs.upload("a" * 40, TILE)
     assert (await labs.checked(labs.commit(), TILE)).title == "1 new failure · 2 passed"
@@ -129,7 +129,7 @@ async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:
     assert "; see the table." in (check.summary or "")
 
 
-async def test_an_incomplete_run_is_shown_as_such_and_nothing_is_compared_with_it(labs: Labs) -> None:
+async def test_an_incomplete_run_is_shown_as_such_and_not_compared(labs: Labs) -> None:
     check = await labs.checked(labs.commit(), TILE, total=4)
     assert (
         check.title
@@ -139,7 +139,7 @@ async def test_an_incomplete_run_is_shown_as_such_and_nothing_is_compared_with_i
     assert (await labs.checked(labs.commit())).title == "First run, nothing to compare with · 3 passed"
 
 
-async def test_the_files_of_a_commit_are_asked_for_only_where_something_is_annotated(labs: Labs) -> None:
+async def test_the_files_of_a_commit_are_requested_only_for_annotations(labs: Labs) -> None:
     await labs.checked(labs.commit(), TILE)
     labs.world.github.requests.clear()
     await labs.checked(labs.commit(), TILE)
@@ -164,7 +164,7 @@ async def test_a_check_takes_three_reads_and_one_write(labs: Labs) -> None:
     }
 
 
-async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
+async def test_unknown_results_get_no_check(labs: Labs) -> None:
     sha = labs.commit()
     await labs.pending(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
@@ -173,7 +173,7 @@ async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
 @pytest.mark.parametrize(
     "labs_keys", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}]
 )
-async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
+async def test_the_check_of_a_target_removed_from_app_yaml_stays_as_it_is(
     labs: Labs, labs_keys: dict[str, Any]
 ) -> None:
     sha = labs.commit()
@@ -184,7 +184,7 @@ async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
     assert labs.why == ("app.yaml no longer has target hexagon-v73 of lab example-lab; its check run stays as it is")
 
 
-async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: Labs) -> None:
+async def test_people_with_write_access_can_ignore_failures_of_a_pull_request(labs: Labs) -> None:
     base = labs.commit()
     labs.upload(base)
     first = labs.commit(onto=base)
@@ -194,7 +194,7 @@ async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: 
     assert f"for `#42` by `octocat` at `{first[:10]}`" in (check.summary or "")
 
 
-async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_again_does_not(labs: Labs) -> None:
+async def test_ignored_failures_stay_ignored_on_later_commits_and_other_failures_are_not(labs: Labs) -> None:
     base = labs.commit()
     labs.upload(base)
     await labs.press(await labs.checked(labs.commit(onto=base), TILE, pull=42), "octocat", "ignore")
@@ -206,7 +206,7 @@ async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_again_do
     assert other.conclusion == "neutral"
 
 
-async def test_the_check_says_that_somebody_may_not_write(labs: Labs) -> None:
+async def test_the_check_says_that_somebody_lacks_write_access(labs: Labs) -> None:
     labs.upload(labs.commit())
     check = await labs.press(await labs.checked(labs.commit(), TILE, pull=42), "hubot", "ignore")
     assert (check.title, check.conclusion) == ("1 new failure · 2 passed", "neutral")
@@ -215,9 +215,7 @@ async def test_the_check_says_that_somebody_may_not_write(labs: Labs) -> None:
 
 
 @pytest.mark.parametrize(("app", "asked"), [("ours", [ABOUT.target, "adreno"]), ("another", [])])
-async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
-    labs: Labs, app: str, asked: list[str]
-) -> None:
+async def test_a_rerun_of_our_check_suite_reruns_each_check(labs: Labs, app: str, asked: list[str]) -> None:
     sha, other = labs.commit(), labs.commit()
     for commit, target in ((sha, ABOUT.target), (sha, "adreno"), (other, "unseen")):
         labs.upload(commit, target=target)
@@ -232,13 +230,13 @@ async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
     ]
 
 
-async def test_a_request_for_a_check_run_is_made_once(labs: Labs) -> None:
+async def test_a_request_for_a_check_run_is_handled_once(labs: Labs) -> None:
     ask = RequestCheckRun(ABOUT.lab, ABOUT.target, labs.commit())
     assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("button", ["", "re-check"])
-async def test_asked_for_again_it_is_computed_and_written_again(labs: Labs, button: str) -> None:
+async def test_a_rerun_check_is_computed_and_written_again(labs: Labs, button: str) -> None:
     older, now = labs.commit(), labs.commit()
     check = await labs.checked(now, TILE)
     again = await labs.press(check, "hubot", button)

@@ -1,4 +1,4 @@
-"""Which targets fail in the same tests, from when on, and when their news is posted."""
+"""Which targets fail in the same tests, since when, and when their news is posted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sha(number: int) -> str:
 
 
 def member(where: str, tests: Sequence[str], good: int = 1, since: int = 2, suite: str = "operators") -> GroupMember:
-    """Return what fails on a target since a commit; commits are numbered in their order, and 0 is none."""
+    """Return the failures of a target since a commit; commits are numbered in order, and 0 means none."""
     lab, _, target = where.partition("/")
     return GroupMember(lab, target, suite, sha(since), since, sha(good) if good else "", good, tuple(tests))
 
@@ -46,7 +46,7 @@ def group(*members: GroupMember) -> RegressionGroup:
 
 
 def all_of(where: str, ends: Mapping[str, FailureEnd]) -> Ends:
-    """Return how failures of tests on a target ended, or that they last."""
+    """Return how failures of tests on a target ended, or that they continue."""
     return {(where, failure): ends[failure.test] for failure in member(where, list(ends)).failures}
 
 
@@ -75,13 +75,15 @@ def some(count: int, first: int = 0) -> list[str]:
         pytest.param(some(1), some(1, 1), False, id="others"),
     ],
 )
-def test_targets_are_together_if_most_of_what_fails_is_shared(one: list[str], other: list[str], together: bool) -> None:
+def test_targets_are_grouped_if_they_share_most_of_their_failures(
+    one: list[str], other: list[str], together: bool
+) -> None:
     for first, second in ((one, other), (other, one)):
         groups = grouped_members([member("lab/a", first), member("lab/b", second)])
         assert (len(groups) == 1) is together
 
 
-def test_suites_and_the_tests_of_one_target_are_not_grouped() -> None:
+def test_suites_and_tests_of_a_single_target_are_not_grouped() -> None:
     members = [member("lab/a", "x"), member("lab/b", "x", suite="relax"), member("lab/a", "x", 3, 4)]
     assert len(grouped_members(members)) == 3
 
@@ -94,7 +96,7 @@ def test_suites_and_the_tests_of_one_target_are_not_grouped() -> None:
         pytest.param([(1, 4), (2, 5), (0, 6)], 2, 4, id="one that never passed"),
     ],
 )
-def test_the_range_is_the_smallest_that_the_targets_allow(
+def test_the_range_is_the_smallest_that_fits_all_targets(
     ranges: Sequence[tuple[int, int]], good: int, since: int
 ) -> None:
     members = [member(f"lab/{number}", "x", *one) for number, one in enumerate(ranges)]
@@ -103,13 +105,13 @@ def test_the_range_is_the_smallest_that_the_targets_allow(
         assert (newest_good(found)[1], oldest_since(found)[1]) == (sha(good), sha(since))
 
 
-def test_targets_whose_ranges_contradict_each_other_have_messages_of_their_own() -> None:
+def test_targets_with_contradictory_ranges_get_their_own_messages() -> None:
     members = [member("lab/a", "x", 1, 2), member("lab/b", "x", 3, 4), member("lab/c", "x", 3, 5)]
     for order in permutations(members):
         assert named(grouped_members(order)) == [["lab/a"], ["lab/b", "lab/c"]]
 
 
-def test_any_order_of_arrival_comes_to_the_same_groups() -> None:
+def test_any_order_of_arrival_makes_the_same_groups() -> None:
     members = [member(f"lab/{name}", those) for name, those in zip("abcde", ("xy", "xy", "z", "z", "v"), strict=True)]
     expected = [["lab/a", "lab/b"], ["lab/c", "lab/d"], ["lab/e"]]
     names = set()
@@ -150,7 +152,7 @@ JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_
         pytest.param([], [JUDGED], None, WAIT, False, id="nothing waits"),
     ],
 )
-def test_news_is_posted_when_all_targets_were_judged_or_enough_was_waited(
+def test_news_is_posted_when_all_targets_were_judged_or_the_wait_is_over(
     waiting: list[WaitingNews], others: list[KnownRegressions], posted: float | None, later: float, posted_now: bool
 ) -> None:
     groups = [] if posted is None else [replace(group(member("lab/a", "x")), news_at=AT + posted)]
@@ -158,7 +160,7 @@ def test_news_is_posted_when_all_targets_were_judged_or_enough_was_waited(
     assert is_time_to_post(waiting, groups, known, AT + later, WAIT) is posted_now
 
 
-def test_the_message_names_targets_tests_and_what_lies_between() -> None:
+def test_the_message_names_targets_tests_and_the_commits_in_between() -> None:
     targets = group(member("lab/a", "xyz", 1, 3), member("lab/b", "xyz", 0, 2))
     news = group_news(targets)
     assert news.title == group_title(targets) == "3 tests failing on 2 targets since 2222222"
@@ -174,7 +176,7 @@ def test_the_message_names_targets_tests_and_what_lies_between() -> None:
     )
 
 
-def test_what_never_passed_has_no_range() -> None:
+def test_tests_that_never_passed_have_no_range() -> None:
     news = group_news(group(member("lab/a", some(5), 0), member("lab/b", some(5), 0)))
     assert (news.url, len(news.notes)) == ("", 2)
     assert news.notes[0] == "The tests: test_0, test_1, test_2 and 2 more."
@@ -187,7 +189,7 @@ def test_a_follow_up_names_only_the_targets_that_joined() -> None:
     assert [one.name for one in news.items] == ["lab/c"]
 
 
-def test_the_issue_lists_what_still_fails_then_what_ended() -> None:
+def test_the_issue_lists_current_failures_before_ended_ones() -> None:
     ends = {test: FailureEnd("", "") for test in "xyz"}
     targets = group(member("lab/a", "xyz"), member("lab/b`c", "xyz")).after(all_of("lab/a", ends))
     assert listed(group_body(targets)) == [f"{A}3 tests{SINCE}", f"{B}3 tests{SINCE}; no longer failing"]
@@ -215,7 +217,7 @@ def test_the_closed_issue_lists_all_targets_and_tests() -> None:
     assert body.endswith("I closed this issue because none of these tests fails on any of the targets now.")
 
 
-def test_what_fails_again_is_not_part_of_the_group_again() -> None:
+def test_a_test_that_fails_again_does_not_rejoin_the_group() -> None:
     lasts, recovered = {"x": FailureEnd("", "")}, {"x": FailureEnd("recovered", sha(4))}
     other = all_of("lab/b", lasts)
     targets = group(member("lab/a", "x"), member("lab/b", "x")).after({**all_of("lab/a", recovered), **other})

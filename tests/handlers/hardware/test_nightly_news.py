@@ -1,4 +1,4 @@
-"""News of several targets that waits, is posted together, and survives whatever happens in between."""
+"""News of several targets that waits, is posted together, and survives interruptions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BEGIN SELECT RAISE(ABORT, 'not now'); END
 
 @pytest.fixture
 async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
-    """A lab with two targets in a world where regressions are reported, and nothing else is done."""
+    """Return a lab with two targets in a world where only regressions are reported."""
     keys = {
         "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ONE, OTHER]}}},
         "regressions": {"to": ["issue", "slack"]},
@@ -66,21 +66,21 @@ def repository(labs: Labs) -> Repository:
 
 
 async def planned(labs: Labs, target: str, sha: str) -> PlannedEffects:
-    """Judge a target at a commit."""
+    """Return the plan after judging a target at a commit."""
     event = CheckEvent(ABOUT.lab, target, sha, revision=1, over=True)
     delivery = Delivery("check:1", CHECK_EVENT.name, Payload(CHECK_EVENT.body(repository(labs), event)), AT)
     return await labs.world.pipeline.plan(delivery, regressions.NAME, f"check:{target}:{sha}")
 
 
 async def judged(labs: Labs, target: str, sha: str) -> PlannedEffects:
-    """Judge a target at a commit, and apply what is planned."""
+    """Judge a target at a commit, and apply the plan."""
     plan = await planned(labs, target, sha)
     await apply(labs, decoded(plan))
     return plan
 
 
 async def posted(labs: Labs, asked: str = "1") -> list[Effect]:
-    """Plan what is posted now."""
+    """Plan the posting of waiting news."""
     body = NIGHTLY_NEWS.body(repository(labs), NightlyNews(AT + 1800, asked))
     delivery = Delivery(f"nightly-news:{asked}", NIGHTLY_NEWS.name, Payload(body), AT)
     return decoded(await labs.world.pipeline.plan(delivery, nightly_news.NAME, asked))
@@ -122,7 +122,7 @@ async def failing_twice(labs: Labs, one: Sequence[str], other: Sequence[str]) ->
 
 
 async def is_posted_now(labs: Labs) -> bool:
-    """Say whether the clock would have what waits posted."""
+    """Return whether the timer would post waiting news now."""
     records, number = labs.world.records, labs.world.repository.id
     news, known = await records.under(WAITING_NEWS, number), await records.under(REGRESSIONS, number)
     return is_time_to_post(news.values(), (), known, AT + 1, 1800.0)
@@ -144,7 +144,7 @@ def listed(issue: Issue) -> set[tuple[str, int, str]]:
     return {(one[1], int(one[2]), shas[one[3] or ""]) for one in lines if one}
 
 
-async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_posted(labs: Labs) -> None:
+async def test_waiting_news_is_stored_with_the_reports_before_anything_is_posted(labs: Labs) -> None:
     await nightly_run(labs, {ONE: (), OTHER: ()})
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
     sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
@@ -157,8 +157,8 @@ async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_pos
     assert (issues(labs), await waiting(labs)) == ([], 1)
 
 
-async def test_between_two_effects_of_one_target_the_news_of_the_other_is_not_posted_alone(labs: Labs) -> None:
-    """The clock may look there: while a bot that was killed starts again, or while the database is busy."""
+async def test_news_of_one_target_waits_while_effects_of_another_are_half_applied(labs: Labs) -> None:
+    """The timer may run at that moment: while a killed bot restarts, or while the database is busy."""
     await nightly_run(labs, {ONE: (), OTHER: ()})
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
     sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
@@ -170,8 +170,8 @@ async def test_between_two_effects_of_one_target_the_news_of_the_other_is_not_po
     assert (await is_posted_now(labs), await waiting(labs)) == (True, 2)
 
 
-async def test_news_that_the_database_refuses_for_now_is_waited_for(labs: Labs, tmp_path: Path) -> None:
-    """An effect that failed is tried again after those that follow it."""
+async def test_the_timer_waits_for_news_that_the_database_refuses_for_now(labs: Labs, tmp_path: Path) -> None:
+    """A failed effect is tried again after those that follow it."""
     await nightly_run(labs, {ONE: (), OTHER: ()})
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
     sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
@@ -207,7 +207,7 @@ async def test_a_recovery_before_the_group_is_stored_closes_the_issue_that_was_j
     assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
 
 
-async def test_tests_that_recover_while_their_news_waits_have_both_messages_in_order_and_no_issue(labs: Labs) -> None:
+async def test_tests_that_recover_while_their_news_waits_get_both_messages_in_order_and_no_issue(labs: Labs) -> None:
     await failing_twice(labs, [TILE], [TILE])
     sha = await nightly_run(labs, {ONE: [], OTHER: []})
     assert await waiting(labs) == 4
@@ -221,14 +221,14 @@ async def test_tests_that_recover_while_their_news_waits_have_both_messages_in_o
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("done", range(8))
-async def test_a_kill_after_any_effect_loses_and_doubles_nothing(labs: Labs, done: int) -> None:
+async def test_a_kill_after_any_effect_loses_and_repeats_nothing(labs: Labs, done: int) -> None:
     await failing_twice(labs, [TILE], [TILE])
     assert await waiting(labs) == 2
     effects = await posted(labs)
     assert len(effects) == 7
     messages = await apply(labs, effects[:done])
     if done <= 5:
-        # As long as everything waits, the same is planned once more.
+        # As long as everything waits, the same plan is made again.
         messages |= await apply(labs, await posted(labs, "2"))
     messages |= await apply(labs, effects)
     assert [state for _, state in issues(labs)] == ["open"]
@@ -238,7 +238,7 @@ async def test_a_kill_after_any_effect_loses_and_doubles_nothing(labs: Labs, don
     assert await posted(labs, "3") == []
 
 
-async def test_what_else_fails_on_a_target_is_in_a_message_and_an_issue_of_its_own(labs: Labs) -> None:
+async def test_other_failures_of_a_target_get_their_own_message_and_issue(labs: Labs) -> None:
     await failing_twice(labs, [TILE], [TILE])
     await apply(labs, await posted(labs))
     for _ in range(2):
@@ -289,7 +289,7 @@ async def test_the_issue_says_when_each_target_recovered(labs: Labs) -> None:
 
 
 async def test_a_recovery_whose_news_is_not_stored_yet_is_in_the_issue_once(labs: Labs) -> None:
-    """News of another target may be posted there, and close the issue: while a bot that was killed starts again."""
+    """News of another target may be posted in between and close the issue: while a killed bot restarts."""
     await failing_twice(labs, [TILE], [TILE])
     await apply(labs, await posted(labs))
     sha = uploaded(labs, {ONE: [], OTHER: []})
@@ -309,7 +309,7 @@ async def test_a_recovery_whose_news_is_not_stored_yet_is_in_the_issue_once(labs
     [(("x",), 1, False), (("x",), 2, True), (("x", "y"), 1, True)],
     ids=["the same", "a smaller range", "more tests"],
 )
-def test_a_target_that_joins_leads_to_a_comment_only_if_that_says_more(
+def test_a_target_that_joins_causes_a_comment_only_if_it_adds_something(
     tests: tuple[str, ...], good: int, comment: bool
 ) -> None:
     first, other = (GroupMember("lab", name, "operators", "c" * 40, 3.0, "a" * 40, 1.0, ("x",)) for name in "ab")
@@ -327,8 +327,8 @@ def test_a_target_that_joins_leads_to_a_comment_only_if_that_says_more(
     assert message.news.title.startswith("1 more target fails in the same tests")
 
 
-async def test_a_range_that_ancestry_contradicts_is_not_reported(labs: Labs) -> None:
-    """The last pass of one target is not in the history of the first failure of the other."""
+async def test_a_range_that_contradicts_the_history_is_not_reported(labs: Labs) -> None:
+    """The last pass on one target is not an ancestor of the first failure on the other."""
     base = labs.commit()
     for target in (ONE, OTHER):
         labs.upload(base, target=target)

@@ -1,4 +1,4 @@
-"""What is reported about a series of nightly runs: stories of tests, one letter for each run, through the store."""
+"""What is reported about a series of nightly runs: stories of tests, one letter per run, through the store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Story = Mapping[str, str]
 
 @dataclass
 class Nightly:
-    """A target whose nightly runs arrive in any order, and are judged when they do."""
+    """A target whose nightly runs arrive in any order and are judged on arrival."""
 
     store: ResultsStore
     story: Story
@@ -35,17 +35,17 @@ class Nightly:
 
     @property
     def last(self) -> int:
-        """The number of runs, which count from 1."""
+        """Return the number of the last run, counted from 1."""
         return max(map(len, self.story.values()))
 
     def arrive(self, number: int) -> str:
-        """Let a run arrive; return what is news then, in short.
+        """Let a run arrive; return its news in short.
 
-        `+` began, `*` never passed, `✓` recovered, `?` was removed; from ten tests on as a number.
+        `+` began, `*` never passed, `✓` recovered, `?` was removed; as a number from ten tests on.
         """
         letters = {test: ended[number - 1] for test, ended in self.story.items()}
         if set(letters.values()) == {NOT_SENT}:
-            # Only another suite arrives.
+            # Only the other suite arrives.
             self.put(Upload(number, {"other::a": "passed"}, "other", suite="other"))
         elif set(letters.values()) == {INFRA}:
             self.put(Upload(number, {}))
@@ -68,7 +68,7 @@ class Nightly:
         assert self.store.put(upload.run, upload.columns)
 
     def judge(self, number: int) -> RegressionChanges:
-        """Judge the target now, with what GitHub would say about its commits."""
+        """Judge the target now, with GitHub's answers about its commits."""
         before = {}
         for newest in self.store.failures.newest_runs(ABOUT):
             older = sorted((one for one in self.here if sha(one) < newest.sha), reverse=True)
@@ -77,7 +77,7 @@ class Nightly:
                 self.store.learn(REPOSITORY, [Relation(newest.sha, sha(one), is_ancestor=True) for one in older[:2]])
         changes, _ = judged_now(self.store, ABOUT, sha(number), before, self.aliases)
         ended = {RECOVERED: changes.recovered, REMOVED: changes.removed}
-        for _ in range(2):  # as an effect does that a crash repeats
+        for _ in range(2):  # repeated, as by an effect after a crash
             self.store.failures.report(ABOUT, sha(number), changes.began, ended, self.aliases)
         return changes
 
@@ -88,14 +88,14 @@ class Nightly:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ResultsStore]:
-    """Return an empty store; what it stores is tested on both databases elsewhere."""
+    """Return an empty store; other tests cover its storage on both databases."""
     with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as made:
         made.open()
         yield made
 
 
 def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ()) -> list[str]:
-    """Return the news of each run, in the order of their arrival."""
+    """Return the news of each run, in order of arrival."""
     nightly = Nightly(store, story)
     return [nightly.arrive(number) for number in order or range(1, nightly.last + 1)]
 
@@ -139,7 +139,7 @@ def many(name: str, ended: str, count: int = 30) -> dict[str, str]:
     return {f"{name}::{number}": ended for number in range(count)}
 
 
-def test_many_failures_at_once_are_confirmed_as_one_is(store: ResultsStore) -> None:
+def test_many_simultaneous_failures_are_confirmed_together(store: ResultsStore) -> None:
     assert news_of_runs(store, many("a", "PFFP") | many("ok", "PPPP")) == ["", "", "+30", "✓30"]
 
 
@@ -149,19 +149,19 @@ def test_a_failure_that_begins_before_a_mass_of_failures_is_reported(store: Resu
 
 
 @pytest.mark.no_cover
-def test_every_failure_is_known_however_many_there_are(store: ResultsStore) -> None:
+def test_any_number_of_failures_is_recorded(store: ResultsStore) -> None:
     number = 2_936
     assert news_of_runs(store, many("a", "PFFF", number) | many("ok", "PPPP", 1_000)) == ["", "", f"+{number}", ""]
     assert len(store.failures.reported(ABOUT)) == number
 
 
-def test_since_when_it_fails_and_when_it_last_passed_is_known(store: ResultsStore) -> None:
+def test_the_first_failure_and_the_last_pass_are_recorded(store: ResultsStore) -> None:
     assert news_of_runs(store, {"a": "PPSFSFF", "b": "--FFFFF"})[-1] == "+a"
     reported = store.failures.reported(ABOUT)
     assert reported == [Failure(SUITE, "b", sha(3)), Failure(SUITE, "a", sha(4), sha(2))]
 
 
-def test_a_test_that_was_renamed_is_still_the_same(store: ResultsStore) -> None:
+def test_a_renamed_test_stays_the_same_test(store: ResultsStore) -> None:
     bad, good = [f"tests/{n}.py::test" for n in "ab"], [f"tests/{n}.py::test" for n in range(20)]
     story = dict.fromkeys(bad, "PFF---") | dict.fromkeys(good, "PPP---")
     story |= {test.replace("tests/", "tests/moved/"): "---FFP" if test in bad else "---PPP" for test in story}
@@ -189,20 +189,20 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
         pytest.param({"old": "PFF-", "new": "PPPF"}, ["", "", "+old", "?old"], id="two tests that ran side by side"),
     ],
 )
-def test_a_test_that_maintainers_renamed_is_still_the_same(store: ResultsStore, story: Story, news: list[str]) -> None:
+def test_a_test_renamed_in_app_yaml_stays_the_same_test(store: ResultsStore, story: Story, news: list[str]) -> None:
     nightly = Nightly(store, story, aliases=Aliases([("older", "old"), ("old", "new")]))
     assert [nightly.arrive(number) for number in range(1, nightly.last + 1)] == news
     assert all(one.good == sha(1) for one in store.failures.reported(ABOUT, nightly.aliases))
 
 
-def test_an_alias_that_is_removed_counts_no_longer(store: ResultsStore) -> None:
+def test_a_removed_alias_no_longer_counts(store: ResultsStore) -> None:
     nightly = Nightly(store, {"a.test": "PFF---", "b.test": "---FFF"}, aliases=Aliases([("a.*", "b.*")]))
     assert [nightly.arrive(number) for number in range(1, 5)] == ["", "", "+a.test", ""]
     nightly.aliases = NO_ALIASES
     assert nightly.arrive(5) == "*b.test ?a.test"
 
 
-def test_a_file_that_is_collected_again_has_recovered(store: ResultsStore) -> None:
+def test_a_file_that_can_be_collected_again_has_recovered(store: ResultsStore) -> None:
     story = {"a.py": "-EE-", "a.py::test": "P--P"}
     assert news_of_runs(store, story) == ["", "", "*a.py", "✓a.py"]
 
@@ -220,14 +220,14 @@ def test_a_file_that_is_collected_again_has_recovered(store: ResultsStore) -> No
         pytest.param("PFF", (3, 2, 1), ["", "*a", ""], id="that it passed once comes too late"),
     ],
 )
-def test_a_late_run_is_judged_with_the_newest_one(
+def test_a_late_run_is_judged_together_with_the_newest_one(
     store: ResultsStore, story: str, order: tuple[int, ...], news: list[str]
 ) -> None:
     assert news_of_runs(store, {"a": story}, order) == news
 
 
 def test_a_run_of_another_branch_does_not_interrupt_two_runs_in_a_row(store: ResultsStore) -> None:
-    """Run 3 is no ancestor of run 4, as where labs test two branches or where one was reset."""
+    """Run 3 is no ancestor of run 4, as when labs test two branches or one was reset."""
     for number, ended in ((1, "passed"), (2, "failed"), (3, "passed"), (4, "failed")):
         upload = Upload(number, {"a": ended})
         assert store.put(upload.run, upload.columns)
@@ -237,7 +237,7 @@ def test_a_run_of_another_branch_does_not_interrupt_two_runs_in_a_row(store: Res
     assert changes.began == (Failure(SUITE, "a", sha(2), sha(1)),)
 
 
-def test_judging_again_says_nothing_twice(store: ResultsStore) -> None:
+def test_judging_again_reports_nothing_twice(store: ResultsStore) -> None:
     nightly = Nightly(store, {"a": "PFFP", "b": "PPPP"})
     assert [nightly.arrive(number) for number in (1, 2, 3)] == ["", "", "+a"]
     assert not nightly.judge(3)
@@ -246,7 +246,7 @@ def test_judging_again_says_nothing_twice(store: ResultsStore) -> None:
     assert not nightly.judge(4)
 
 
-def test_what_is_stored_in_a_plan_is_short_and_comes_back_whole() -> None:
+def test_a_plan_stores_a_short_form_and_restores_all_of_it() -> None:
     failures = [Failure("operators", f"tests/test_ops.py::test_{n}", "a" * 40, "b" * 40) for n in range(3_000)]
     text = packed({"": failures, REMOVED: failures[:1]})
     assert len(text) < 30_000

@@ -1,4 +1,4 @@
-"""What people read of regressions: in the message of a nightly run, and in the issue as long as anything fails."""
+"""The texts about regressions: the message of a nightly run, and the issue while anything fails."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_message_says_what_where_and_since_when_and_who_to_ask() -> None:
     )
 
 
-def test_ten_tests_that_began_together_are_one_line() -> None:
+def test_ten_tests_that_began_to_fail_together_are_one_line() -> None:
     began = (*many(120), *some("r.py::test_z", suite="relax"))
     news = regression_news(judged(), RegressionChanges(began=began), began)
     assert news.title == f"121 tests began to fail {WHERE}"
@@ -108,7 +108,7 @@ def test_tests_that_never_passed_are_reported_as_such_and_last() -> None:
     assert line.text == "40 tests failing since bbbbbbb; never passed"
 
 
-def test_what_a_late_run_confirmed_is_reported_with_its_date() -> None:
+def test_a_failure_confirmed_by_a_late_run_is_reported_with_its_date() -> None:
     news = regression_news(judged(late=("c" * 40, AT - 5 * 86_400)), RegressionChanges(began=some("a")), some("a"))
     assert news.notes[1] == (
         "The results of nightly commit ccccccc, committed on 2026-11-15, arrived after those of newer commits. The "
@@ -132,7 +132,7 @@ def test_a_recovery_is_reported_with_the_remaining_failures() -> None:
     assert line == NewsItem("operators", "30 tests recovered")
 
 
-def test_it_is_good_news_when_nothing_is_left() -> None:
+def test_the_last_recovery_is_good_news() -> None:
     news = regression_news(judged(), RegressionChanges(recovered=some("a.py::a")), ())
     assert (news.good, issue_body(judged(), ())) == (True, "")
 
@@ -143,13 +143,13 @@ def test_more_than_ten_lines_are_counted() -> None:
     assert (len(news.items), news.more) == (10, 2)
 
 
-def test_a_target_whose_repository_is_not_known_has_no_page() -> None:
+def test_a_target_of_an_unknown_repository_has_no_page() -> None:
     alone = replace(judged(), page="")
     news = regression_news(alone, RegressionChanges(began=some("a.py::a")), some("a.py::a"))
     assert (news.url, news.items[0].url) == ("", "")
 
 
-def test_the_issue_lists_what_fails_and_since_when() -> None:
+def test_the_issue_lists_failures_with_their_start() -> None:
     failing = (*some("a.py::test_x", "a.py::test_y"), *many(120, suite="relax"), *some("t.py::t", suite="tir", good=""))
     assert issue_title(judged()) == "Regressions on example-lab/hexagon-v73"
     assert issue_body(judged("@example-lab-ci"), failing) == (
@@ -170,7 +170,7 @@ def test_the_issue_lists_what_fails_and_since_when() -> None:
     )
 
 
-def test_the_issue_lists_so_many_tests_and_counts_the_others() -> None:
+def test_the_issue_lists_a_limited_number_of_tests_and_counts_the_others() -> None:
     groups = [Failure(f"s{n:02}", f"a.py::test_{n}", SINCE, GOOD) for n in range(MOST_LISTED + 5)]
     body = issue_body(judged(), groups)
     assert "\n- and 5 more\n" in body
@@ -182,7 +182,7 @@ def test_the_issue_links_the_history_of_each_test() -> None:
     assert "  - `a.py::test_x` ([history](https://ci.example.org/example-lab/hexagon-v73?id=a.py::test_x))\n" in body
 
 
-def test_the_longest_issue_is_one_that_github_takes() -> None:
+def test_the_longest_issue_fits_githubs_limit() -> None:
     worst = [one for n in range(MOST_LISTED) for one in some("@|" * 500 + str(n), suite="s" * 100 + str(n))]
     linked = issue_body(judged(*(["@|" * 50] * 12)), worst, lambda _, target: "x" * LONGEST_HISTORY_LINK)
     assert len(linked) < BODY_LIMIT
@@ -191,7 +191,7 @@ def test_the_longest_issue_is_one_that_github_takes() -> None:
 @pytest.mark.no_cover
 @settings(max_examples=200)
 @given(st.lists(TEXTS, min_size=4, max_size=4))
-def test_nothing_that_a_lab_writes_does_anything_in_the_issue(text: list[str]) -> None:
+def test_text_from_a_lab_has_no_effect_in_the_issue(text: list[str]) -> None:
     body = issue_body(judged(text[0]), (*some(f"{text[1]}x", suite=f"{text[2]}x"), *some(f"{text[3]}x", good="")))
     page = Page(rendered(body, raw_html=True))
     assert page.tags <= OURS

@@ -1,4 +1,4 @@
-"""Which nightly runs are judged for regressions, what that costs, and in what order effects are applied."""
+"""Which nightly runs are judged for regressions, what that costs, and in which order effects are applied."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
 @pytest.fixture
 async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
-    """A lab in a world where regressions are reported, and nothing else is done."""
+    """Return a lab in a world where only regressions are reported."""
     keys = {
         "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}},
         "regressions": {"to": ["issue"]},
@@ -61,7 +61,7 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
 
 
 async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) -> PlannedEffects:
-    """Return what is planned when the check of a commit is scheduled, so many seconds later."""
+    """Return the plan of a commit's scheduled check, this many seconds later."""
     pending = replace(CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True), **values)
     body = CHECK_EVENT.body(Repository(labs.world.repository.id, FULL_NAME, None), pending)
     delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT + later)
@@ -69,13 +69,13 @@ async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) ->
 
 
 def asked(labs: Labs) -> list[str]:
-    """Return what was asked about the repository since the requests were cleared."""
+    """Return the requests about the repository since the count was cleared."""
     records = labs.world.github.requests.records
     return [f"{r.method} {r.route}" for r in records if r.token == "installation" and "{repo}" in r.route]
 
 
 async def confirmed(labs: Labs) -> str:
-    """Let a test fail in two nightly runs in a row after a good one; return the last."""
+    """Let a test fail in two nightly runs in a row after a good one; return the last commit."""
     labs.upload(labs.commit())
     labs.upload(labs.commit(), TILE)
     sha = labs.commit()
@@ -83,7 +83,7 @@ async def confirmed(labs: Labs) -> str:
     return sha
 
 
-async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_they_are_known(labs: Labs) -> None:
+async def test_a_regression_costs_one_request_for_each_unknown_ancestor(labs: Labs) -> None:
     for _ in range(5):
         labs.upload(labs.commit(), suite="other")
     sha = await confirmed(labs)
@@ -99,7 +99,7 @@ async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_th
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("gap", [1, 50, 1_001])
-async def test_a_regression_is_reported_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
+async def test_a_regression_is_reported_whatever_the_number_of_commits_between_the_runs(labs: Labs, gap: int) -> None:
     first, second, third = (labs.commit(gap) for _ in range(3))
     for sha, failed in ((first, ()), (second, (TILE,)), (third, (TILE,))):
         labs.upload(sha, *failed)
@@ -109,7 +109,7 @@ async def test_a_regression_is_reported_whatever_number_of_commits_lies_between_
     assert asked(labs) == [COMPARE] * 2
 
 
-async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs) -> None:
+async def test_without_failures_now_or_before_nothing_is_requested(labs: Labs) -> None:
     for _ in range(3):
         sha = labs.commit()
         labs.upload(sha)
@@ -148,7 +148,7 @@ async def test_a_pull_request_is_not_a_nightly_run_and_costs_nothing(labs: Labs)
     assert asked(labs) == []
 
 
-async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> None:
+async def test_a_target_removed_from_app_yaml_is_not_judged(labs: Labs) -> None:
     sha = await confirmed(labs)
     assert (await planned(labs, sha, target="adreno")).effects == ()
 
@@ -169,7 +169,7 @@ async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
         labs.store.announced(pending)
     assert (await planned(labs, third)).why == NO_NEWS
     labs.upload(second, TILE)
-    # The check run of the third one is computed again, as its baseline has changed.
+    # The check run of the third one is computed again, because its baseline changed.
     assert (await planned(labs, second)).why == NEWER_PENDING
     plan = await planned(labs, third)
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {third[:7]}"
@@ -183,20 +183,20 @@ def decided(changes: RegressionChanges, known: KnownRegressions = KNOWN, to: tup
 @pytest.mark.parametrize(
     ("known", "remaining"), [(KnownRegressions(SHA, AT), ()), (KnownRegressions("0" * 40, AT), (StoreRecord,))]
 )
-def test_what_people_know_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
+def test_a_known_failure_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
     plan = decided(RegressionChanges(), known)
     assert (tuple(map(type, plan.effects)), plan.why) == (remaining, NO_NEWS)
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_only_new_regressions_are_reported_after_a_person_closed_the_issue(begins: bool) -> None:
+def test_after_a_person_closed_the_issue_only_new_regressions_are_reported(begins: bool) -> None:
     changes = RegressionChanges(began=BROKEN) if begins else RegressionChanges(recovered=BROKEN)
     ensure = decided(changes, to=("issue",)).effects[-1]
     assert isinstance(ensure, EnsureIssue)
     assert (ensure.begins, ensure.as_of) == (begins, AT)
 
 
-def test_what_is_reported_is_stored_before_it_is_posted() -> None:
+def test_reports_are_stored_before_they_are_posted() -> None:
     reports, discord, slack = decided(RegressionChanges(began=BROKEN), to=("discord", "slack")).effects
     assert isinstance(reports, StoreReports)
     (remember,) = reports.then
@@ -209,7 +209,7 @@ def test_what_is_reported_is_stored_before_it_is_posted() -> None:
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
 
 
-def test_two_messages_about_one_nightly_run_have_two_keys() -> None:
+def test_two_messages_about_one_nightly_run_have_different_keys() -> None:
     keys = set()
     for changes in (RegressionChanges(began=BROKEN), RegressionChanges(recovered=BROKEN)):
         message = decided(changes).effects[-1]
@@ -218,7 +218,7 @@ def test_two_messages_about_one_nightly_run_have_two_keys() -> None:
     assert len(keys) == 2
 
 
-async def test_a_quarantined_test_is_reported_when_its_quarantine_has_ended_and_it_still_fails(labs: Labs) -> None:
+async def test_a_quarantined_test_is_reported_when_its_quarantine_ends_and_it_still_fails(labs: Labs) -> None:
     sha = await confirmed(labs)
     keys = {
         "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}},
@@ -235,7 +235,7 @@ async def test_a_quarantined_test_is_reported_when_its_quarantine_has_ended_and_
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "EnsureIssue"]
 
 
-def test_a_message_counts_the_quarantined_tests_that_fail_too() -> None:
+def test_a_message_counts_quarantined_failures() -> None:
     target = replace(TARGET, quarantined=2)
     plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, KNOWN, ["issue"], KEY)
     assert "2 quarantined tests fail; check runs list them." in str(plan.effects)

@@ -1,4 +1,4 @@
-"""A test with another name has its history and its messages if app.yaml says that it is the same, and is new if not."""
+"""A renamed test keeps its history and its messages if app.yaml names the rename; otherwise it is new."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def judged(lab: Labs, sha: str) -> str:
     return planned.why
 
 
-async def test_a_failure_has_its_history_while_app_yaml_names_the_rename(lab: Labs) -> None:
+async def test_a_failure_keeps_its_history_while_app_yaml_names_the_rename(lab: Labs) -> None:
     first, second = lab.commit(), lab.commit()
     upload(lab, first, OLD)
     upload(lab, second, NEW)

@@ -1,4 +1,4 @@
-"""While the results of a target are unreliable, changes of its tests are no news; afterwards nothing is lost."""
+"""While the results of a target are unreliable, their changes are no news; afterwards nothing is lost."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def decided(
     return decide_regressions(target, changes, failing, KnownRegressions(unreliable=known), ["slack", "issue"], KEY)
 
 
-def test_changes_of_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:
+def test_changes_in_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:
     changes = RegressionChanges(began=(OPERATORS, RELAX))
     reported, failing, held = without_unreliable(changes, (OPERATORS, RELAX), ["operators"], ["operators"])
     assert (reported, failing, held) == (RegressionChanges(began=(RELAX,)), (RELAX,), 1)
 
 
 @pytest.mark.parametrize("side", ["recovered", "removed"])
-def test_what_people_know_to_fail_stays_known_until_results_are_reliable(side: str) -> None:
+def test_known_failures_stay_known_until_results_are_reliable(side: str) -> None:
     changes = {
         "recovered": RegressionChanges(recovered=(OPERATORS,)),
         "removed": RegressionChanges(removed=(OPERATORS,)),
@@ -60,7 +60,7 @@ def test_what_people_know_to_fail_stays_known_until_results_are_reliable(side: s
     ("unreliable", "known", "began", "ended"),
     [(["a"], [], ("a",), ()), (["a"], ["a"], (), ()), ([], ["a"], (), ("a",)), (["a"], ["b"], ("a",), ("b",))],
 )
-def test_that_results_become_unreliable_and_reliable_is_news_once_each(
+def test_becoming_unreliable_and_becoming_reliable_are_reported_once_each(
     unreliable: list[str], known: list[str], began: tuple[str, ...], ended: tuple[str, ...]
 ) -> None:
     changes, _, _ = without_unreliable(RegressionChanges(), (), unreliable, known)
@@ -84,7 +84,7 @@ def test_the_message_says_since_when_why_and_what_follows() -> None:
     assert not news.good
 
 
-def test_the_end_comes_with_the_failures_that_last() -> None:
+def test_the_end_is_reported_with_the_lasting_failures() -> None:
     changes = RegressionChanges(began=(OPERATORS,), reliable=("operators",))
     plan = decided(changes, (OPERATORS,), TARGET, ("operators",))
     assert plan.why == f"results are reliable again, 1 test began to fail {WHERE}"
@@ -95,7 +95,7 @@ def test_the_end_comes_with_the_failures_that_last() -> None:
     ]
 
 
-def test_it_is_stored_what_people_know_and_the_issue_stays_open_meanwhile() -> None:
+def test_the_report_is_stored_and_the_issue_stays_open_while_results_are_unreliable() -> None:
     plan = decided(RegressionChanges(unreliable=("operators",)))
     reports, message, issue = plan.effects
     assert isinstance(reports, StoreReports)
@@ -112,12 +112,12 @@ def test_it_is_stored_what_people_know_and_the_issue_stays_open_meanwhile() -> N
     assert (ended.body, ended.news_key == issue.news_key) == ("", False)
 
 
-def test_the_issue_lists_what_fails_before_it_says_that_results_are_unreliable() -> None:
+def test_the_issue_lists_failures_before_unreliable_results() -> None:
     body = issue_body(UNRELIABLE, [RELAX])
     assert body.index("`relax`: 1 test") < body.index("`operators`: unreliable")
 
 
-def test_only_held_changes_are_no_news_and_the_plan_says_why() -> None:
+def test_held_changes_alone_are_no_news_and_the_plan_says_why() -> None:
     plan = decided(RegressionChanges(), target=replace(UNRELIABLE, held=2), known=("operators",))
     assert not any(isinstance(effect, StoreReports | PostMessage) for effect in plan.effects)
     assert plan.why == "2 changes in unreliable results, which are not reported; nothing else is new"

@@ -165,7 +165,7 @@ def test_each_change_is_news_once(history: str) -> None:
 
 
 def scan(seen: str, at: float) -> BranchScan:
-    """Return the scan that a line describes."""
+    """Return the scan described by a line."""
     rows = [row.split() for row in seen.split(" | ")] if seen else []
     signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
     return BranchScan(at, [commit(row[0]) for row in rows], signals)
@@ -176,7 +176,7 @@ def commit(letter: str) -> Commit:
 
 
 def message(change: FailureChanges) -> str:
-    """Return the news of a change in a few words."""
+    """Return the news of a change in short."""
     lines = [f"{one.name} broke at {one.sha[0]}" for one in change.began]
     for one in change.recovered:
         after = f", {one.commits} after {one.failure.sha[0]}" if one.commits is not None else ""
@@ -185,7 +185,7 @@ def message(change: FailureChanges) -> str:
 
 
 def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_forgotten() -> None:
-    """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
+    """A removed job would keep an issue open for ever; a late one must not count as removed."""
     known = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).known
     pending = decide_alarms(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
     missing = decide_alarms(pending.known, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
@@ -199,7 +199,7 @@ def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_fo
     assert removed.known.failing == {}
 
 
-def test_known_signals_are_limited_to_the_commits_of_a_scan() -> None:
+def test_recorded_signals_are_limited_to_the_commits_of_a_scan() -> None:
     known: KnownFailures | None = None
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
@@ -225,5 +225,5 @@ def test_texts_and_urls_from_outside_are_shortened() -> None:
         (("", "pending", "skipped", "cancelled", "action_required", "stale", "a new word"), None),
     ],
 )
-def test_only_what_says_something_of_the_code_is_a_verdict(results: tuple[str, ...], verdict: bool | None) -> None:
+def test_only_signals_about_the_code_count_as_verdicts(results: tuple[str, ...], verdict: bool | None) -> None:
     assert {has_failed(result) for result in results} == {verdict}

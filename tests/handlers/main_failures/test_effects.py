@@ -1,4 +1,4 @@
-"""A branch is scanned once for as long as a scan is pending, whoever asks for it and however often."""
+"""A branch is scanned once while a scan is pending, whoever requests it and however often."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOON = ("a scan of release/1.0 is already pending", False)
 
 @dataclass
 class RecordingAnnounce:
-    """The engine's own `announce`, with a list of what was new to it."""
+    """The engine's own `announce`, with a list of the announcements that were new to it."""
 
     accept: Announce
     came: list[tuple[str, str, dict[str, Any], str, float | None]] = field(default_factory=list)
@@ -47,7 +47,7 @@ def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None
 
 
 async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
-    """Apply an effect; return what the audit record says about it, and whether anything has changed."""
+    """Apply an effect; return its text in the audit record, and whether anything changed."""
     applied = await world.apply_alone(effect)
     return applied.text, applied.changed
 
@@ -64,7 +64,7 @@ async def test_a_scan_is_an_internal_event_that_waits_and_runs_alone(world: Worl
     assert came(world) == [(f"scan:{number}:release/1.0:first", SCAN_EVENT.name, body, lock, AT + WAIT)]
 
 
-async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> None:
+async def test_requests_during_a_pending_scan_share_it(world: World) -> None:
     await ask(world, FIRST)
     assert await ask(world, FIRST) == SOON
     assert await ask(world, replace(FIRST, asked="second", at=AT + WAIT)) == SOON
@@ -76,7 +76,7 @@ async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> 
     assert len(came(world)) == 3
 
 
-async def test_after_a_crash_before_the_note_the_same_scan_is_requested_again(world: World) -> None:
+async def test_after_a_crash_before_the_record_the_same_scan_is_requested_again(world: World) -> None:
     await ask(world, FIRST)
     await world.records.put(NEXT_SCAN.of(world.repository.id, "release/1.0"), NextScan(0.0))
     assert await ask(world, FIRST) == ("requested a scan of release/1.0", False)
@@ -84,7 +84,7 @@ async def test_after_a_crash_before_the_note_the_same_scan_is_requested_again(wo
     assert await ask(world, replace(FIRST, asked="second")) == SOON
 
 
-async def test_the_sweep_looks_in_any_case_and_at_once(world: World) -> None:
+async def test_the_sweep_requests_a_scan_at_once_even_if_one_is_pending(world: World) -> None:
     await ask(world, FIRST)
     assert await ask(world, RequestScan("release/1.0", "sweep", AT)) == ("requested a scan of release/1.0", True)
     assert came(world)[-1][-1] is None

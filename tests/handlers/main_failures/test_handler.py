@@ -76,7 +76,7 @@ MAIN = ("main",)
             status("failure", "feature", "release", "main"),
             ScanTrigger(("main", "release"), "cpu/branch", True),
         ),
-        # Ten are named at most, so that ours may be missing.
+        # GitHub lists at most ten branches, so ours may be missing.
         ("status", status("failure", *OTHERS), ScanTrigger(("main", "release"), "cpu/branch", True)),
         ("status", status("failure", *OTHERS[:9]), None),
         ("check_run", check_run("failure", "main"), ScanTrigger(MAIN, "lint", True)),
@@ -99,13 +99,13 @@ MAIN = ("main",)
         ("workflow_run", workflow_run("failure", "main", None), None),
     ],
 )
-def test_only_what_ended_on_a_watched_branch_is_a_trigger(
+def test_only_finished_checks_on_a_watched_branch_trigger_a_scan(
     event: str, body: dict[str, Any], expected: ScanTrigger | None
 ) -> None:
     assert trigger_of(delivery(event, body), WATCHED) == expected
 
 
-def test_a_payload_without_what_every_event_has_says_what_is_missing() -> None:
+def test_a_payload_without_a_required_field_says_which_one_is_missing() -> None:
     with pytest.raises(PayloadError, match="context"):
         trigger_of(delivery("status", {"state": "failure"}), WATCHED)
 
@@ -137,7 +137,7 @@ async def test_an_event_that_triggers_nothing_ends_in_routing_and_an_unreadable_
         (NextScan(161.0), 100.0, False),
     ],
 )
-def test_a_pending_scan_will_see_the_event(record: NextScan | None, at: float, scan_at: bool) -> None:
+def test_a_pending_scan_covers_events_before_it_begins(record: NextScan | None, at: float, scan_at: bool) -> None:
     assert is_scan_pending(record, at, wait=60.0) is scan_at
 
 
@@ -159,7 +159,7 @@ def test_news_is_recorded_before_it_is_reported() -> None:
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
-def test_the_issue_is_closed_when_nothing_fails_now() -> None:
+def test_the_issue_is_closed_when_nothing_fails() -> None:
     found = plan(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, EnsureIssue)
@@ -174,7 +174,7 @@ def test_without_news_no_message_is_sent() -> None:
     assert plan(FailureChanges((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
 
 
-def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
+def test_news_is_in_order_even_after_a_clock_was_set_back() -> None:
     reported = replace(FAILING, reported_at=AT + 100)
     *_, issue = plan(
         FailureChanges((), (WELL,), (), replace(reported, failing={})), "main", KEY, EVERYWHERE, reported, AT
@@ -183,8 +183,8 @@ def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
     assert issue.as_of > AT + 100
 
 
-def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
-    """The effects that report it take their keys from there, so that two scans cannot report it twice."""
+def test_the_same_news_has_the_same_key_whenever_it_is_found() -> None:
+    """The effects that report it derive their keys from it, so two scans cannot report it twice."""
 
     def targets(change: FailureChanges, branch: str = "main") -> list[str]:
         return [effect.target for effect in plan(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
@@ -198,7 +198,7 @@ def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
 
 
 async def sweep_and_scan(world: World, guid: str) -> list[str]:
-    """Let a sweep ask for looks and make those that are no longer watched for; return which branches they are of."""
+    """Let a sweep request scans and run those of branches that are no longer watched; return their branches."""
     body = TIMER_EVENT.body(Repository(world.repository.id, FULL_NAME, None), TimerEvent(NAME, guid, 7200))
     swept = Delivery(guid, TIMER_EVENT.name, Payload(body), 7200.0)
     effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]

@@ -1,4 +1,4 @@
-"""What people read of failures on a branch."""
+"""The texts about failures on a branch."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_news_says_what_and_since_when(
     assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)
 
 
-def test_the_issue_lists_what_fails_oldest_first() -> None:
+def test_the_issue_lists_failures_oldest_first() -> None:
     old = FailingContext("lint", B, "Tidy", "1 warning", "", -HOUR)
     title, body = issue_text(
         KnownFailures({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
@@ -129,7 +129,7 @@ HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascr
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "https://ci.example.org/>) @octocat [x](y", "", "ftp://example.org"]
 )
-def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
+def test_text_from_outside_has_no_effect_in_the_issue(url: str) -> None:
     hostile = failure(HOSTILE, title=HOSTILE, says=HOSTILE, url=url)
     _, body = issue_text(KnownFailures({HOSTILE: hostile}), "main")
     page = rendered(body, raw_html=True)

@@ -1,4 +1,4 @@
-"""Merging, whatever happens between the check and the write; leaving the queue; ensuring a label."""
+"""Merging, whatever happens between the check and the write; leaving the queue; setting a label."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def on_main(world: World) -> list[str]:
     return [commit.message for commit in world.repository.git.ancestry(world.repository.branch("main"))]
 
 
-async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(world: World) -> None:
+async def test_a_frozen_worker_finds_the_merge_that_another_one_made(world: World) -> None:
     pull = ready(world)
     merge = MergePull(pull.number, pending(pull))
     first, second = await applied(world, merge), await applied(world, merge)
@@ -61,7 +61,7 @@ async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(wo
     assert len(on_main(world)) == 2
 
 
-async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) -> None:
+async def test_a_merge_by_hand_at_the_same_moment_counts_as_merged(world: World) -> None:
     pull = ready(world)
     held = world.github.faults.pause("PUT", MERGE, when="before")
     merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
@@ -72,8 +72,8 @@ async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) ->
     assert len(on_main(world)) == 2
 
 
-async def test_a_base_that_moves_at_the_same_moment_is_waited_for(world: World) -> None:
-    """GitHub answers 405, and checks again whether there are conflicts."""
+async def test_the_merge_is_tried_again_if_the_base_moves_at_the_same_moment(world: World) -> None:
+    """GitHub answers 405, and checks for conflicts again."""
     pull = ready(world)
     held = world.github.faults.pause("PUT", MERGE, when="before")
     merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
@@ -94,8 +94,8 @@ async def test_a_head_that_nobody_asked_to_merge_is_not_merged(world: World) -> 
         await applied(world, merge)
 
 
-async def test_a_merge_into_another_branch_than_was_asked_for_is_not_made(world: World) -> None:
-    """Whoever opened it may retarget it without a push, and without write access."""
+async def test_a_pull_request_is_not_merged_into_another_branch_than_requested(world: World) -> None:
+    """Its author may retarget it without a push, and without write access."""
     pull = ready(world)
     world.repository.move("refs/heads/release", world.repository.branch("main"), "octocat")
     merge = MergePull(pull.number, pending(pull))
@@ -106,8 +106,8 @@ async def test_a_merge_into_another_branch_than_was_asked_for_is_not_made(world:
 
 
 @pytest.mark.parametrize("queue", [False, True])
-async def test_a_base_that_is_changed_between_our_look_and_the_merge_gets_nothing(world: World, queue: bool) -> None:
-    """GitHub compares the head that a merge names, and no base."""
+async def test_a_pull_request_retargeted_between_check_and_merge_is_not_merged(world: World, queue: bool) -> None:
+    """GitHub compares the head SHA in a merge request, but no base."""
     world.repository.move("refs/heads/release", world.repository.branch("main"), "octocat")
     if queue:
         world.repository.classic_queues.update({"main", "release"})
@@ -125,10 +125,8 @@ async def test_a_base_that_is_changed_between_our_look_and_the_merge_gets_nothin
 
 
 @pytest.mark.parametrize("role", ["triage", "none"])
-async def test_a_merge_that_is_tried_again_is_not_made_for_somebody_who_lost_their_access(
-    world: World, role: Any
-) -> None:
-    """It may be tried for half an hour, and longer where GitHub limits us."""
+async def test_a_retried_merge_is_not_made_for_somebody_who_lost_access(world: World, role: Any) -> None:
+    """It may be retried for half an hour, and longer while GitHub limits us."""
     pull = ready(world)
     pull.review("maintainer", state="APPROVED")
     merge = MergePull(pull.number, pending(pull))
@@ -139,8 +137,8 @@ async def test_a_merge_that_is_tried_again_is_not_made_for_somebody_who_lost_the
     assert pull.state == "open"
 
 
-async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_since(world: World) -> None:
-    """A worker that was frozen applies it a second time."""
+async def test_ending_one_pending_merge_does_not_end_a_newer_one(world: World) -> None:
+    """A frozen worker applies the effect a second time."""
     pull = ready(world)
     first, second = pending(pull), pending(pull, asked_at="2026-11-20T06:00:00Z")
     end = EndPendingMerge(pull.number, first)
@@ -151,7 +149,7 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
     assert await pending_merge(world.records, world.repository.id, pull.number) == second
 
 
-async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
+async def test_a_pending_merge_is_only_made_while_it_is_pending(world: World) -> None:
     pull = ready(world)
     merge = MergePull(pull.number, pending(pull), waited=True)
     assert await applied(world, merge) == "the pending merge was cancelled before this ran"
@@ -171,13 +169,13 @@ async def test_the_timer_refreshes_only_pending_merges(world: World) -> None:
     assert await waiting(world.records, world.repository.id) == []
 
 
-async def test_of_two_that_begin_to_wait_in_the_same_instant_the_timer_looks_at_both(world: World) -> None:
+async def test_the_timer_finds_all_merges_that_become_pending_at_the_same_moment(world: World) -> None:
     pulls = [ready(world) for _ in range(4)]
     await asyncio.gather(*(applied(world, StorePendingMerge(pull.number, pending(pull))) for pull in pulls))
     assert await waiting(world.records, world.repository.id) == [pull.number for pull in pulls]
 
 
-async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off(world: World) -> None:
+async def test_a_frozen_worker_does_not_restore_a_cancelled_merge(world: World) -> None:
     pull = ready(world)
     store, cancel = (
         StorePendingMerge(pull.number, pending(pull)),
@@ -209,20 +207,20 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
         (PENDING, False, "", True),
     ],
 )
-def test_what_was_said_last_stands(stored: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
+def test_the_latest_request_wins(stored: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
     asked = (
         PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wanted else None
     )
     assert (request_after(stored, asked, moment) is not None) is stands
 
 
-def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
-    """Or nobody could still take it out."""
+def test_a_pull_request_in_the_queue_is_recorded_as_queued_even_after_a_cancellation() -> None:
+    """Otherwise nobody could take it out again."""
     queued = PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
     assert request_after(MergeRequest(ended_at="06"), queued, "05") == MergeRequest(queued)
 
 
-async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> None:
+async def test_leaving_the_queue_twice_does_no_harm(world: World) -> None:
     world.repository.classic_queues.add("main")
     pull = ready(world)
     assert await applied(world, LeaveQueue(pull.number)) == "it is no longer in the merge queue"
@@ -231,7 +229,7 @@ async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> No
     assert pull.queued is None
 
 
-async def test_a_label_is_written_only_where_it_is_not_so_and_others_stay(world: World) -> None:
+async def test_a_label_is_written_only_on_a_change_and_other_labels_stay(world: World) -> None:
     pull = world.open()
     pull.label("hubot", "docs")
     said = [await applied(world, EnsureLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
@@ -244,7 +242,7 @@ async def test_a_label_is_written_only_where_it_is_not_so_and_others_stay(world:
     assert [label.name for label in pull.labels] == ["docs"]
 
 
-async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: World) -> None:
+async def test_a_label_that_somebody_removes_at_the_same_moment_stays_off(world: World) -> None:
     pull = world.open()
     pull.label("hubot", "ready")
     held = world.github.faults.pause("DELETE", ONE_LABEL, when="before")
@@ -256,7 +254,7 @@ async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: 
     assert pull.labels == []
 
 
-async def test_pull_requests_that_begin_to_watch_one_commit_at_the_same_moment_all_do(world: World) -> None:
+async def test_pull_requests_that_watch_the_same_commit_at_the_same_moment_are_all_recorded(world: World) -> None:
     sha, numbers = "a" * 40, list(range(1, 9))
     await asyncio.gather(*(world.apply_alone(RequestRefresh(number, sha)) for number in numbers))
     assert sorted(await watching(world.records, world.repository.id, sha)) == numbers

@@ -30,13 +30,13 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 
 
 async def begin(records: Records, *, number: int = 1) -> str:
-    """Let the next refresh begin, and return its GUID."""
+    """Start the next refresh, and return its GUID."""
     pending = await next_refresh(records, REPOSITORY, number)
     return await note(records, pending)
 
 
 async def note(records: Records, pending: RefreshEvent) -> str:
-    """Note that a refresh begins, and return its GUID."""
+    """Record that a refresh begins, and return its GUID."""
     guid = REFRESH_EVENT.guid(REPOSITORY.id, pending)
     body = Payload(REFRESH_EVENT.body(REPOSITORY, pending))
     await note_refresh(records, Delivery(guid, REFRESH_EVENT.name, body, 0.0))
@@ -59,7 +59,7 @@ async def test_requests_before_a_refresh_begins_share_it_and_later_ones_get_the_
     assert asked == ["merge:7#1:0"] * 3
     assert await begin(records) == "merge:7#1:0"
     assert await next_refresh_of(records) == "merge:7#1:1"
-    assert await next_refresh_of(records, 2) == "merge:7#2:0", "each pull request counts for itself"
+    assert await next_refresh_of(records, 2) == "merge:7#2:0", "each pull request has its own number"
 
 
 async def test_a_replayed_refresh_does_not_reset_the_number(records: Records) -> None:

@@ -57,7 +57,7 @@ def kinds(merge_state: MergeState, **keys: Any) -> list[str]:
     return [reason.kind for reason in merge_blockers(merge_state, Merge(**keys), RESTART)]
 
 
-def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() -> None:
+def test_an_approved_pull_request_without_other_requirements_is_ready() -> None:
     assert why(READY) == []
 
 
@@ -89,12 +89,12 @@ def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() ->
         ),
     ],
 )
-def test_each_reason_is_one_sentence_with_what_to_do(change: dict[str, Any], expected: str) -> None:
-    """TVM's bot did not look at drafts, and answered a closed pull request with 👍 and nothing."""
+def test_each_blocker_is_one_sentence_with_what_to_do(change: dict[str, Any], expected: str) -> None:
+    """TVM's bot ignored drafts, and answered a closed pull request with 👍 and nothing else."""
     assert why(replace(READY, **change)) == [expected]
 
 
-def test_where_a_command_updates_the_branch_it_is_named() -> None:
+def test_if_a_command_updates_the_branch_it_is_named() -> None:
     text = (
         "It is behind `main`, and the rules of `main` require it to be up to date. Comment `@ci update`, then ask for "
         "a new review."
@@ -103,7 +103,7 @@ def test_where_a_command_updates_the_branch_it_is_named() -> None:
     assert found == [MergeBlocker(BlockerKind.BEHIND, text)]
 
 
-def test_every_reason_is_given_at_once_and_those_that_need_a_person_come_first() -> None:
+def test_all_blockers_are_listed_and_those_that_need_a_person_come_first() -> None:
     merge_state = MergeState(
         replace(PULL, draft=True),
         merged=False,
@@ -117,18 +117,18 @@ def test_every_reason_is_given_at_once_and_those_that_need_a_person_come_first()
     assert reasons == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
 
 
-def test_for_a_closed_pull_request_no_other_reason_is_given() -> None:
+def test_a_closed_pull_request_has_no_other_blocker() -> None:
     assert kinds(MergeState(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [
         BlockerKind.CLOSED
     ]
 
 
 @pytest.mark.parametrize("kind", BlockerKind)
-def test_only_checks_approvals_and_updates_come_without_a_push_by_people(kind: BlockerKind) -> None:
+def test_only_checks_approvals_and_updates_can_resolve_without_a_push_by_people(kind: BlockerKind) -> None:
     assert MergeBlocker(kind, "").can_resolve is (kind in {BlockerKind.CHECK, BlockerKind.APPROVAL, BlockerKind.BEHIND})
 
 
-def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_the_way() -> None:
+def test_an_unknown_mergeable_state_matters_only_without_other_blockers() -> None:
     unknown = replace(READY, mergeable=None)
     assert undecided(unknown, merge_blockers(unknown, Merge()))
     assert not undecided(READY, merge_blockers(READY, Merge()))
@@ -163,15 +163,16 @@ def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_t
         ([replace(review(state=CHANGES_REQUESTED), by_id=0), review(MONA)], []),
     ],
 )
-def test_the_latest_word_of_each_person_counts(reviews: list[PullReview], expected: list[str]) -> None:
-    """TVM's bot took every review for itself: who had requested changes and then approved still blocked.
+def test_the_latest_review_of_each_person_counts(reviews: list[PullReview], expected: list[str]) -> None:
+    """TVM's bot counted every review separately:
 
-    It also let an author with write access approve their own work.
+    somebody who had requested changes and then approved still blocked. It also let an author with write access approve
+    their own work.
     """
     assert kinds(replace(READY, reviews=tuple(reviews))) == expected
 
 
-def test_an_author_is_known_by_their_number_whatever_they_are_called() -> None:
+def test_an_author_is_recognized_by_id_whatever_their_login() -> None:
     renamed = replace(review(), by_id=AUTHOR.id, by="formerly-octocat")
     namesake = replace(review(), by=AUTHOR.login)
     assert kinds(replace(READY, reviews=(renamed,))) == ["approval"]
@@ -185,20 +186,20 @@ def test_an_approval_of_an_older_head_is_named_and_linked() -> None:
     ]
 
 
-def test_who_requests_changes_is_named_and_their_review_linked() -> None:
+def test_a_person_who_requests_changes_is_named_and_their_review_linked() -> None:
     assert why(replace(READY, reviews=(review(), review(MONA, CHANGES_REQUESTED)))) == [
         "`mona` [requested changes](https://github.example/r/mona). They must approve, or someone must dismiss the "
         "review."
     ]
 
 
-def test_approvals_of_older_heads_help_to_the_number_that_the_branch_requires_but_one_is_of_the_head() -> None:
+def test_approvals_of_older_heads_count_toward_the_required_number_but_one_must_be_of_the_head() -> None:
     two = BranchRules(approvals=2)
     assert kinds(replace(READY, rules=two, reviews=(review(MONA, sha=OLD), review()))) == []
     assert kinds(replace(READY, rules=two, reviews=(review(MONA, sha=OLD), review(sha=OLD)))) == ["approval"]
 
 
-def test_reviews_keep_the_order_of_those_who_spoke_first() -> None:
+def test_reviews_are_in_the_order_of_each_persons_first_one() -> None:
     said = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
     assert [(one.by, one.state) for one in latest(said)] == [("mona", APPROVED), ("hubot", APPROVED)]
 
@@ -233,13 +234,13 @@ CPU, RED = "cpu/pr-head", State.RED
         ),
     ],
 )
-def test_what_is_required_has_to_be_green_and_nothing_else_matters(
+def test_required_checks_must_be_green_and_no_others_matter(
     required: tuple[RequiredCheck, ...], patterns: tuple[str, ...], signals: list[Signal], expected: list[str]
 ) -> None:
-    """What is required comes from the branch and from app.yaml.
+    """The branch and app.yaml say what is required.
 
-    TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran now was
-    expected, so that nothing could be merged.
+    TVM #18780, #14618: lists of jobs in the code became outdated. Since December 2022 a job that no longer ran was
+    expected, so nothing could be merged.
     """
     reasons = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
     assert len(reasons) == len(expected), reasons
@@ -275,7 +276,7 @@ def test_a_check_that_never_starts_is_named_with_who_requires_it() -> None:
         ((RequiredCheck("unit"),), [green("unit"), Signal("gpu", RED)], []),
     ],
 )
-def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_be_some(
+def test_if_no_reported_check_is_required_all_must_be_green_and_at_least_one_must_exist(
     required: tuple[RequiredCheck, ...], signals: list[Signal], expected: list[str]
 ) -> None:
     merge_state = replace(
@@ -298,14 +299,14 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
         ([green(CPU), green("gpu/pr-head"), Signal("new/pr-head", RED)], ["`new/pr-head` failed"]),
     ],
 )
-def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
+def test_a_pattern_needs_all_names_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
     before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
     reasons = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
     assert len(reasons) == len(expected), reasons
     assert all(text.startswith(start) for text, start in zip(reasons, expected, strict=True)), reasons
 
 
-def test_a_failure_is_linked_and_the_rerun_command_is_named_where_it_works() -> None:
+def test_a_failure_is_linked_and_the_rerun_command_is_named_if_it_works() -> None:
     merge_state = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
     linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
     assert why(merge_state, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
@@ -314,7 +315,7 @@ def test_a_failure_is_linked_and_the_rerun_command_is_named_where_it_works() -> 
     assert why(by_rule) == why(by_rule, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
 
 
-def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
+def test_text_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
     hostile = Signal("x](https://evil.example) @octocat `", RED, url="javascript:alert(1)")
     merge_state = replace(READY, labels=("@octocat",), signals=(hostile,))
     reasons = why(merge_state, required=("*",), hold_labels=("@octocat",))
@@ -325,7 +326,7 @@ def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> No
     ]
 
 
-def test_a_long_list_is_cut_and_the_rest_counted() -> None:
+def test_a_long_list_is_truncated_and_the_rest_counted() -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
     found = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
     lines = listed_blockers(found).splitlines()
@@ -356,9 +357,7 @@ def test_the_rest_is_counted_from_one_more_than_are_listed(count: int, last: str
         (BranchRules(), True),
     ],
 )
-def test_a_method_is_in_the_way_where_the_rules_forbid_it_and_no_queue_chooses_its_own(
-    rules: BranchRules, ready: bool
-) -> None:
+def test_a_forbidden_merge_method_blocks_unless_a_queue_chooses_its_own(rules: BranchRules, ready: bool) -> None:
     assert (kinds(replace(READY, rules=rules), method="squash") == []) is ready
 
 
@@ -369,8 +368,8 @@ def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: b
     assert [reason.kind for reason in found] == ([] if ready else [BlockerKind.APPROVAL])
 
 
-def test_a_failed_check_that_rerun_cannot_restart_is_not_said_to_be_restartable() -> None:
-    """`@ci merge` named `@ci rerun` as the remedy for what `@ci rerun` then could not restart."""
+def test_a_failed_check_that_rerun_cannot_restart_is_reported_as_such() -> None:
+    """`@ci merge` used to suggest `@ci rerun` for checks that `@ci rerun` could not restart."""
     merge_state = replace(READY, signals=(Signal(CPU, RED), Signal("cla", RED)))
     assert why(merge_state, required=("*",)) == [
         "`cla` failed on `aaaaaaa`. I can't restart it: it comes from a CI that I don't control.",

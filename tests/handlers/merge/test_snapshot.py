@@ -1,4 +1,4 @@
-"""How a pull request stands, read from GitHub: rules, protection, reviews, and what people may do."""
+"""The merge state of a pull request, read from GitHub: rules, protection, reviews, and people's access."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def stands(github: GitHub, pull: PullRequest) -> MergeState:
         ),
     ],
 )
-async def test_rules_and_classic_protection_are_one(
+async def test_rules_and_classic_protection_are_combined(
     world: World, github: GitHub, ruleset: Rules, classic: tuple[str, ...], expected: BranchRules
 ) -> None:
     world.repository.rules["main"] = ruleset
@@ -64,15 +64,13 @@ async def test_for_a_removed_branch_only_rules_remain(world: World, github: GitH
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_where_there_are_no_rulesets_classic_protection_is_what_is_known(
-    world: World, github: GitHub, status: int
-) -> None:
+async def test_without_rulesets_only_classic_protection_counts(world: World, github: GitHub, status: int) -> None:
     world.github.faults.add("GET", "/repos/{owner}/{repo}/rules/branches/{branch}", status=status, message="Upgrade")
     world.repository.protect("main", "cpu")
     assert await rules_of(github, FULL_NAME, "main") == BranchRules((RequiredCheck("cpu"),))
 
 
-async def test_of_a_closed_pull_request_nothing_more_is_read(world: World, github: GitHub) -> None:
+async def test_nothing_else_is_read_for_a_closed_pull_request(world: World, github: GitHub) -> None:
     pull = world.open()
     pull.merge("octocat")
     world.github.requests.clear()
@@ -82,7 +80,7 @@ async def test_of_a_closed_pull_request_nothing_more_is_read(world: World, githu
 
 
 @pytest.mark.parametrize("undecided", [0, 1])
-async def test_what_github_has_not_found_out_is_not_known(world: World, github: GitHub, undecided: int) -> None:
+async def test_what_github_has_not_determined_is_unknown(world: World, github: GitHub, undecided: int) -> None:
     pull = world.open()
     pull.undecided = undecided
     pull.label("hubot", "Hold")
@@ -90,8 +88,8 @@ async def test_what_github_has_not_found_out_is_not_known(world: World, github: 
     assert (found.mergeable, found.labels) == (None if undecided else True, ("Hold",))
 
 
-async def test_reviews_say_who_may_write_by_the_number_of_their_account(world: World, github: GitHub) -> None:
-    """TVM #11480, #12295: a name was searched for, and compared with what is no name."""
+async def test_reviewers_access_is_looked_up_by_account_id(world: World, github: GitHub) -> None:
+    """TVM #11480, #12295: its script searched for a name, and compared it with what is not a name."""
     world.repository.set_role("mona", "write")
     pull = world.repository.open_pull_request("hubot")
     for who in ("mona", "hubot", "octocat", "somebody"):
@@ -108,7 +106,7 @@ async def test_reviews_say_who_may_write_by_the_number_of_their_account(world: W
     ]
 
 
-async def test_reviewers_whose_account_was_deleted_are_nobody(world: World, github: GitHub) -> None:
+async def test_reviewers_with_deleted_accounts_are_ignored(world: World, github: GitHub) -> None:
     pull = world.open()
     pull.review("hubot", state="APPROVED")
     world.github.user("hubot").deleted = True
@@ -116,7 +114,7 @@ async def test_reviewers_whose_account_was_deleted_are_nobody(world: World, gith
     assert (review.by_id, review.by, review.may_write) == (0, "ghost", False)
 
 
-async def test_only_people_with_an_opinion_are_looked_up_and_not_more_than_a_few(world: World, github: GitHub) -> None:
+async def test_only_a_limited_number_of_reviewers_with_an_opinion_are_looked_up(world: World, github: GitHub) -> None:
     """Anybody may request changes in a public repository."""
     pull = world.open()
     pull.review("hubot", "Hm.")
@@ -127,6 +125,6 @@ async def test_only_people_with_an_opinion_are_looked_up_and_not_more_than_a_few
     found = await stands(github, pull)
     assert world.github.requests.count("GET", ROLE) == MOST_REVIEWERS
     may: dict[str, Any] = {review.by: review.may_write for review in found.reviews}
-    assert may["mona"], "who approved the head is looked up first"
+    assert may["mona"], "people who approved the head are looked up first"
     assert not may["hubot"]
-    assert sum(may[name] for name in may if name.startswith("passer-by")) == 6, "nobody's objection is passed over"
+    assert sum(may[name] for name in may if name.startswith("passer-by")) == 6, "no objection is ignored"

@@ -1,4 +1,4 @@
-"""Updating a pull request's branch: what GitHub's failures and refusals become."""
+"""Updating a pull request's branch: how GitHub's failures and refusals are reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def behind(world: World, files: dict[str, str]) -> PullRequest:
-    """Open a pull request, and push to its base after that."""
+    """Open a pull request, then push to its base."""
     pull = world.open()
     world.repository.push("main", files, by="octocat")
     return pull
@@ -38,8 +38,8 @@ async def updated(world: World, pull: PullRequest) -> str:
     return (await world.apply_alone(UpdateBranch(pull.number, pull.head_sha, "main"))).text
 
 
-async def test_a_failure_of_github_is_tried_again_and_nothing_more_is_asked(world: World) -> None:
-    """The handler asked once more, and raised the error as its own cause."""
+async def test_a_failure_of_github_is_tried_again_without_another_request(world: World) -> None:
+    """The handler used to send another request, and raised the error as its own cause."""
     pull = behind(world, {"README.md": "# New"})
     world.github.faults.add("PUT", UPDATE, status=502, times=None)
     with pytest.raises(Unavailable) as caught:
@@ -48,7 +48,7 @@ async def test_a_failure_of_github_is_tried_again_and_nothing_more_is_asked(worl
     assert world.github.requests.count("GET", PULL) == 1
 
 
-async def test_a_refusal_without_a_meaning_of_its_own_comes_out_as_it_is(world: World) -> None:
+async def test_an_unknown_refusal_is_reported_unchanged(world: World) -> None:
     pull = behind(world, {"README.md": "# New"})
     world.github.faults.add("PUT", UPDATE, status=403, message="Resource not accessible by integration")
     with pytest.raises(BadRequest) as caught:
@@ -56,20 +56,20 @@ async def test_a_refusal_without_a_meaning_of_its_own_comes_out_as_it_is(world: 
     assert caught.value.__cause__ is not caught.value
 
 
-async def test_an_update_that_brings_workflow_files_names_the_permission_that_it_needs(world: World) -> None:
-    """The base changed them: GitHub says no more than that the App may not."""
+async def test_an_update_that_brings_workflow_files_names_the_required_permission(world: World) -> None:
+    """The base changed them: GitHub only says that the App may not."""
     with pytest.raises(UserError) as caught:
         await updated(world, behind(world, WORKFLOW))
     assert str(caught.value) == NEEDS_WORKFLOWS
 
 
-async def test_workflow_files_of_the_pull_request_alone_are_in_the_way_of_no_update(world: World) -> None:
+async def test_workflow_files_changed_by_the_pull_request_alone_do_not_prevent_an_update(world: World) -> None:
     pull = world.open(files=WORKFLOW)
     world.repository.push("main", {"README.md": "# New"}, by="octocat")
     assert (await updated(world, pull)).startswith("asked GitHub to merge main into ")
 
 
-async def test_with_that_permission_workflow_files_come_with_the_update(tmp_path: Path) -> None:
+async def test_with_that_permission_an_update_may_bring_workflow_files(tmp_path: Path) -> None:
     permissions = {**DEFAULT_PERMISSIONS, "workflows": "write"}
     async with a_world(tmp_path, features={"merge": True}, permissions=permissions) as world:
         assert (await updated(world, behind(world, WORKFLOW))).startswith("asked GitHub to merge main into ")

@@ -1,4 +1,4 @@
-"""What happens to a merge that waits, and which events are worth a thought: tables without any GitHub."""
+"""What happens to a pending merge, and which events trigger a refresh: tables without any GitHub."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def config(keys: str) -> RepositoryConfig:
         ({"base_ref": "release"}, [], PendingMergeVerdict.END, "Its base is now `release`, not `main`."),
     ],
 )
-def test_what_happens_to_a_merge_that_waits(
+def test_what_happens_to_a_pending_merge(
     pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
     merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
@@ -75,7 +75,7 @@ GREEN, PENDING, RED = {"state": "success"}, {"state": "pending"}, {"state": "fai
         ("check_run", {"check_run": {"conclusion": None}}, WITH_LABEL, True),
     ],
 )
-def test_an_event_that_makes_nothing_green_triggers_nothing_unless_a_label_may_have_to_go(
+def test_without_a_label_only_green_checks_trigger_a_refresh(
     event: str, payload: dict[str, Any], keys: str, expected: bool
 ) -> None:
     assert is_trigger(Delivery("guid", event, Payload(payload), 0.0), config(keys)) is expected
@@ -97,7 +97,7 @@ def test_an_event_that_makes_nothing_green_triggers_nothing_unless_a_label_may_h
         ("pull_request_review", {"action": "dismissed", "review": {"state": "dismissed"}}, True),
     ],
 )
-def test_what_has_nothing_to_do_with_merging_is_no_concern(event: str, payload: dict[str, Any], expected: bool) -> None:
+def test_unrelated_events_trigger_no_refresh(event: str, payload: dict[str, Any], expected: bool) -> None:
     delivery = Delivery("guid", event, Payload(payload), 0.0)
     assert may_matter(delivery, config(WITH_LABEL)) is expected
     assert not may_matter(delivery, config(""))

@@ -1,4 +1,4 @@
-"""One town for all tests of this folder, and people with browsers."""
+"""One town for all tests in this folder, and people with browsers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tests.visitor import Visitor
 
 @pytest.fixture(autouse=True)
 def _all_closed() -> None:
-    """Let connections outlive a test, in place of the fixture of this name: the town is the session's."""
+    """Let connections outlive a test: the town lives for the session.
+
+    This replaces the fixture of the same name.
+    """
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,4 +1,4 @@
-"""A town with an operator, where a delivery has failed."""
+"""A town with an operator and a failed delivery."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
 
 @dataclass(frozen=True)
 class OperatedTown:
-    """A town, and the GUID of a delivery that failed because of a fault that is over."""
+    """A town, and the GUID of a delivery that failed because of a fault that has been fixed."""
 
     town: Town
     failed: str
@@ -39,7 +39,7 @@ async def operated_town(folder: Path) -> AsyncIterator[OperatedTown]:
 
 
 async def fail(place: Town, message: str = "blocked for a reason") -> str:
-    """Let a command fail for good with this message of GitHub; return the GUID of its delivery."""
+    """Let a command fail for good with this message from GitHub; return the GUID of its delivery."""
     place.github.faults.add("GET", PULL, status=451, message=message, times=None)
     place.repo.pulls[0].comment("hubot", "@ci help")
     await place.quiet()

@@ -1,4 +1,4 @@
-"""What operators see and do, and what nobody else does."""
+"""What operators can see and do, and nobody else can."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGES = ("/operate", "/operate/state", "/operate/log")
 
 
-async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown, visitor: Visitor) -> None:
+async def test_only_operators_see_the_pages_and_their_json(here: OperatedTown, visitor: Visitor) -> None:
     every = [path for page in (*PAGES, f"/operate/deliveries/{here.failed}") for path in (page, f"/api/v1{page}")]
     assert {(await visitor.get(path)).status for path in every} == {404}
-    await visitor.sign_in("octocat")  # the owner of the repository is no operator for that
+    await visitor.sign_in("octocat")  # owning the repository does not make somebody an operator
     refused = [await visitor.get(path) for path in every]
     assert {shown.status for shown in refused} == {403}
     assert "is listed below `operators` in app.yaml" in refused[0].text
@@ -40,7 +40,7 @@ async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown,
     assert '<a href="/operate">Operate</a>' in (await visitor.get("/")).text
 
 
-async def test_an_empty_log_says_whether_filters_left_lines_out(here: OperatedTown, visitor: Visitor) -> None:
+async def test_an_empty_log_says_whether_filters_hide_lines(here: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     filtered = await visitor.get("/operate/log?q=no+line+says+this")
     assert "No line matches these filters." in filtered.text
@@ -69,7 +69,7 @@ async def test_operators_are_named_by_id_by_login_or_by_team(listed: list[str], 
 
     person = Person(583231, "octocat", is_bot=False)
     operators = Operators(listed, Viewers(), members_of)
-    # Before anybody has asked for a page of operators, too.
+    # This also holds before anybody requests an operator's page.
     assert await operators.sees_link(person) is operator
     assert await operators.includes(person) is operator
 
@@ -82,7 +82,7 @@ async def test_pages_are_shown_without_the_link_while_github_is_down() -> None:
     assert not await operators.sees_link(Person(583231, "octocat", is_bot=False))
 
 
-async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor: Visitor) -> None:
+async def test_deliveries_can_be_filtered_by_each_property(here: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
 
     async def found(query: str) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor
     assert "No delivery matches" in page
 
 
-async def test_why_is_said_in_words(here: OperatedTown, visitor: Visitor) -> None:
+async def test_reasons_are_readable_sentences(here: OperatedTown, visitor: Visitor) -> None:
     """No delivery shows names of handlers instead of what they decided or did."""
     await visitor.sign_in("hubot")
     here.town.repo.pulls[0].comment("hubot", "no command")
@@ -119,7 +119,7 @@ async def test_why_is_said_in_words(here: OperatedTown, visitor: Visitor) -> Non
     assert [reason for reason in reasons if reason.startswith("for ")] == []
 
 
-async def test_deliveries_are_a_table_too(here: OperatedTown, visitor: Visitor) -> None:
+async def test_deliveries_are_available_as_csv(here: OperatedTown, visitor: Visitor) -> None:
     address = "/api/v1/operate?format=csv&state=failed"
     assert (await visitor.get(address)).status == 404
     await visitor.sign_in("hubot")
@@ -145,7 +145,7 @@ async def test_the_page_of_a_delivery_shows_each_step(here: OperatedTown, visito
     assert (await visitor.get("/operate/deliveries/unknown")).status == 404
 
 
-async def test_timers_lead_to_their_deliveries(visitor: Visitor) -> None:
+async def test_timers_link_their_deliveries(visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     state = json.loads((await visitor.get("/api/v1/operate/state")).text)
     assert [(one["repository"], one["name"]) for one in state["timers"]] == [("octocat/compiler", "nightly")]
@@ -170,7 +170,7 @@ async def test_a_dry_run_writes_nothing(here: OperatedTown, visitor: Visitor) ->
     assert "failed" in (await visitor.get(path)).text
 
 
-async def test_nobody_else_replays(here: OperatedTown, visitor: Visitor, other: Visitor) -> None:
+async def test_only_operators_can_replay(here: OperatedTown, visitor: Visitor, other: Visitor) -> None:
     path = f"/operate/deliveries/{here.failed}/replay"
     assert (await visitor.post(path, {})).status == 404
     await visitor.sign_in("octocat")
@@ -179,7 +179,7 @@ async def test_nobody_else_replays(here: OperatedTown, visitor: Visitor, other: 
     for form in ({}, {"token": own}, {"token": operators}):
         for button in (path, path.replace("replay", "dry-run")):
             assert (await visitor.post(button, form)).status == 403
-    # A page elsewhere cannot have the operator's browser do it.
+    # A page elsewhere cannot make the operator's browser do it.
     forged = [
         ({}, ""),
         ({"token": own}, ""),
@@ -195,7 +195,7 @@ async def test_nobody_else_replays(here: OperatedTown, visitor: Visitor, other: 
     assert record.state == "failed"
 
 
-async def test_a_replay_is_done_and_says_who_asked_for_it(here: OperatedTown, visitor: Visitor) -> None:
+async def test_a_replay_runs_and_says_who_requested_it(here: OperatedTown, visitor: Visitor) -> None:
     town, guid = here.town, await fail(here.town)
     await visitor.sign_in("hubot")
     path = f"/operate/deliveries/{guid}"
@@ -214,7 +214,7 @@ async def test_a_replay_is_done_and_says_who_asked_for_it(here: OperatedTown, vi
     assert (await visitor.post("/operate/deliveries/unknown/replay", {"token": token})).status == 404
 
 
-async def test_text_from_outside_is_text_and_leads_nowhere(here: OperatedTown, visitor: Visitor) -> None:
+async def test_text_from_outside_is_escaped_and_links_nowhere(here: OperatedTown, visitor: Visitor) -> None:
     failed = await fail(here.town, ATTACK)
     await visitor.sign_in("hubot")
     shown = {

@@ -1,4 +1,4 @@
-"""When the file is read, what is believed of what GitHub shows, and what all of it costs."""
+"""When the file is read, which of GitHub's answers are believed, and what all of it costs."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ SCAN, CREATE = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "POST /repo
         ({}, True),
     ],
 )
-def test_a_push_may_touch_the_file_where_it_says_so_or_may_not_say_all(payload: Any, expected: bool) -> None:
+def test_a_push_may_touch_the_file_if_it_says_so_or_may_be_incomplete(payload: Any, expected: bool) -> None:
     assert may_touch(Payload(payload)) is expected
 
 
 @pytest.mark.parametrize(
     ("written", "expected"), [(1_795_152_400, 1_795_152_400), ("2026-11-20T05:00:00Z", 1_795_150_800), (None, 0)]
 )
-def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, expected: int) -> None:
+def test_the_time_of_a_push_is_read_in_both_of_githubs_formats(written: object, expected: int) -> None:
     assert pushed_at(Payload({"repository": {"pushed_at": written}})) == expected
 
 
@@ -71,13 +71,13 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, ex
             FoundFile("submodule", "a"),
             "is a submodule instead of a file; put a file there",
         ),
-        # GitHub sends no content along with a file of more than 1 MB.
+        # GitHub sends no content for a file of more than 1 MB.
         (FoundFile("file", "a", 2_000_000), "the file is larger than 64 KiB, the maximum"),
         (FoundFile("file", "a", 3, b"\xff\xfe\x00"), "the file is not UTF-8 text; save it as UTF-8"),
         (FoundFile("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
     ],
 )
-async def test_what_is_no_file_of_settings_is_one_fault(found: FoundFile, expected: str) -> None:
+async def test_an_invalid_file_is_one_fault(found: FoundFile, expected: str) -> None:
     text, faults = await read_found(found, RepositoryConfig())
     assert (text, [(fault.line, fault.column, fault.message) for fault in faults]) == ("", [(1, 1, expected)])
 
@@ -91,7 +91,7 @@ async def test_what_is_no_file_of_settings_is_one_fault(found: FoundFile, expect
         (FoundFile("file", "a", MOST_BYTES, b"#" * MOST_BYTES), "#" * MOST_BYTES),
     ],
 )
-async def test_a_file_without_faults_and_no_file_are_good(found: FoundFile | None, expected: str) -> None:
+async def test_a_valid_file_and_a_missing_file_have_no_faults(found: FoundFile | None, expected: str) -> None:
     assert await read_found(found, RepositoryConfig()) == (expected, ())
 
 
@@ -102,18 +102,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def push(world: World, text: str | None, **more: str) -> str:
-    """Push the file, or its removal, to the default branch; returns the commit."""
+    """Push the file, or its removal, to the default branch; return the commit."""
     return world.repository.push("main", {FILE: text, **more}, by="octocat").sha
 
 
 async def in_force(world: World) -> tuple[str, str]:
-    """Return the text that is in force, and the commit that it was read at."""
+    """Return the text that is in force, and the commit at which it was read."""
     good = (await stored_file_of(world.records, FULL_NAME)).good
     return good.text, good.commit
 
 
 async def cost(world: World, step: Callable[[], object]) -> dict[str, int]:
-    """Return the requests that a step brings about."""
+    """Return the requests that a step causes."""
     await world.happen()
     world.github.requests.clear()
     step()
@@ -127,12 +127,14 @@ def checks(world: World, sha: str) -> list[str]:
     return [run.title or "" for run in world.repository.check_runs(sha, "nightjar/config")]
 
 
-async def test_a_push_that_does_not_touch_the_file_costs_nothing_and_one_that_does_a_request(world: World) -> None:
+async def test_a_push_that_does_not_touch_the_file_costs_nothing_and_one_that_does_costs_a_request(
+    world: World,
+) -> None:
     assert await cost(world, lambda: world.repository.push("main", {"a.txt": "a"}, by="octocat")) == {}
     assert await cost(world, lambda: world.repository.push("dev", {FILE: "help: true"}, by="octocat")) == {}
     assert await cost(world, lambda: push(world, "help: true")) == {CONTENTS: 1}
     assert await cost(world, lambda: push(world, "help: 1")) == {CONTENTS: 1, SCAN: 1, CREATE: 1}
-    # The bot accepts that the file was removed only for a commit that GitHub shows.
+    # The bot believes that the file was removed only at a commit that GitHub shows.
     assert await cost(world, lambda: push(world, None)) == {CONTENTS: 1, GIT_COMMIT: 1}
 
 
@@ -159,7 +161,7 @@ async def test_a_pull_request_that_is_only_behind_touches_nothing_and_costs_thre
     assert checks(world, pull.head_sha) == ["Valid; 1 setting changes"]
 
 
-async def test_a_pull_request_without_changes_is_not_even_looked_at(world: World) -> None:
+async def test_a_pull_request_without_changes_costs_no_request(world: World) -> None:
     def nothing() -> PullRequest:
         return world.open(files={})
 
@@ -174,10 +176,10 @@ async def test_a_folder_in_place_of_the_file_is_reported(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
-async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_end(
+async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_result(
     world: World, order: tuple[int, ...]
 ) -> None:
-    """The first two are of one second: GitHub's times are no finer."""
+    """The first two are in the same second: GitHub's times are no finer."""
     await world.happen()
     last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
     held = [one for one in world.github.webhooks.held if one.event == "push"]
@@ -189,7 +191,7 @@ async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_end(
     assert await in_force(world) == ("help: true # 2\n", last)
 
 
-async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(world: World) -> None:
+async def test_a_file_that_github_does_not_show_yet_does_not_count_as_removed(world: World) -> None:
     sha = push(world, "help: true\n")
     await world.happen()
     push(world, "help: false\n")
@@ -214,7 +216,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
         },
     ],
 )  # fmt: skip
-async def test_a_record_that_cannot_be_read_leaves_what_app_yaml_says(world: World, record: dict[str, Any]) -> None:
+async def test_an_unreadable_record_leaves_the_settings_of_app_yaml(world: World, record: dict[str, Any]) -> None:
     await world.records.write(REPOSITORY_FILE.of(FULL_NAME.lower()).name, StoredValue(record, 1, None))
     pull = world.open()
     assert "add `help` to `.github/nightjar.yaml` or `app.yaml`" in await world.say(pull, "@ci help")
@@ -222,7 +224,7 @@ async def test_a_record_that_cannot_be_read_leaves_what_app_yaml_says(world: Wor
     assert "| `@ci help` |" in await world.say(pull, "@ci help")
 
 
-async def test_what_is_switched_off_after_it_was_routed_is_not_done(world: World) -> None:
+async def test_a_feature_that_is_switched_off_after_routing_does_nothing(world: World) -> None:
     push(world, "slow_tests: true\n")
     await world.happen()
     pull = world.open()
@@ -253,8 +255,8 @@ async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_o
     world.pipeline = replace(world.pipeline, records=counting, prefilter=WebhookPrefilter(full_router(), ()))
     world.open()
     await world.happen(event="pull_request")
-    # Routing, and what the prefilter remembers; plans of slow-tests and repository-file-check (which compares
-    # with it as well); one status.
+    # Routing and the prefilter's memory; plans of slow-tests and repository-file-check (which also compares); one
+    # status.
     assert counting.read[REPOSITORY_FILE.of(FULL_NAME.lower()).name] == 2 + 2 + 1 + 1
     counting.read.clear()
     payload = Payload({"repository": {"id": 1, "full_name": FULL_NAME}})

@@ -1,4 +1,7 @@
-"""What people read of a repository's own file: whole where GitHub takes it, and harmless whatever the file holds."""
+"""The report about a repository's own file:
+
+complete within GitHub's limits, and harmless whatever the file contains.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def with_file(text: str) -> CheckedFile:
     return CheckedFile((), GIVEN, overlaid(GIVEN, parse_repository_file(text.encode())), "", "main")
 
 
-def test_faults_are_listed_and_annotated_and_fail() -> None:
+def test_faults_are_listed_and_annotated_and_fail_the_check() -> None:
     content = config_report(faulty(FAULT, commit="0123456789abcdef"))
     assert (content.conclusion, content.title) == ("failure", "1 error")
     assert content.summary.splitlines() == [
@@ -44,7 +47,7 @@ def test_faults_are_listed_and_annotated_and_fail() -> None:
     assert (annotation.title, annotation.message) == ("slow_tests.allow[0]", "must be one of author, triage")
 
 
-def test_where_no_file_was_good_app_yaml_alone_stays_in_force() -> None:
+def test_without_an_earlier_valid_file_app_yaml_alone_stays_in_force() -> None:
     assert "stay in force: app.yaml only." in config_report(faulty(FAULT)).summary
 
 
@@ -55,18 +58,18 @@ def test_fifty_faults_are_annotated_and_all_are_counted() -> None:
     assert content.annotations[-1].line == 50
 
 
-def test_what_github_does_not_take_is_left_out_and_said_to_be() -> None:
+def test_parts_that_exceed_githubs_limits_are_left_out_and_the_report_says_so() -> None:
     content = config_report(faulty(*(ConfigFault("f", line, 1, "|" * 200, "`|" * 2_000) for line in range(1, 60))))
     assert content.summary.endswith("*Left out, because GitHub limits the text of a check run: more errors.*")
 
 
-def test_a_file_that_changes_nothing_is_said_to() -> None:
+def test_a_file_without_changes_is_reported_as_such() -> None:
     content = config_report(with_file("slow_tests: {allow: [author, triage]}"))
     assert (content.conclusion, content.title) == ("success", "Valid; no changes")
     assert "|" not in content.summary
 
 
-def test_each_setting_that_changes_is_shown_before_and_after() -> None:
+def test_each_changed_setting_is_shown_before_and_after() -> None:
     content = config_report(with_file("help: false\nslow_tests: {branches: ['a|b', '`']}\nrerun: {allow: [admin]}"))
     assert content.title == "Valid; 3 settings change"
     assert rendered(content.summary).count("<tr>") == 4
@@ -75,7 +78,7 @@ def test_each_setting_that_changes_is_shown_before_and_after() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=200))
-def test_no_text_of_a_file_calls_anybody_or_becomes_markup(key: str, message: str) -> None:
+def test_text_from_a_file_mentions_nobody_and_is_no_markup(key: str, message: str) -> None:
     content = config_report(faulty(ConfigFault("f", 1, 1, f"@octocat {key}", f"<b>@hubot {message}")))
     page = rendered(content.summary)
     outside_code = "".join(part.split("</code>")[-1] for part in page.split("<code>"))
@@ -87,7 +90,7 @@ def test_no_text_of_a_file_calls_anybody_or_becomes_markup(key: str, message: st
 
 
 @given(st.text(max_size=80))
-def test_any_file_is_either_good_or_has_faults_that_can_be_reported(text: str) -> None:
+def test_any_file_is_either_valid_or_has_reportable_faults(text: str) -> None:
     faults: tuple[ConfigFault, ...] = ()
     try:
         parse_repository_file(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""The sweep finds what no webhook announced: seldom, once, and whatever else fails."""
+"""The sweep finds changes that no webhook announced: rarely, once, and whatever else fails."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ repositories:
 
 @dataclass
 class Desk:
-    """A sweep with a clock that a test sets; what it announces is processed as the engine does it."""
+    """A sweep with a clock set by the test; its announcements are processed as the engine processes them."""
 
     world: World
     now: float = 1_795_152_400.0
     guids: list[str] = field(default_factory=list)
 
     async def sweep(self, keys: str = "") -> None:
-        """Look, with a word of app.yaml about the repository."""
+        """Sweep, with these settings for the repository in app.yaml."""
         config = parse_config((CONFIG % keys).encode(), "app.yaml")
         sweep = RepositoryFileSweep(
             config, self.world.records, accept=self.accept, github_for=self.github, now=lambda: self.now
@@ -78,12 +78,12 @@ def push(desk: Desk, text: str | None) -> None:
     desk.world.github.webhooks.held.clear()
 
 
-async def test_where_nothing_has_changed_one_request_finds_that_out(desk: Desk) -> None:
+async def test_without_changes_a_sweep_costs_one_request(desk: Desk) -> None:
     await desk.sweep()
     assert (desk.asked, desk.guids) == ({"/contents/{path}": 1}, [])
 
 
-async def test_it_is_looked_again_after_a_while_and_not_before(desk: Desk) -> None:
+async def test_the_next_sweep_comes_only_after_a_while(desk: Desk) -> None:
     await desk.sweep()
     desk.now += PAUSE - 1
     await desk.sweep()
@@ -93,7 +93,7 @@ async def test_it_is_looked_again_after_a_while_and_not_before(desk: Desk) -> No
     assert desk.asked == {"/contents/{path}": 1}
 
 
-async def test_a_push_without_a_webhook_takes_effect_also_when_it_removes_the_file(desk: Desk) -> None:
+async def test_a_push_without_a_webhook_takes_effect_even_if_it_removes_the_file(desk: Desk) -> None:
     for text in ("help: false\n", "help: true\n", None, "help: false\n"):
         push(desk, text)
         await desk.sweep()
@@ -102,7 +102,7 @@ async def test_a_push_without_a_webhook_takes_effect_also_when_it_removes_the_fi
     assert len(set(desk.guids)) == 4
 
 
-async def test_a_file_with_faults_is_announced_once_and_the_last_good_one_stays(desk: Desk) -> None:
+async def test_a_file_with_faults_is_announced_once_and_the_last_valid_one_stays(desk: Desk) -> None:
     push(desk, "help: false\n")
     await desk.sweep()
     push(desk, "help: maybe\n")
@@ -115,7 +115,7 @@ async def test_a_file_with_faults_is_announced_once_and_the_last_good_one_stays(
     assert run.title == "1 error"
 
 
-async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(desk: Desk) -> None:
+async def test_a_fault_caused_by_app_yaml_ends_when_app_yaml_changes(desk: Desk) -> None:
     push(desk, "nightly: {require: [gpu]}\n")
     await desk.sweep()
     assert await desk.in_force() == ""
@@ -124,6 +124,6 @@ async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(d
     assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 0
     desk.now += PAUSE
     await desk.sweep()
-    # As much of the good file as possible is in force, and its faults are reported.
+    # As much of the valid file as possible is in force, and its faults are reported.
     assert await desk.in_force() == "nightly: {require: [gpu]}\n"
     assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 1

@@ -1,4 +1,4 @@
-"""What `@ci rerun` picks and says, over what may have run on a commit."""
+"""What `@ci rerun` selects and says, for anything that may have run on a commit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,8 +39,8 @@ COVERAGE = run("coverage", FAILED, untouchable="it belongs to another app")
 ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
 
 
-def test_names_are_searched_in_linear_work() -> None:
-    """Unknown names, patterns among them, beside many runs of some jobs."""
+def test_names_are_searched_in_linear_time() -> None:
+    """Unknown names, including patterns, with many runs of some jobs."""
     names = [*(f"biuld {index} (arm64)" for index in range(10)), *(f"*a*b*{index}" for index in range(10))]
 
     def make(size: int) -> Callable[[], object]:
@@ -52,7 +52,7 @@ def test_names_are_searched_in_linear_work() -> None:
 
 
 def picked(decision: RerunDecision) -> list[tuple[str, str]]:
-    """What is run again as (run, how much of it)."""
+    """Return what runs again as (run, how much of it)."""
     return [(p.run.name, p.part.name if p.part else "failed" if p.failed_only else "whole") for p in decision.picks]
 
 
@@ -81,18 +81,18 @@ def picked(decision: RerunDecision) -> list[tuple[str, str]]:
         ("", ("linty",), []),
     ],
 )
-def test_what_is_run_again(choice: str, names: tuple[str, ...], expected: list[tuple[str, str]]) -> None:
+def test_what_runs_again(choice: str, names: tuple[str, ...], expected: list[tuple[str, str]]) -> None:
     assert picked(decide_rerun(ALL_OF_THEM, choice, names)) == expected
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
-def test_every_kind_of_failure_is_run_again_by_default(conclusion: str) -> None:
-    """The predecessor left CANCELLED and TIMED_OUT alone."""
+def test_every_kind_of_failure_runs_again_by_default(conclusion: str) -> None:
+    """TVM's bot ignored CANCELLED and TIMED_OUT."""
     failed = run("CI", FAILED, conclusion=conclusion)
     assert decide_rerun((failed,), "failed", ()).picks == (RerunPick(failed, failed_only=True),)
 
 
-def test_what_runs_is_left_alone_and_said_so() -> None:
+def test_running_workflows_are_left_alone_and_listed() -> None:
     decision = decide_rerun(ALL_OF_THEM, "all", ())
     assert decision.running == (DOCS,)
     assert "Still running, so left alone: `Docs`." in explain_rerun(ALL_OF_THEM, decision, SHA, "@ci")
@@ -123,7 +123,7 @@ def test_nothing_failed_says_what_ran() -> None:
     )
 
 
-def test_only_running_says_that_nothing_has_ended() -> None:
+def test_if_ci_is_still_running_the_answer_says_that_nothing_has_finished() -> None:
     assert said("failed", runs=(DOCS,)) == (
         "Nothing has finished on `0123456` yet.\nStill running, so left alone: `Docs`."
     )
@@ -149,7 +149,7 @@ CPU, MISSING = jenkins("cpu", SUCCEEDED), jenkins("gpu", CiState.MISSING)
         ("", (), (jenkins("cpu", SUCCEEDED, "https://jenkins.example.org"), MISSING), ["gpu"]),
     ],
 )
-def test_a_job_without_a_status_is_started_by_name_by_all_and_where_its_server_has_posted_none(
+def test_a_job_without_a_status_is_started_by_name_by_all_and_if_its_server_has_posted_none(
     choice: str, names: tuple[str, ...], runs: Sequence[CiRun], expected: list[str]
 ) -> None:
     assert [pick.run.name for pick in decide_rerun(runs, choice, names).picks] == expected
@@ -163,19 +163,19 @@ def test_a_job_without_a_status_that_is_left_alone_is_named_with_how_to_start_it
     )
 
 
-def test_nothing_ran_says_so() -> None:
+def test_without_any_run_the_answer_says_so() -> None:
     assert said("failed", runs=()) == "CI hasn't started on `0123456` yet, so there is nothing to restart."
 
 
-def test_a_name_that_nothing_has_is_answered_with_the_nearest() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     assert said("", "rufff") == "Nothing on `0123456` is named `rufff`. Did you mean `ruff`?"
 
 
-def test_a_name_like_nothing_is_answered_with_what_there_is() -> None:
+def test_a_name_similar_to_none_is_answered_with_the_existing_names() -> None:
     assert said("", "windows-arm64", runs=(CI, LINT)).endswith("Available: `CI`, `Lint`.")
 
 
-def test_one_wrong_name_does_not_keep_the_others_from_running() -> None:
+def test_one_unknown_name_does_not_stop_the_others() -> None:
     answer = said("", "lint", "rufff")
     assert "Restarting on `0123456`:\n- [`Lint`]" in answer
     assert "Nothing on `0123456` is named `rufff`." in answer
@@ -185,7 +185,7 @@ def test_another_apps_failed_check_is_named_with_what_to_do() -> None:
     assert "I can't restart `coverage`: it belongs to another app." in said("failed")
 
 
-def test_of_many_ten_are_named_and_the_rest_counted() -> None:
+def test_of_many_names_ten_are_listed_and_the_rest_counted() -> None:
     answer = said("failed", runs=[run(f"workflow {n}", FAILED) for n in range(13)])
     assert answer.count("\n- [`workflow") == 10
     assert answer.endswith("\n- and 3 more")
@@ -197,7 +197,7 @@ def test_names_from_outside_can_neither_mention_nor_link() -> None:
     assert lines[1].startswith("- [`` `@octocat` [x](https://example.org) # CI ``](https://github.com/")
 
 
-def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
+def test_a_link_that_could_break_out_of_the_markdown_is_left_out() -> None:
     bad = replace(CI, url="https://ci.example.org/a)[x](https://example.org)")
     assert said("failed", runs=(bad,)).splitlines()[1] == ("- failed jobs of `CI` (GitHub Actions: `failure`)")
 
@@ -217,7 +217,7 @@ def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
         ("@ci run ci", "", ()),
     ],
 )
-def test_how_it_is_asked_for(line: str, choice: str, names: tuple[str, ...]) -> None:
+def test_the_command_works_in_several_forms(line: str, choice: str, names: tuple[str, ...]) -> None:
     registry = CommandRegistry([spec for spec, _ in COMMANDS])
     (command,) = parse(line, registry=registry, mentions=("@ci",))
     assert isinstance(command, Command)

@@ -14,7 +14,7 @@ from tests.handlers.driver import World, a_world
 
 
 def jenkins_job(world: World, pull: PullRequest, name: str, result: str | None, **values: object) -> JenkinsJob:
-    """Add the job of a pull request, with one build that ended in a result or is still building."""
+    """Add the job of a pull request, with one build that has a result or is still running."""
     job = world.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head", **values)
     job.trigger()
     if result:
@@ -22,7 +22,7 @@ def jenkins_job(world: World, pull: PullRequest, name: str, result: str | None, 
     return job
 
 
-async def test_what_failed_runs_again_wherever_it_ran_and_nothing_else(world: World) -> None:
+async def test_failed_ci_runs_again_on_all_systems_and_nothing_else_does(world: World) -> None:
     pull = world.open()
     failed = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
     green = world.repository.add_workflow_run(pull.head_sha, "Lint", "success", {"ruff": "success"})
@@ -40,8 +40,8 @@ async def test_what_failed_runs_again_wherever_it_ran_and_nothing_else(world: Wo
 
 
 @pytest.mark.parametrize("conclusion", ["cancelled", "timed_out", "startup_failure"])
-async def test_whatever_ended_badly_runs_again(world: World, conclusion: str) -> None:
-    """The predecessor ran again what had the conclusion FAILURE and nothing else."""
+async def test_every_kind_of_failure_runs_again(world: World, conclusion: str) -> None:
+    """TVM's bot only reran what had the conclusion FAILURE."""
     pull = world.open()
     run = world.repository.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure"})
     answer = await world.say(pull, "@ci rerun")
@@ -49,8 +49,8 @@ async def test_whatever_ended_badly_runs_again(world: World, conclusion: str) ->
     assert f": `{conclusion}`)" in answer
 
 
-async def test_where_there_are_no_failed_jobs_to_run_the_whole_workflow_runs(world: World) -> None:
-    """A run that never started has no failed jobs, and GitHub refuses to run those again."""
+async def test_without_failed_jobs_the_whole_workflow_runs_again(world: World) -> None:
+    """A run that never started has no failed jobs, and GitHub refuses to rerun those."""
     pull = world.open()
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "startup_failure", {"unit": "success"})
     world.github.faults.add("POST", "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs", status=403)
@@ -58,7 +58,7 @@ async def test_where_there_are_no_failed_jobs_to_run_the_whole_workflow_runs(wor
     assert run.attempt == 2
 
 
-async def test_somebody_elses_rerun_just_before_is_as_good(world: World) -> None:
+async def test_somebody_elses_rerun_just_before_counts_as_done(world: World) -> None:
     pull = world.open()
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
     await world.happen()
@@ -73,8 +73,8 @@ async def test_somebody_elses_rerun_just_before_is_as_good(world: World) -> None
     assert pull.reactions(comment) == ["eyes"]
 
 
-async def test_one_dead_job_does_not_stop_the_others(world: World) -> None:
-    """apache/tvm#18780: a job that had been removed answered 404, and all after it were not run again."""
+async def test_one_removed_job_does_not_stop_the_others(world: World) -> None:
+    """apache/tvm#18780: a removed job answered 404, and all jobs after it were not rerun."""
     pull = world.open()
     jobs = [jenkins_job(world, pull, name, "FAILURE") for name in ("arm", "cpu", "gpu", "wasm")]
     jobs[0].status = 404
@@ -86,8 +86,8 @@ async def test_one_dead_job_does_not_stop_the_others(world: World) -> None:
     assert "I didn't start `gpu/pr-head`: the job is disabled in Jenkins." in answer
 
 
-async def test_what_ran_is_read_from_the_commit_and_not_from_a_list(world: World) -> None:
-    """apache/tvm#13571, #13817, #16502: lists of jobs that nobody kept up to date."""
+async def test_the_commit_says_what_ran_and_no_list_does(world: World) -> None:
+    """apache/tvm#13571, #13817, #16502: lists of jobs became outdated."""
     pull = world.open()
     job = jenkins_job(world, pull, "made-this-morning", "FAILURE")
     await world.say(pull, "@ci rerun")
@@ -107,7 +107,7 @@ async def test_a_failure_on_the_last_page_of_a_long_list_is_found(world: World) 
     assert [part.name for part in run.jobs if part.attempt == 2] == ["unit"]
 
 
-async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:
+async def test_running_workflows_are_left_alone_and_listed(world: World) -> None:
     pull = world.open()
     running = world.repository.add_workflow_run(pull.head_sha, "CI")
     building = jenkins_job(world, pull, "gpu", None)
@@ -117,10 +117,10 @@ async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:
 
 
 @pytest.mark.parametrize(("result", "says"), [("ABORTED", "aborted"), ("NOT_BUILT", "`not_built`")])
-async def test_a_build_that_jenkins_says_is_over_failed_whatever_its_status_says(
+async def test_a_build_that_jenkins_reports_as_finished_has_failed_whatever_its_status_says(
     world: World, result: str, says: str
 ) -> None:
-    """A build that was aborted, or died with its machine, may leave its status pending for ever."""
+    """A build that was aborted, or crashed with its machine, may leave its status pending for ever."""
     pull = world.open()
     over, building = jenkins_job(world, pull, "gpu", None), jenkins_job(world, pull, "cpu", None)
     over.builds[-1].finish_silently(result)
@@ -132,7 +132,7 @@ async def test_a_build_that_jenkins_says_is_over_failed_whatever_its_status_says
     assert "Still running, so left alone: `cpu/pr-head`." in answer
 
 
-async def test_a_build_that_jenkins_says_succeeded_is_not_called_running(world: World) -> None:
+async def test_a_build_that_jenkins_reports_as_successful_is_not_called_running(world: World) -> None:
     pull = world.open()
     job = jenkins_job(world, pull, "gpu", None)
     job.builds[-1].finish_silently("SUCCESS")
@@ -145,7 +145,7 @@ async def test_a_build_that_jenkins_says_succeeded_is_not_called_running(world: 
 
 
 @pytest.mark.parametrize("status", [401, 404, 500, 302])
-async def test_a_build_that_jenkins_says_nothing_about_is_still_running(world: World, status: int) -> None:
+async def test_a_build_that_jenkins_does_not_know_is_still_running(world: World, status: int) -> None:
     pull = world.open()
     job = jenkins_job(world, pull, "gpu", None)
     job.builds[-1].finish_silently("ABORTED")
@@ -175,14 +175,14 @@ async def test_a_name_runs_one_job_again_in_any_case(world: World) -> None:
     assert "- `Unit` of [`CI`]" in answer
 
 
-async def test_a_pattern_runs_what_it_matches(world: World) -> None:
+async def test_a_pattern_reruns_its_matches(world: World) -> None:
     pull = world.open()
     gpu, cpu = jenkins_job(world, pull, "gpu", "SUCCESS"), jenkins_job(world, pull, "cpu", "SUCCESS")
     await world.say(pull, "@ci rerun gpu/*")
     assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
 
 
-async def test_a_name_that_nothing_has_is_answered_with_the_nearest(world: World) -> None:
+async def test_an_unknown_name_is_answered_with_the_nearest(world: World) -> None:
     pull = world.open()
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
     answer = await world.say(pull, "@ci rerun uniit")
@@ -199,7 +199,7 @@ async def test_the_answer_says_whether_nothing_failed_or_nothing_ran(world: Worl
     assert "+1" in answer
 
 
-async def test_a_head_that_moved_is_not_acted_on(world: World) -> None:
+async def test_a_moved_head_is_refused(world: World) -> None:
     pull = world.open()
     await world.happen()
     seen = pull.head_sha
@@ -220,7 +220,7 @@ async def test_a_closed_pull_request_runs_nothing(world: World) -> None:
     assert run.attempt == 1
 
 
-async def test_another_apps_check_is_named_with_where_to_run_it(world: World) -> None:
+async def test_another_apps_check_is_named_with_where_to_rerun_it(world: World) -> None:
     pull = world.open()
     other = world.github.create_app("coverage")
     other.install(world.repository)
@@ -230,7 +230,7 @@ async def test_another_apps_check_is_named_with_where_to_run_it(world: World) ->
     assert "confused" in answer
 
 
-async def test_a_job_that_a_status_links_to_and_that_is_not_the_pull_requests_is_never_started(world: World) -> None:
+async def test_a_status_that_links_another_pull_requests_job_starts_nothing(world: World) -> None:
     pull = world.open()
     deploy = world.jenkins.add_job("deploy")
     link = f"{world.jenkins.url}/job/deploy/3/"
@@ -240,7 +240,7 @@ async def test_a_job_that_a_status_links_to_and_that_is_not_the_pull_requests_is
     assert (deploy.builds, world.jenkins.requests) == ([], [])
 
 
-async def test_the_job_of_the_branch_that_it_comes_from_is_not_its_own(world: World) -> None:
+async def test_the_job_of_the_source_branch_is_not_the_pull_requests_own(world: World) -> None:
     """The branch may be main, whose job deploys; anybody can open a pull request from main into another branch."""
     ours = world.open(branch="feature/fast")
     fork = world.repository.open_pull_request("hubot", branch="feature/fast", fork=True)
@@ -256,7 +256,7 @@ async def test_the_job_of_the_branch_that_it_comes_from_is_not_its_own(world: Wo
 
 
 async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
-    """apache/tvm#11937: a bare 403, and nobody knew what was missing."""
+    """apache/tvm#11937: a bare 403 did not say which permission was missing."""
     granted = {key: level for key, level in DEFAULT_PERMISSIONS.items() if key != "actions"}
     async with a_world(tmp_path, permissions=granted) as world:
         pull = world.open()
@@ -267,7 +267,7 @@ async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
         assert len(job.builds) == 2
 
 
-async def test_a_permission_to_look_but_not_to_run_is_named_too(tmp_path: Path) -> None:
+async def test_a_permission_to_read_but_not_to_rerun_is_named_too(tmp_path: Path) -> None:
     async with a_world(tmp_path, permissions={**DEFAULT_PERMISSIONS, "actions": "read"}) as world:
         pull = world.open()
         world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
@@ -284,7 +284,7 @@ async def test_missing_credentials_of_jenkins_are_reported_with_what_to_set(tmp_
         assert len(job.builds) == 1
 
 
-async def test_a_run_that_is_too_old_says_what_to_do(world: World) -> None:
+async def test_the_answer_about_an_expired_run_says_what_to_do(world: World) -> None:
     pull = world.open()
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure").created_at = world.github.clock.now().replace(
         year=2020
@@ -311,7 +311,7 @@ async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, whe
     assert "Restarting" in answer.body or "left alone: `CI`" in answer.body
 
 
-async def test_a_rerun_takes_three_requests_to_look_and_two_for_each_run(world: World) -> None:
+async def test_a_rerun_costs_three_reads_and_two_requests_for_each_run(world: World) -> None:
     pull = world.open()
     for name in ("CI", "Lint", "Docs"):
         world.repository.add_workflow_run(pull.head_sha, name, "failure", {f"{name} {n}": "failure" for n in range(9)})

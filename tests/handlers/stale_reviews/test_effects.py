@@ -1,4 +1,4 @@
-"""Reminders: one in a period, whoever applies it and however often, and none where it is over."""
+"""Reminders: one per period, whoever applies it and however often, and none once it is obsolete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 @contextmanager
 def days_ago(github: GitHubSandbox, days: float) -> Iterator[None]:
-    """Let what people do meanwhile have been done some days ago."""
+    """Date people's actions in the block some days ago."""
     github.clock.advance(days=-days)
     yield
     github.clock.advance(days=days)
@@ -51,7 +51,7 @@ def said(pull: PullRequest) -> list[str]:
     return [comment.body for comment in pull.comments_by(BOT)]
 
 
-async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None:
+async def test_people_are_reminded_in_a_separate_comment(world: World) -> None:
     pull = waiting(world)
     effect = reminder(world, pull)
     assert await applied_text(world, effect) == f"reminded the reviewers of #{pull.number}"
@@ -70,7 +70,7 @@ async def test_a_period_has_one_reminder(world: World) -> None:
     assert len(said(pull)) == 1
 
 
-async def test_the_next_period_has_the_next(world: World) -> None:
+async def test_the_next_period_has_the_next_reminder(world: World) -> None:
     pull = waiting(world)
     with days_ago(world.github, 7.5):
         comment = pull.comment(BOT, f"{MARKER}\n@hubot: please review it.")
@@ -80,7 +80,7 @@ async def test_the_next_period_has_the_next(world: World) -> None:
 
 
 @pytest.mark.parametrize("lost", ["the answer", "the record"])
-async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost: str) -> None:
+async def test_after_a_crash_the_comment_is_not_posted_twice(world: World, lost: str) -> None:
     pull = waiting(world)
     effect = reminder(world, pull)
     if lost == "the answer":
@@ -94,10 +94,10 @@ async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost:
     assert len(said(pull)) == 1
     before = len(world.github.requests.records)
     assert await applied_text(world, effect) == f"the reviewers of #{pull.number} were already reminded"
-    assert len(world.github.requests.records) == before, "what is known is not asked for"
+    assert len(world.github.requests.records) == before, "a stored comment is not looked up"
 
 
-async def test_what_is_over_since_it_was_planned_is_left_alone(world: World) -> None:
+async def test_an_obsolete_reminder_is_not_posted(world: World) -> None:
     drafted, closed, busy = (waiting(world) for _ in range(3))
     drafted.convert_to_draft("octocat")
     closed.close("octocat")
@@ -110,7 +110,7 @@ async def test_what_is_over_since_it_was_planned_is_left_alone(world: World) -> 
     assert [said(pull) for pull in (drafted, closed, busy)] == [[], [], []]
 
 
-async def test_what_bots_and_people_with_our_words_write_is_no_reminder(world: World) -> None:
+async def test_comments_of_bots_and_of_people_who_quote_us_are_no_reminders(world: World) -> None:
     pull = waiting(world)
     world.github.user("dependabot[bot]").type = "Bot"
     with days_ago(world.github, 8):
@@ -121,9 +121,9 @@ async def test_what_bots_and_people_with_our_words_write_is_no_reminder(world: W
     assert await applied_text(world, reminder(world, pull)) == f"reminded the reviewers of #{pull.number}"
 
 
-async def test_a_reminder_takes_three_requests(world: World) -> None:
+async def test_a_reminder_costs_three_requests(world: World) -> None:
     known, pull = waiting(world), waiting(world)
-    await applied_text(world, reminder(world, known))  # who am I: asked once
+    await applied_text(world, reminder(world, known))  # looks up the bot's own account, once
     world.github.requests.clear()
     await applied_text(world, reminder(world, pull))
     asked = [f"{one.method} {one.route}" for one in world.github.requests.records if one.token == "installation"]

@@ -1,4 +1,4 @@
-"""The people to remind of which pull requests, decided from plain data."""
+"""Who is reminded of which pull requests, decided from plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pull(number: int = 1, **more: object) -> OpenPull:
 
 
 def quiet(days: float, number: int = 1, reminded: float | None = None, **more: object) -> StalePull:
-    """A pull request that has been quiet for so many days, and of which people were reminded so many days ago."""
+    """Return a pull request without activity for some days, last reminded of some days ago."""
     return StalePull(pull(number, **more), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
 
 
@@ -70,13 +70,13 @@ def test_which_pull_requests_need_a_reminder(found: StalePull, pending: bool) ->
     assert reminded([found]) == ([1] if pending else [])
 
 
-def test_those_that_have_waited_longest_come_first_and_no_more_than_the_limit() -> None:
+def test_the_longest_waiting_come_first_up_to_the_limit() -> None:
     found = [quiet(days, number) for number, days in ((1, 9), (2, 30), (3, 8), (4, 30), (5, 400))]
     assert reminded(found, StaleReviews(limit=3)) == [5, 2, 4]
 
 
-def test_pull_requests_without_need_of_a_reminder_displace_no_other() -> None:
-    """TVM #10807: only pull requests that had their reminder already were ever scanned."""
+def test_pull_requests_that_need_no_reminder_displace_no_others() -> None:
+    """TVM #10807: only pull requests that had already got their reminder were ever scanned."""
     reminded_before = [quiet(90, number, reminded=1) for number in range(1, 50)]
     nobody = [quiet(80, number, asked=()) for number in range(50, 90)]
     assert reminded([*reminded_before, *nobody, quiet(8, 100)]) == [100]
@@ -129,7 +129,7 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_what_people_read(found: StalePull, message: str) -> None:
+def test_the_text_of_a_reminder(found: StalePull, message: str) -> None:
     said = reminder_text(found, NOW)
     assert said.startswith("There has been no activity for ")
     assert message in said
@@ -137,7 +137,7 @@ def test_what_people_read(found: StalePull, message: str) -> None:
 
 
 @pytest.mark.parametrize("author", [None, BOT], ids=["deleted", "bot"])
-def test_an_author_who_is_no_person_is_not_addressed(author: Person | None) -> None:
+def test_an_author_who_is_no_person_is_not_mentioned(author: Person | None) -> None:
     said = reminder_text(quiet(8, author=author), NOW)
     assert said.endswith("@hubot: please review this, or say what is missing.")
 
@@ -148,7 +148,7 @@ def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
     assert effect.since == "2026-11-13T05:20:00Z"
 
 
-def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_on_a_few() -> None:
+def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_of_a_few() -> None:
     found = [quiet(8, number) for number in range(1, 8)]
     assert (
         plan_reminders(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"

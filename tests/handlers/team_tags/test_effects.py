@@ -10,7 +10,7 @@ from handlers.team_tags.topics import TEAM_LIST, TeamList
 from tests.handlers.driver import a_world
 
 
-async def test_of_two_lists_that_are_stored_at_the_same_moment_the_newer_one_stays(tmp_path: Path) -> None:
+async def test_of_two_lists_stored_at_the_same_moment_the_newer_one_stays(tmp_path: Path) -> None:
     newer, older = StoreTeamList(1, 200.0, {"gpu": ("octocat",)}), StoreTeamList(1, 100.0, {})
     async with a_world(tmp_path) as world:
         await asyncio.gather(world.apply_alone(newer), world.apply_alone(older))

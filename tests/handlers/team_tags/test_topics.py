@@ -1,4 +1,4 @@
-"""Who subscribes to what, and who is notified, as tables: each vector of the script that did it before, and ours."""
+"""Who subscribes to what, and who is notified, as tables: the cases of TVM's script, and ours."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ TOPICS = {
         ("# Teams\n\nSay who follows what.\n\n- hexagon @octocat\n", {"hexagon": ("octocat",)}),
     ],
 )
-def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tuple[str, ...]]) -> None:
-    """The predecessor read `x.` and `x,` as names, `a, b` as one topic, nobody behind a colon, and no `*`."""
+def test_lines_of_lists_say_who_subscribes_to_what(text: str, expected: dict[str, tuple[str, ...]]) -> None:
+    """TVM's script read `x.` and `x,` as names, `a, b` as one topic, nobody after a colon, and no `*`."""
     assert listed_topics(text) == expected
 
 
@@ -82,8 +82,8 @@ def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tupl
         "",
     ],
 )
-def test_what_is_no_line_of_a_list_says_nothing(text: str) -> None:
-    """In the predecessor, chat gave topics their names, and so did quoted replies."""
+def test_other_lines_subscribe_nobody(text: str) -> None:
+    """In TVM's script, chat named topics, and so did quoted replies."""
     assert listed_topics(text) == {}
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_line_of_a_list_says_nothing(text: str) -> None:
         ("- hexagon @octocat", ()),
     ],
 )
-def test_lines_that_name_somebody_and_cannot_be_read_are_known(text: str, lines: tuple[str, ...]) -> None:
+def test_lines_that_name_somebody_but_cannot_be_read_are_recognized(text: str, lines: tuple[str, ...]) -> None:
     assert read_lines(text).unreadable == lines
 
 
@@ -142,11 +142,11 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
     ],
 )
 def test_who_is_notified(what: OpenedThread, expected: tuple[str, ...]) -> None:
-    """By tags and labels in any case; not the author, not who is in the text; in TVM `@bob` did not stop `cc @Bob`."""
+    """By tags and labels in any case; not the author or people mentioned before; TVM took `@bob` and `@Bob` for two."""
     assert topic_subscribers(what, TOPICS, OWNER).people == expected
 
 
-def test_no_team_of_another_organization_is_mentioned_and_nobody_who_is_called_as_the_bot() -> None:
+def test_no_team_of_another_organization_and_no_namesake_of_the_bot_is_mentioned() -> None:
     assert topic_subscribers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
 
 
@@ -156,8 +156,8 @@ def test_only_topics_with_somebody_to_mention_are_named() -> None:
 
 
 @pytest.mark.parametrize("body", [None, "", "text\r\n\r\ncc @octocat\r\n"])
-def test_what_github_sends_is_read(body: str | None) -> None:
-    """The predecessor failed on a text of null, and did not see a cc line that ends as browsers end it."""
+def test_githubs_payloads_are_read(body: str | None) -> None:
+    """TVM's script crashed on a null description, and missed a cc line that ends in CRLF."""
     said = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
     people = topic_subscribers(OpenedThread.of(Payload(said)), TOPICS, OWNER).people
     assert people == (("hubot",) if body else ("hubot", "octocat"))
@@ -176,14 +176,14 @@ def test_what_github_sends_is_read(body: str | None) -> None:
         (MentionedPeople(("a",), ("x",)), MentionedPeople(), MentionedPeople(("a",), ("x",))),
     ],
 )
-def test_whoever_was_mentioned_stays_and_nobody_is_twice(
+def test_mentioned_people_stay_and_nobody_is_mentioned_twice(
     before: MentionedPeople, more: MentionedPeople, after: MentionedPeople
 ) -> None:
-    """The predecessor made `cc @a @b` of `cc @a, @c` and b: c was lost."""
+    """TVM's script merged `cc @a, @c` and b into `cc @a @b`: c was lost."""
     assert before.and_then(more) == after
 
 
-def test_a_conversation_mentions_so_many_and_no_more() -> None:
+def test_the_number_of_mentions_in_a_conversation_is_limited() -> None:
     many = MentionedPeople(tuple(f"person-{n:03}" for n in range(MOST + 5)), ("x",))
     full = MentionedPeople().and_then(many)
     assert full.people == many.people[:MOST]
@@ -200,10 +200,10 @@ def test_a_conversation_mentions_so_many_and_no_more() -> None:
         ),
     ],
 )
-def test_what_people_read(people: MentionedPeople, text: str) -> None:
+def test_the_text_of_a_mention(people: MentionedPeople, text: str) -> None:
     assert people.text().replace("&#124;", "\\|") == text
 
 
-def test_app_yaml_says_who_follows_what() -> None:
+def test_app_yaml_says_who_subscribes_to_what() -> None:
     config = Teams(topics={"Hexagon": ("@octocat",), "hexagon ci": ("@octo-org/gpu", "@hubot")})
     assert configured(config) == {"hexagon": ("octocat",), "hexagon ci": ("octo-org/gpu", "hubot")}

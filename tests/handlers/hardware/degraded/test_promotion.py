@@ -1,4 +1,4 @@
-"""When a target is ready for another tier, one below each bound, at it and one above."""
+"""When a target is ready for another tier: below each bound, at it, and above it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READY = PromotionEvidence(
 )
 
 
-def test_at_every_bound_it_is_ready() -> None:
+def test_at_every_bound_the_target_is_ready() -> None:
     assert READY.lacking() == []
 
 
@@ -41,5 +41,7 @@ def test_at_every_bound_it_is_ready() -> None:
         ({"age": None, "unsteady": 2}, [Lacking.HISTORY, Lacking.STEADINESS]),
     ],
 )
-def test_beyond_a_bound_it_lacks_that(changes: dict[str, float | None], lacking: list[Lacking]) -> None:
+def test_beyond_a_bound_the_target_is_not_ready_and_the_reason_is_named(
+    changes: dict[str, float | None], lacking: list[Lacking]
+) -> None:
     assert replace(READY, **changes).lacking() == lacking  # type: ignore[arg-type]  # fields of two types

@@ -1,4 +1,4 @@
-"""When a target is degraded and when it is restored, whatever its nightly runs were."""
+"""When a target is degraded and when it is restored, for any series of nightly runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD, INFRA, MISSING = True, False, None
 
 
 def runs_of(*usable: bool | None, last: float = NOW - DAY) -> list[NightlyOutcome]:
-    """Return nightly runs, one a day, the last one at a moment."""
+    """Return nightly runs, one a day, the last one at a given time."""
     first = last - (len(usable) - 1) * DAY
     return [NightlyOutcome(f"{n:040x}", first + n * DAY, first + n * DAY, one) for n, one in enumerate(usable)]
 
@@ -53,7 +53,9 @@ times = st.floats(3600, 5 * DAY)
 
 
 @given(states, outcomes, times)
-def test_judging_again_changes_nothing(known: DegradedTarget | None, runs: list[NightlyOutcome], within: float) -> None:
+def test_evaluating_again_changes_nothing(
+    known: DegradedTarget | None, runs: list[NightlyOutcome], within: float
+) -> None:
     judged = judge_target(known, runs, within, NOW)
     assert judge_target(judged, runs, within, NOW) == judged
 
@@ -67,7 +69,9 @@ def test_the_order_in_which_runs_are_read_does_not_matter(
 
 
 @given(outcomes, times)
-def test_it_is_degraded_if_and_only_if_nothing_good_came_for_so_long(runs: list[NightlyOutcome], within: float) -> None:
+def test_a_target_is_degraded_if_and_only_if_it_had_no_good_run_for_long_enough(
+    runs: list[NightlyOutcome], within: float
+) -> None:
     newest_good = max((one.order for one in runs if one.usable), default=0.0)
     late = [one for one in runs if one.order > newest_good and one.at + within <= NOW]
     judged = judge_target(None, runs, within, NOW)
@@ -78,7 +82,7 @@ def test_it_is_degraded_if_and_only_if_nothing_good_came_for_so_long(runs: list[
 
 
 @given(outcomes, times)
-def test_two_good_runs_restore_whatever_was_before(runs: list[NightlyOutcome], within: float) -> None:
+def test_two_good_runs_always_restore_a_target(runs: list[NightlyOutcome], within: float) -> None:
     judged = judge_target(None, runs, within, NOW)
     after = [*runs, *runs_of(GOOD, GOOD, last=NOW + 2 * DAY)]
     later = judge_target(judged, after, within, NOW + 2 * DAY)
@@ -87,7 +91,7 @@ def test_two_good_runs_restore_whatever_was_before(runs: list[NightlyOutcome], w
 
 
 @given(states, outcomes, times)
-def test_a_degraded_target_is_restored_by_good_runs_alone(
+def test_only_good_runs_restore_a_degraded_target(
     known: DegradedTarget | None, runs: list[NightlyOutcome], within: float
 ) -> None:
     judged = judge_target(known, runs, within, NOW)
@@ -111,7 +115,7 @@ def test_the_runs_after_the_last_good_one_decide(usable: tuple[bool | None, ...]
     assert is_degraded(judge_target(None, runs_of(*usable), DAY, NOW)) == degraded
 
 
-def test_a_run_that_may_still_come_is_not_missing() -> None:
+def test_a_run_that_may_still_arrive_is_not_missing() -> None:
     runs = runs_of(GOOD, MISSING, last=NOW - DAY + 1)
     assert judge_target(None, runs, DAY, NOW) is None
     assert judge_target(None, runs, DAY, NOW + 1) == DegradedTarget(runs[1].sha, runs[1].at, runs[1].order, 0, 1)
@@ -136,13 +140,13 @@ def test_two_good_runs_in_a_row_restore(usable: tuple[bool | None, ...], restore
     assert judged == (replace(known, restored=True, reported=False) if restored else known)
 
 
-def test_the_run_of_tonight_does_not_keep_a_target_degraded() -> None:
+def test_a_missing_run_of_tonight_does_not_keep_a_target_degraded() -> None:
     known = DegradedTarget("a" * 40, NOW - 20 * DAY, NOW - 20 * DAY, 1, 0)
     judged = judge_target(known, runs_of(GOOD, GOOD, MISSING, last=NOW - 60), DAY, NOW)
     assert not is_degraded(judged)
 
 
-def test_good_runs_from_before_it_was_degraded_do_not_count() -> None:
+def test_good_runs_before_the_degradation_do_not_count() -> None:
     runs = runs_of(GOOD, GOOD, INFRA)
     known = judge_target(None, runs, DAY, NOW)
     late = [*runs[:2], replace(runs[2], usable=GOOD)]
@@ -150,7 +154,7 @@ def test_good_runs_from_before_it_was_degraded_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("tier", "degraded"), [(1, 2), (2, 3), (3, 3)])
-def test_a_degraded_target_behaves_as_the_next_tier(tier: int, degraded: int) -> None:
+def test_a_degraded_target_behaves_like_the_next_tier(tier: int, degraded: int) -> None:
     known = DegradedTarget("a" * 40, NOW, NOW, 1, 0)
     assert effective_tier(tier, known) == degraded
     assert effective_tier(tier, None) == effective_tier(tier, replace(known, restored=True)) == tier

@@ -1,1 +1,1 @@
-"""Tests of jobs for devices."""
+"""Tests of device jobs."""

@@ -48,7 +48,7 @@ def leased(name: str = "job", *, lease: str = "digest", slot: int = 0, now: floa
 
 
 def limits(slots: Mapping[str, int] | int = 1, timeout: float = 2 * HOUR) -> LimitsOf:
-    """Return what app.yaml says about all targets."""
+    """Return app.yaml's limits for all targets."""
 
     def of(job: DeviceJob) -> TargetLimits | None:
         if isinstance(slots, int):

@@ -1,4 +1,4 @@
-"""What is measured of jobs, by target."""
+"""Metrics of jobs, by target."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ async def measured(url_with_tables: str) -> AsyncIterator[Measured]:
     await database.close()
 
 
-async def test_nothing_is_measured_of_no_jobs(measured: Measured) -> None:
+async def test_without_jobs_there_are_no_metrics(measured: Measured) -> None:
     assert await measured.read() == MeasuredTarget()
 
 
-async def test_open_jobs_are_counted_by_state_and_the_oldest_queued_one_counts(measured: Measured) -> None:
+async def test_open_jobs_are_counted_by_state_with_the_age_of_the_oldest_queued_one(measured: Measured) -> None:
     await measured.submit("approval", approval_needed=True)
     await measured.submit("first")
     measured.now += 60
@@ -65,7 +65,7 @@ async def test_open_jobs_are_counted_by_state_and_the_oldest_queued_one_counts(m
     assert (found.repeated, found.unanswered) == (0, 0)
 
 
-async def test_a_lab_that_dies_shows_as_hand_outs_and_as_a_job_without_an_answer(measured: Measured) -> None:
+async def test_a_lab_that_crashes_shows_as_hand_outs_and_as_a_job_without_an_answer(measured: Measured) -> None:
     await measured.submit("job")
     for attempt in range(3):
         measured.now += 10
@@ -79,7 +79,7 @@ async def test_a_lab_that_dies_shows_as_hand_outs_and_as_a_job_without_an_answer
     assert await measured.read() == MeasuredTarget()
 
 
-async def test_a_job_that_no_lab_took_is_unanswered(measured: Measured) -> None:
+async def test_a_job_that_no_lab_claimed_counts_as_unanswered(measured: Measured) -> None:
     await measured.submit("job")
     measured.now += QUEUE_SECONDS
     await measured.store.expire()

@@ -27,20 +27,20 @@ def order(jobs: list[DeviceJob]) -> list[str]:
     return names
 
 
-def test_a_busy_repository_does_not_hold_up_another() -> None:
+def test_a_busy_repository_does_not_delay_another() -> None:
     busy = [queued(f"busy {n}", pull_request=n, requested_at=NOW + n) for n in range(3)]
     other = queued("other", repository_id=8, requested_at=NOW + 50)
     assert order([*busy, other]) == ["busy 0", "other", "busy 1", "busy 2"]
 
 
-def test_a_busy_person_does_not_hold_up_another() -> None:
+def test_a_busy_person_does_not_delay_another() -> None:
     busy = [queued(f"busy {n}", pull_request=n, requested_at=NOW + n, requested_by=HUBOT) for n in range(3)]
     others = [queued("other", pull_request=9, requested_at=NOW + 50, requested_by=OCTOCAT)]
     others.append(queued("third", pull_request=10, requested_at=NOW + 60, requested_by=MONA))
     assert order([*busy, *others]) == ["busy 0", "other", "third", "busy 1", "busy 2"]
 
 
-def test_the_newest_head_takes_the_place_of_its_pull_request() -> None:
+def test_the_newest_head_goes_first_in_its_pull_requests_place() -> None:
     jobs = [
         queued("old head", requested_at=NOW),
         queued("another", pull_request=43, requested_at=NOW + 1),
@@ -49,7 +49,7 @@ def test_the_newest_head_takes_the_place_of_its_pull_request() -> None:
     assert order(jobs) == ["new head", "old head", "another"]
 
 
-def test_a_device_has_one_job_whatever_the_repository() -> None:
+def test_a_device_runs_one_job_whatever_the_repository() -> None:
     running = leased("running", repository_id=8)
     assert pick_job([running, queued()], ALL, limits(), NONE_SERVED) is None
     picked = pick_job([running, queued()], ALL, limits(2), NONE_SERVED)
@@ -57,28 +57,28 @@ def test_a_device_has_one_job_whatever_the_repository() -> None:
     assert (picked.job.id, picked.slot) == ("job", 1)
 
 
-def test_a_device_that_is_free_is_taken_again() -> None:
+def test_a_free_device_is_used_again() -> None:
     picked = pick_job([leased("running", slot=1), queued()], ALL, limits(2), NONE_SERVED)
     assert picked is not None
     assert picked.slot == 0
 
 
 @pytest.mark.parametrize("targets", [(), ("adreno",)])
-def test_a_lab_gets_what_it_asks_for(targets: tuple[str, ...]) -> None:
+def test_a_lab_gets_only_jobs_for_the_targets_in_its_claim(targets: tuple[str, ...]) -> None:
     assert pick_job([queued()], targets, limits(), NONE_SERVED) is None
 
 
-def test_nobody_gets_a_job_of_a_target_that_accepts_no_requests() -> None:
+def test_a_target_that_accepts_no_requests_hands_out_no_jobs() -> None:
     assert pick_job([queued()], ALL, limits({}), NONE_SERVED) is None
 
 
-def test_what_waits_for_approval_or_has_ended_is_not_handed_out() -> None:
+def test_jobs_that_wait_for_approval_or_have_ended_are_not_handed_out() -> None:
     waiting = transitions.submitted(queued(), approval_needed=True)
     done = transitions.complete(leased(), "operators", NOW)
     assert pick_job([waiting, done], ALL, limits(), NONE_SERVED) is None
 
 
-def test_a_place_counts_what_runs_and_what_is_before() -> None:
+def test_a_place_in_the_queue_counts_running_and_earlier_jobs() -> None:
     first, second = queued("first", requested_at=NOW), queued("second", pull_request=43, requested_at=NOW + 1)
     elsewhere = queued("elsewhere", target="adreno", requested_at=NOW - 1)
     jobs = [leased("running"), second, first, elsewhere]
@@ -89,5 +89,7 @@ def test_a_place_counts_what_runs_and_what_is_before() -> None:
     ("place", "slots", "durations", "wait"),
     [(0, 1, [600.0], 0), (1, 2, [600.0], 0), (1, 1, [600.0, 60, 500], 500), (4, 2, [600.0], 1200), (1, 1, [], 3600)],
 )
-def test_the_expected_time_is_what_tests_took(place: int, slots: int, durations: list[float], wait: float) -> None:
+def test_the_expected_time_comes_from_earlier_durations(
+    place: int, slots: int, durations: list[float], wait: float
+) -> None:
     assert expected_wait(place, slots, durations, timeout=7200) == wait

@@ -1,4 +1,4 @@
-"""A check run that waits does not wait for ever, not even in a repository that app.yaml no longer names."""
+"""A waiting check run ends even in a repository that app.yaml no longer names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAB = "example-lab"
 RESULTS = {"results": {"bucket": "device-results", "labs": {LAB: {"targets": {"hexagon-v73": {"tier": 2}}}}}}
 
 
-async def test_it_is_ended_after_the_repository_left_app_yaml(tmp_path: Path) -> None:
+async def test_the_check_run_ends_after_the_repository_is_removed_from_app_yaml(tmp_path: Path) -> None:
     async with a_world(tmp_path, features=RESULTS) as world:
         pull = world.open()
         await world.happen()
@@ -43,7 +43,7 @@ async def test_it_is_ended_after_the_repository_left_app_yaml(tmp_path: Path) ->
         assert check.title == "The target no longer accepts requests"
         assert (await store.find(LAB, job.id)).state is DeviceJobState.ENDED
         assert await store.unshown() == []
-        # Nothing else of that repository is acted on.
+        # The bot handles nothing else of that repository.
         pull.comment("octocat", "@ci help")
         await world.happen()
         assert pull.comments_by("nightjar[bot]") == []

@@ -88,7 +88,7 @@ async def test_a_job_is_read_as_it_was_written(jobs: JobStore) -> None:
     assert await jobs.find(LAB, "job") == beat
 
 
-async def test_one_head_has_one_open_job_for_a_target(jobs: JobStore) -> None:
+async def test_a_head_has_one_open_job_per_target(jobs: JobStore) -> None:
     first = await submit(jobs, "first")
     assert await jobs.submit(new_job("second", requested_by=OCTOCAT), approval_needed=False) == (first, False)
     assert await jobs.submit(new_job("first"), approval_needed=False) == (first, False)
@@ -101,7 +101,7 @@ async def test_one_head_has_one_open_job_for_a_target(jobs: JobStore) -> None:
     assert await jobs.submit(new_job("first"), approval_needed=False) == (ended, False)
 
 
-async def test_each_job_is_handed_out_once_and_a_device_has_one_at_a_time(replicas: list[JobStore]) -> None:
+async def test_each_job_is_handed_out_once_and_a_device_runs_one_at_a_time(replicas: list[JobStore]) -> None:
     for number in range(6):
         await submit(replicas[0], f"job {number}", pull_request=number)
     found = await asyncio.gather(*(store.claim(LAB, [TARGET], limits(4)) for store in replicas * 2))
@@ -117,7 +117,7 @@ async def test_a_lease_is_stored_as_a_digest(jobs: JobStore) -> None:
     assert (await jobs.find(LAB, "job")).lease == lease_digest(claimed.lease) != claimed.lease
 
 
-async def test_a_lab_has_no_business_with_another_labs_jobs(jobs: JobStore) -> None:
+async def test_a_lab_cannot_change_another_labs_job(jobs: JobStore) -> None:
     await submit(jobs)
     assert await jobs.claim("another-lab", [TARGET], limits()) is None
     claimed = await claim(jobs)
@@ -131,7 +131,9 @@ async def test_a_lab_has_no_business_with_another_labs_jobs(jobs: JobStore) -> N
             await attempt
 
 
-async def test_an_expired_lease_is_handed_out_again_and_the_old_one_is_lost(jobs: JobStore, clock: list[float]) -> None:
+async def test_an_expired_lease_is_handed_out_again_and_the_old_lease_is_invalid(
+    jobs: JobStore, clock: list[float]
+) -> None:
     await submit(jobs)
     first = await claim(jobs)
     assert await jobs.expire() == []
@@ -179,7 +181,7 @@ async def test_approvals_cancellations_and_results_race_without_loss(replicas: l
     assert (await replicas[0].find(LAB, "job")).state is DeviceJobState.DONE
 
 
-async def test_check_runs_that_are_behind_are_found(jobs: JobStore) -> None:
+async def test_outdated_check_runs_are_found(jobs: JobStore) -> None:
     await submit(jobs, "waiting", target="adreno", approval_needed=True)
     old = await submit(jobs, "old")
     new = await submit(jobs, "new", pull_request=43, requested_at=NOW + 1)
@@ -191,7 +193,7 @@ async def test_check_runs_that_are_behind_are_found(jobs: JobStore) -> None:
     assert [(job.id, job.to_show) for job in await jobs.unshown()] == [("old", ShownStep.ENDED)]
 
 
-async def test_the_pull_request_of_a_commit_is_known_once_a_lab_was_given_it(jobs: JobStore) -> None:
+async def test_a_commits_pull_request_is_found_once_a_lab_has_got_its_job(jobs: JobStore) -> None:
     job = await submit(jobs)
     assert await jobs.tested_pull(7, job.about, SHA) is None
     await claim(jobs)
@@ -206,12 +208,12 @@ async def test_requests_are_counted_for_budgets(jobs: JobStore) -> None:
     await submit(jobs, "mine", pull_request=1)
     await submit(jobs, "other target", pull_request=1, target="adreno")
     await submit(jobs, "theirs", pull_request=2, requested_by=OCTOCAT)
-    for end in REFUSED_ENDS:  # such a request uses up nothing
+    for end in REFUSED_ENDS:  # such a request uses up no budget
         await jobs.submit(new_job(f"refused: {end}"), approval_needed=False, refused=end)
     assert await jobs.requests(7, LAB, TARGET, HUBOT.id, NOW - HOUR) == JobRequests(2, 1)
 
 
-async def test_the_history_of_a_target_says_how_long_its_tests_take(jobs: JobStore, clock: list[float]) -> None:
+async def test_the_history_of_a_target_gives_the_durations_of_its_tests(jobs: JobStore, clock: list[float]) -> None:
     await submit(jobs)
     await claim(jobs)
     clock[0] += 90
@@ -232,16 +234,16 @@ async def test_jobs_that_ended_long_ago_are_removed(jobs: JobStore, clock: list[
     assert await jobs.find(LAB, "open")
 
 
-def test_the_id_of_a_job_is_that_of_its_request() -> None:
+def test_the_id_of_a_job_is_derived_from_its_request() -> None:
     assert job_id_of("intent", ["a", "b"]) == job_id_of("intent", ["a", "b"])
     assert len({job_id_of("intent", [*about]) for about in ("ab", "a", "b", ["ab"])}) == 4
 
 
 async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
-    """On SQLite; the same indices answer on PostgreSQL."""
+    """On SQLite; the same indices serve PostgreSQL."""
     connector = jobs._connector
     if not hasattr(connector, "path"):
-        pytest.skip("SQLite says how it finds rows without any")
+        pytest.skip("on empty tables only SQLite shows which index it uses")
     values = {
         "id": "job",
         "sha": SHA,

@@ -1,4 +1,4 @@
-"""What happens to jobs by the clock, also after a crash and after a change of app.yaml."""
+"""What time does to jobs, even after a crash and after a change of app.yaml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ repositories:
 
 
 class Sweeper:
-    """A sweep whose announcements are collected, as the engine collects them: once for each GUID."""
+    """A sweep whose announcements are collected as the engine collects them: once for each GUID."""
 
     def __init__(self, database: Database) -> None:
         self.now = NOW
@@ -64,21 +64,21 @@ async def test_a_check_run_that_was_not_announced_before_a_crash_is_announced(sw
 
 
 @pytest.mark.parametrize("targets", ["{hexagon-v73: nightly}", "[adreno]"])
-async def test_a_target_that_app_yaml_no_longer_has_ends_its_jobs(sweeper: Sweeper, targets: str) -> None:
+async def test_jobs_of_a_target_removed_from_app_yaml_end(sweeper: Sweeper, targets: str) -> None:
     await sweeper.store.show("example-lab", "job", ShownStep.QUEUED)
     await sweeper.tick(targets)
     assert await sweeper.state() == (DeviceJobState.ENDED, JobEnd.TARGET_REMOVED)
     assert list(sweeper.announced.values()) == [ShownStep.ENDED]
 
 
-async def test_a_repository_that_app_yaml_no_longer_has_ends_its_jobs(sweeper: Sweeper) -> None:
+async def test_jobs_of_a_repository_removed_from_app_yaml_end(sweeper: Sweeper) -> None:
     await sweeper.store.show("example-lab", "job", ShownStep.QUEUED)
     await sweeper.tick(name="octocat/other")
     assert await sweeper.state() == (DeviceJobState.ENDED, JobEnd.TARGET_REMOVED)
     assert list(sweeper.announced.values()) == [ShownStep.ENDED]
 
 
-async def test_what_waited_long_enough_ends(sweeper: Sweeper) -> None:
+async def test_jobs_that_waited_too_long_end(sweeper: Sweeper) -> None:
     sweeper.now += QUEUE_SECONDS - 1
     await sweeper.tick()
     assert await sweeper.state() == (DeviceJobState.QUEUED, JobEnd.NONE)

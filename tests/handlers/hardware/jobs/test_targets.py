@@ -1,4 +1,4 @@
-"""Which targets accept requests, and which of them a person means."""
+"""Which targets accept requests, and which of them a name means."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_targets_of_tier_1_and_2_accept_requests() -> None:
         ("", []),
     ],
 )
-def test_a_name_means_a_target_of_whichever_lab_or_of_one(name: str, meant: list[str]) -> None:
+def test_a_name_means_a_target_of_any_lab_or_of_the_named_one(name: str, meant: list[str]) -> None:
     found = named_targets(RESULTS, [name])
     assert [one.full_name for one in found.targets] == meant
     assert found.unknown == (() if meant else (name,))
 
 
-def test_a_nightly_target_is_known_and_accepts_no_requests() -> None:
+def test_a_nightly_target_is_recognized_but_accepts_no_requests() -> None:
     found = named_targets(RESULTS, ["adreno", "example-lab/Adreno", "mali", "MALI"])
     assert (found.nightly, found.unknown) == (("adreno", "example-lab/Adreno"), ())
     assert [one.full_name for one in found.targets] == ["example-lab/mali"]
@@ -67,7 +67,7 @@ def test_a_nightly_target_is_known_and_accepts_no_requests() -> None:
     ("name", "likest"),
     [("hexagon-v37", "hexagon-v73"), ("MALY", "mali"), ("other-lab/cortexm", "other-lab/cortex-m"), ("qqqqqqqq", "")],
 )
-def test_the_nearest_names_are_proposed(name: str, likest: str) -> None:
+def test_the_nearest_name_is_suggested(name: str, likest: str) -> None:
     assert [*nearest_targets(name, KNOWN), ""][0] == likest
 
 
@@ -102,7 +102,7 @@ def test_tier_1_tests_a_push_that_changes_its_files(changed: list[str] | None, n
     ("used", "budget"),
     [((39, 9), ""), ((40, 0), "40/day"), ((39, 10), "10/day"), ((41, 11), "40/day")],
 )
-def test_a_budget_is_of_all_and_of_each(used: tuple[int, int], budget: str) -> None:
+def test_budgets_apply_to_everybody_and_to_each_person(used: tuple[int, int], budget: str) -> None:
     settings = TargetSettings(tier=2, budget="40/day", budget_per_person="10/day")
     assert over_budget(settings, JobRequests(*used)) == budget
     assert over_budget(TargetSettings(tier=2), JobRequests(*used)) == ""

@@ -1,4 +1,4 @@
-"""What can happen to a job for a device, in any order and any number of times."""
+"""Everything that can happen to a device job, in any order and any number of times."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ histories = st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.floats(0, 30 
 
 
 @given(histories, st.booleans())
-def test_whatever_happens_a_job_is_consistent(history: list[tuple[str, float]], approval_needed: bool) -> None:
+def test_a_job_stays_consistent_through_any_events(history: list[tuple[str, float]], approval_needed: bool) -> None:
     job, now = transitions.submitted(new_job(), approval_needed=approval_needed), NOW
     for event, later in history:
         now += later
@@ -67,7 +67,7 @@ def test_whatever_happens_a_job_is_consistent(history: list[tuple[str, float]], 
         leased_now = job.state is DeviceJobState.LEASED
         assert (bool(job.lease), job.slot >= 0, job.deadline > 0) == (leased_now, leased_now, leased_now)
         assert job.attempt <= MOST_ATTEMPTS
-        assert job.is_open == (job.expires_at > 0), "an open job always has a moment at which something happens"
+        assert job.is_open == (job.expires_at > 0), "an open job always has a deadline"
         assert job.shown >= before.shown, "the check run never goes back"
         if not before.is_open and job != before:
             assert event in ("complete", "show")
@@ -76,7 +76,7 @@ def test_whatever_happens_a_job_is_consistent(history: list[tuple[str, float]], 
 
 
 @given(histories)
-def test_nothing_is_pending_for_ever(history: list[tuple[str, float]]) -> None:
+def test_no_job_stays_open_for_ever(history: list[tuple[str, float]]) -> None:
     job, now = queued(), NOW
     for event, later in history:
         now += later
@@ -87,7 +87,7 @@ def test_nothing_is_pending_for_ever(history: list[tuple[str, float]]) -> None:
     assert transitions.show(job, job.to_show).shown in (job.shown, ShownStep.ENDED)
 
 
-def test_results_win_in_every_order() -> None:
+def test_results_win_in_any_order() -> None:
     job = leased(lease="lease 1")
     for order in permutations(["complete", "cancel", "expire", "fail"]):
         ended = job
@@ -96,20 +96,20 @@ def test_results_win_in_every_order() -> None:
         assert (ended.state, ended.end) == (DeviceJobState.DONE, JobEnd.NONE)
 
 
-def test_an_approval_is_of_one_commit() -> None:
+def test_an_approval_is_for_one_commit_only() -> None:
     job = transitions.submitted(new_job(), approval_needed=True)
     assert transitions.approve(job, OTHER_SHA, OCTOCAT, NOW) == job
     approved = transitions.approve(job, SHA, OCTOCAT, NOW + 1)
     assert (approved.state, approved.approved_by, approved.approved_at) == (DeviceJobState.QUEUED, OCTOCAT, NOW + 1)
 
 
-def test_what_nobody_approves_is_cancelled_and_never_had_a_check_run() -> None:
+def test_an_unapproved_job_is_cancelled_and_never_gets_a_check_run() -> None:
     job = transitions.submitted(new_job(), approval_needed=True)
     ended = transitions.expire(job, NOW + APPROVAL_SECONDS)
     assert (ended.state, ended.end, ended.to_show) == (DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, ShownStep.NOTHING)
 
 
-def test_a_lease_that_expires_is_handed_out_again_three_times_at_most() -> None:
+def test_an_expired_lease_is_handed_out_again_at_most_three_times() -> None:
     job = queued()
     for attempt in range(1, MOST_ATTEMPTS + 1):
         job = transitions.hand_out(job, f"lease {attempt}", 0, 2 * HOUR, NOW)
@@ -135,13 +135,13 @@ def test_a_heartbeat_extends_the_lease_up_to_the_deadline_and_never_shortens_it(
     assert transitions.expire(last, NOW + 2 * HOUR).end is JobEnd.TOO_LONG
 
 
-def test_a_lab_that_comes_back_before_its_job_is_given_away_keeps_it() -> None:
+def test_a_lab_that_returns_before_its_job_is_given_away_keeps_it() -> None:
     job = leased()
     assert transitions.heartbeat(job, "digest", NOW + HOUR).state is DeviceJobState.LEASED
 
 
 @pytest.mark.parametrize("lease", ["", "another"])
-def test_nobody_else_speaks_for_a_job(lease: str) -> None:
+def test_nobody_else_can_report_for_a_job(lease: str) -> None:
     for job in (leased(), queued(), transitions.cancel(leased(), JobEnd.BY_PERSON, NOW)):
         with pytest.raises(LeaseLost):
             transitions.heartbeat(job, lease, NOW)
@@ -149,7 +149,7 @@ def test_nobody_else_speaks_for_a_job(lease: str) -> None:
             transitions.fail(job, lease, "", NOW)
 
 
-def test_a_failure_of_the_lab_is_another_attempt_and_may_be_reported_twice() -> None:
+def test_a_lab_failure_costs_an_attempt_and_may_be_reported_twice() -> None:
     failed = transitions.fail(leased(), "digest", "x" * 10_000, NOW)
     assert (failed.state, len(failed.note)) == (DeviceJobState.QUEUED, transitions.MOST_NOTE)
     assert transitions.fail(failed, "digest", "again", NOW) == failed
@@ -157,7 +157,7 @@ def test_a_failure_of_the_lab_is_another_attempt_and_may_be_reported_twice() -> 
     assert transitions.fail(again, "digest", "again", NOW) == again
 
 
-def test_results_of_a_job_that_no_lab_was_given_are_refused() -> None:
+def test_results_of_a_job_that_no_lab_has_claimed_are_refused() -> None:
     with pytest.raises(NotHandedOut):
         transitions.complete(queued(), "operators", NOW)
 
@@ -170,10 +170,10 @@ def test_a_job_is_done_once_all_its_suites_arrived() -> None:
     assert transitions.complete(part, "operators", NOW).state is DeviceJobState.DONE
     ended = transitions.expire(part, part.expires_at)
     ended = replace(ended, attempt=MOST_ATTEMPTS)
-    assert ended.to_show is ended.shown, "the results that arrived are what the check run says"
+    assert ended.to_show is ended.shown, "the check run shows the results that arrived"
 
 
-def test_a_push_leaves_a_test_that_runs() -> None:
+def test_a_push_leaves_a_running_test() -> None:
     assert transitions.cancel_if_waiting(leased(), JobEnd.PUSHED, NOW).state is DeviceJobState.LEASED
     assert transitions.cancel_if_waiting(queued(), JobEnd.PUSHED, NOW).state is DeviceJobState.CANCELLED
     assert transitions.cancel(leased(), JobEnd.BY_PERSON, NOW).state is DeviceJobState.CANCELLED
@@ -182,7 +182,7 @@ def test_a_push_leaves_a_test_that_runs() -> None:
 def test_a_check_run_is_written_once_for_each_step() -> None:
     job = transitions.show(queued(), ShownStep.QUEUED)
     job = transitions.hand_out(job, "digest", 0, HOUR, NOW)
-    assert job.to_show is ShownStep.QUEUED, "the lab may never come back"
+    assert job.to_show is ShownStep.QUEUED, "the job stays queued until the lab reports"
     job = transitions.heartbeat(job, "digest", NOW + 1)
     assert job.to_show is ShownStep.RUNNING
     job = transitions.show(job, ShownStep.RUNNING)
@@ -192,7 +192,7 @@ def test_a_check_run_is_written_once_for_each_step() -> None:
     assert transitions.expire(job, NOW + 2 * QUEUE_SECONDS).to_show is ShownStep.ENDED
 
 
-def test_what_nobody_asked_for_by_himself_gets_a_check_run_once_it_runs() -> None:
+def test_a_job_that_nobody_requested_gets_a_check_run_once_it_runs() -> None:
     job = queued(origin=JobOrigin.PUSH)
     assert job.to_show is ShownStep.NOTHING
     assert transitions.expire(job, NOW + QUEUE_SECONDS).to_show is ShownStep.NOTHING

@@ -1,4 +1,4 @@
-"""What people read about jobs for devices."""
+"""The texts about device jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGAIN = "@ci test on hexagon-v73"
         (3 * 86_400, "3 days"),
     ],
 )
-def test_a_time_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
+def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
 
 
@@ -42,11 +42,11 @@ def test_a_time_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
         (QueuePlace(3, 2400), "3 tests before it; starts in about 40 minutes"),
     ],
 )
-def test_a_place_says_what_is_before_and_when_it_starts(place: QueuePlace | None, text: str) -> None:
+def test_the_place_in_the_queue_and_the_expected_start_are_given(place: QueuePlace | None, text: str) -> None:
     assert place_text(place) == text
 
 
-def test_each_step_has_its_content() -> None:
+def test_each_step_has_its_own_text() -> None:
     waiting = step_content(queued(), QueuePlace(1, 600), (), AGAIN)
     assert (waiting.status, waiting.title) == (QUEUED, "Queued: 1 test before it; starts in about 10 minutes")
     running = step_content(replace(leased(), note="1 of 3"), None, (), AGAIN)
@@ -65,7 +65,7 @@ def test_every_end_is_neutral_and_says_why_and_what_to_do(end: JobEnd) -> None:
 
 
 @pytest.mark.parametrize("job", [leased(note=HOSTILE), transitions.fail(leased(), "digest", HOSTILE, NOW)])
-def test_what_a_lab_says_is_data(job: DeviceJob) -> None:
+def test_text_from_a_lab_is_escaped(job: DeviceJob) -> None:
     job = replace(job, note=HOSTILE, log_url="https://lab.example.org", shown=ShownStep.RUNNING)
     for text in (step_content(job, None, (), AGAIN).summary, status_row(job, None, NOW, "")):
         page = rendered(text)
