@@ -20,13 +20,13 @@ async def database(url_with_tables: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Return the file in which the world is stored, which replicas share."""
+    """Return the file that holds the world, which replicas share."""
     return tmp_path / "world.db"
 
 
 @pytest.fixture
 def world(place: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
+    """Return a world without events."""
     made = World(place)
     yield made
     made.close()

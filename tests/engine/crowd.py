@@ -1,4 +1,7 @@
-"""A process that books forty writes: `python -m tests.engine.crowd URL`. It prints how many need not wait."""
+"""A process that books forty writes: `python -m tests.engine.crowd URL`.
+
+It prints how many were granted without a wait.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ PACE = WritePace(per_minute=80, per_hour=450, burst=10_000, spacing=0.0)
 
 
 async def main(url: str) -> None:
-    """Book the writes, and print the number of those without a wait."""
+    """Book the writes, and print the number granted without a wait."""
     database = Database(url)
     await database.open()
     budget = WriteBudget(database.connector)

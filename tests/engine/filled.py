@@ -1,4 +1,4 @@
-"""A database with the data of some weeks, and every statement that runs on it."""
+"""A database with some weeks of data, and every statement that runs on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.engine.sqlite import SqliteConnector
 JOBS = 20_000
 
 # Each delivery has its own job, one plan and one effect, all ended. A tenth of the deliveries wait until tomorrow, as
-# many wait for a limit of GitHub's, and a few have failed.
+# many wait for a GitHub limit, and a few have failed.
 FILL = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, scheduled_at)
 SELECT 'default', task, 0, 'pr:2#' || n, 'once:' || task || ':old-' || n,
@@ -77,7 +77,7 @@ EXPLAINING = {
 
 
 def fill_sqlite(path: Path) -> None:
-    """Fill an open database's file."""
+    """Fill the file of an open database."""
     with contextlib.closing(SqliteConnector(path)._connect([])) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.executescript(FILL.format(**ON_SQLITE))
@@ -106,7 +106,7 @@ class Traced:
         monkeypatch.setattr(sqlite3, "connect", traced)
 
     def scans(self) -> Iterator[tuple[str, str]]:
-        """Yield each step of a plan that reads a whole table or index, with its statement, each kind once."""
+        """Yield each step of a plan that reads a whole table or index, with its statement, once per kind."""
         kinds = {re.sub(r"'[^']*'|\d+", "", text): text for text in self.statements}
         connection = SqliteConnector(self._path)._connect([])
         try:

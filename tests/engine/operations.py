@@ -1,7 +1,7 @@
 """Random operations on two databases, which must give the same answers.
 
-Procrastinate's PostgreSQL functions define the right answers. IDs differ, because PostgreSQL also uses up numbers for
-inserts that it refuses, so they are compared through a map.
+Procrastinate's PostgreSQL functions define the right answers. IDs are compared through a map, because PostgreSQL also
+uses up numbers for inserts that it refuses.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Twins:
         self.steps = 0
 
     async def step(self) -> None:
-        """Do one operation on both."""
+        """Run one operation on both."""
         if not self.workers:
             await self._register()
         name = self.random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]

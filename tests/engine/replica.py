@@ -60,7 +60,7 @@ class Replica:
         self._process.send_signal(signal.SIGCONT)
 
     async def ended(self) -> int:
-        """Wait for the end of the process; return its exit status, negative for a signal."""
+        """Wait for the end of the process; return its exit status, which is negative for a signal."""
         status = await self._process.wait()
         await self._reader
         if self._deliveries is not None:
@@ -78,7 +78,10 @@ class Replica:
 
 @contextlib.asynccontextmanager
 async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = False) -> AsyncIterator[Replica]:
-    """Start a replica and wait until it works; kill it at the end if it still runs. A `doomed` one may die at once."""
+    """Start a replica and wait until it works; at the end, kill it if it is still running.
+
+    A `doomed` one may die at once.
+    """
     arguments = (url, str(world), json.dumps(asdict(pace)))
     process = await launch("tests.engine.replica", *arguments, env=os.environ, cwd=Path(__file__).parents[2])
     it: Replica | None = None
@@ -89,7 +92,7 @@ async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = Fal
         it = Replica(process, (await asyncio.open_connection("127.0.0.1", int(port)))[1] if port else None)
         yield it
     finally:
-        # Also if the test ended, or the replica was not ready, before it had started.
+        # Even if the test ended, or the replica was not ready, before it had started.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()

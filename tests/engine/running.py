@@ -21,7 +21,7 @@ LOCK = "pr:1#7"
 
 @contextlib.asynccontextmanager
 async def opened(url: str, world: World | None = None) -> AsyncIterator[Engine]:
-    """Open an engine that does not work: it accepts, reads and replays."""
+    """Open an engine that only accepts, reads and replays, but does not work."""
     async with Engine(url, Toy(world) if world else None) as engine:
         yield engine
 
@@ -56,9 +56,9 @@ SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.worker_id,
 
 
 async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[DeliveryRecord]:
-    """Wait until nothing is left to do of these deliveries; return their outcomes.
+    """Wait until these deliveries have no work left; return their outcomes.
 
-    If that takes too long, the error shows the jobs that are left.
+    If that takes too long, the error lists the unfinished jobs.
     """
 
     async def all_settled() -> list[DeliveryRecord] | None:

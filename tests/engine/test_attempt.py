@@ -1,4 +1,4 @@
-"""How a try ends is stored, whatever else fails at that moment."""
+"""The end of a try is stored, whatever else fails at that moment."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def connector(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 
 
 async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
-    """Store could not wake the jobs that wait for an answer, and return their ids."""
+    """Store jobs that wait for an answer but cannot be released, and return their IDs."""
     jobs = await defer_once(connector, [NewJob(key=key, task="effect", args={}) for key in keys])
     for job in jobs:
         await write_note(connector, job.job_id, Note(outcome=AWAY, tries=AFTER_AN_OUTAGE))
@@ -64,7 +64,7 @@ async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
 
 
 class Ending:
-    """Ends jobs as a worker does, without waiting for a database that is unavailable."""
+    """Ends jobs as a worker does, without waiting for a database that is down."""
 
     def __init__(self, connector: BaseAsyncConnector, guard: Guard | None = None) -> None:
         self.guard = guard or Guard()
@@ -84,12 +84,12 @@ class Ending:
     async def run(
         self, worker: int, job_id: int, end: JobOutcome | BaseException, attempts: int = 3
     ) -> BaseException | None:
-        """Try a job that ends so, and store that; return what the try raised."""
+        """Try a job with this end, and store it; return the exception that the try raised."""
         one = attempt(job_id, end, guard=self.guard, attempts=attempts, worker=worker)
         raised: BaseException | None = None
         try:
             await one.run(self._connector)
-        except (Exception, asyncio.CancelledError) as error:  # what it is decides how the job ends
+        except (Exception, asyncio.CancelledError) as error:  # its outcome decides how the job ends
             raised = error
         decision = EngineRetry().get_retry_decision(exception=raised, job=one.job) if raised else None
         if decision:
@@ -107,7 +107,7 @@ def attempt(
     attempts: int = 3,
     worker: int | None = None,
 ) -> Attempt:
-    """Return the next try of a job, by default one that has waited for an answer and has it now."""
+    """Return the next try of a job that, by default, has waited for an answer and now has it."""
 
     async def work() -> JobOutcome:
         if isinstance(end, BaseException):
@@ -135,13 +135,13 @@ async def status_of(connector: BaseAsyncConnector, job_id: int) -> object:
 
 @contextmanager
 def outage(url: str) -> Iterator[None]:
-    """Let nobody read or write the database."""
+    """Keep everybody from reading or writing the database."""
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
 
 
-async def test_an_applied_effect_has_ended_even_if_the_jobs_that_wait_cannot_be_released(
+async def test_an_applied_effect_is_stored_as_ended_even_if_waiting_jobs_cannot_be_released(
     connector: BaseAsyncConnector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
@@ -151,7 +151,7 @@ async def test_an_applied_effect_has_ended_even_if_the_jobs_that_wait_cannot_be_
     assert await status_of(connector, job) == "succeeded"
 
 
-async def test_a_try_that_failed_is_counted_even_if_the_jobs_that_wait_cannot_be_released(
+async def test_a_failed_try_is_counted_even_if_waiting_jobs_cannot_be_released(
     connector: BaseAsyncConnector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
@@ -176,7 +176,7 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
     "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None), asyncio.CancelledError()]
 )
 @pytest.mark.parametrize("attempts", [0, 1])
-async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
+async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_as_a_crash(
     unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | BaseException, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
@@ -193,7 +193,7 @@ async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
     assert tries.lost(attempts + 3) == 0
 
 
-async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash(
+async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_does_not_count_as_a_crash(
     unwaiting: BaseAsyncConnector, sqlite_url: str, world: World
 ) -> None:
     guard = Guard()
@@ -206,8 +206,8 @@ async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash
     assert guard.outlived(7) == 1
 
 
-async def test_what_is_no_outage_counts_as_before(connector: BaseAsyncConnector) -> None:
-    """A note that can never be stored must at some time quarantine its job, and stops no other job."""
+async def test_an_error_without_an_outage_still_counts_as_a_crash(connector: BaseAsyncConnector) -> None:
+    """A note that can never be stored must quarantine its own job in the end, and stop no other."""
     await connector.execute_query_async(REFUSE_NOTES)
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
     ending = Ending(connector)

@@ -1,4 +1,4 @@
-"""A copy of the SQLite file beside a running server, and what happens when one is put back."""
+"""A backup of the SQLite file while a server runs, and its restoration."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def _stored_names(url: str) -> set[str]:
 
 
 async def _crash(url: str, name: str) -> None:
-    """Leave a database behind as a process does that is killed: with its write-ahead log beside it."""
+    """Leave a database as a killed process does: with its write-ahead log next to it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", KILLED_WHILE_OPEN, url, name, env=environment({}), cwd=ROOT
     )
@@ -94,8 +94,8 @@ def folder(saved: Path) -> None:
     saved.parent.mkdir()
 
 
-def test_a_backup_put_over_a_crashed_database_by_hand_is_damaged(sqlite_url: str, path: Path, saved: Path) -> None:
-    """Why `restore` exists: SQLite applies the old database's log to the file that was put in its place."""
+def test_copying_a_backup_over_a_crashed_database_damages_it(sqlite_url: str, path: Path, saved: Path) -> None:
+    """Why `restore` exists: SQLite applies the old database's log to the copied file."""
     store_names(sqlite_url, "before", 300)
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "after")
@@ -104,7 +104,7 @@ def test_a_backup_put_over_a_crashed_database_by_hand_is_damaged(sqlite_url: str
         assert stored_names(sqlite_url) == {"before"}
 
 
-def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url: str, path: Path, saved: Path) -> None:
+def test_restore_over_a_crashed_database_gives_what_was_saved(sqlite_url: str, path: Path, saved: Path) -> None:
     store_names(sqlite_url, "before", 300)
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "after")
@@ -114,7 +114,7 @@ def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url:
     assert stored_names(sqlite_url) == {"before"}
 
 
-def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_url: str, saved: Path) -> None:
+def test_a_backup_during_writes_contains_everything_stored_and_is_one_file(sqlite_url: str, saved: Path) -> None:
     async def back_up_while_somebody_writes() -> list[int]:
         database = Database(sqlite_url)
         await database.open()
@@ -140,13 +140,13 @@ def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_u
     assert "acknowledged" in stored_names(f"sqlite:///{saved}")
 
 
-def test_a_backup_is_for_its_owner_alone(sqlite_url: str, saved: Path) -> None:
+def test_only_the_owner_can_read_a_backup(sqlite_url: str, saved: Path) -> None:
     store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
-def test_restore_makes_the_database_where_there_is_none(sqlite_url: str, path: Path, saved: Path) -> None:
+def test_restore_creates_a_missing_database(sqlite_url: str, path: Path, saved: Path) -> None:
     store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     path.unlink()
@@ -156,7 +156,7 @@ def test_restore_makes_the_database_where_there_is_none(sqlite_url: str, path: P
     assert saved.exists()
 
 
-def test_restore_takes_a_copy_that_was_made_with_its_log(sqlite_url: str, path: Path, saved: Path) -> None:
+def test_restore_accepts_a_copy_that_was_made_with_its_log(sqlite_url: str, path: Path, saved: Path) -> None:
     crash(sqlite_url, "logged")
     shutil.copy(path, saved)
     shutil.copy(f"{path}-wal", f"{saved}-wal")
@@ -164,7 +164,7 @@ def test_restore_takes_a_copy_that_was_made_with_its_log(sqlite_url: str, path: 
     assert stored_names(sqlite_url) == {"logged"}
 
 
-def test_restore_refuses_while_a_server_works_on_the_file(sqlite_url: str, saved: Path) -> None:
+def test_restore_refuses_while_a_server_uses_the_file(sqlite_url: str, saved: Path) -> None:
     store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     store_names(sqlite_url, "after")
@@ -216,7 +216,7 @@ def missing(path: Path) -> None:
         (missing, "does not exist; name a file that `nightjar backup` has written"),
     ],
 )
-def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
+def test_restore_refuses_an_unusable_file_and_changes_nothing(
     sqlite_url: str, path: Path, saved: Path, spoil: object, words: str
 ) -> None:
     store_names(sqlite_url, "before", 100)
@@ -231,7 +231,7 @@ def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
 
 
 def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int) -> None:
-    """Have one call of a function of `os` fail as on a broken disk."""
+    """Make one call of a function of `os` fail, as on a broken disk."""
     whole, calls = getattr(os, name), itertools.count(1)
 
     def broken(*arguments: object) -> object:
@@ -243,7 +243,7 @@ def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "call"), [("fsync", 1), ("replace", 1), ("rename", 1), ("rename", 2)])
-def test_restore_that_fails_halfway_leaves_the_database_with_its_log(
+def test_a_restore_that_fails_halfway_leaves_the_database_with_its_log(
     sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
     store_names(sqlite_url, "before")
@@ -256,7 +256,7 @@ def test_restore_that_fails_halfway_leaves_the_database_with_its_log(
     assert stored_names(sqlite_url) == {"before", "logged"}
 
 
-def test_restore_that_is_done_but_may_not_survive_a_power_cut_says_so(
+def test_a_finished_restore_that_may_not_survive_a_power_cut_says_so(
     sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_names(sqlite_url, "before")
@@ -281,7 +281,7 @@ def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
     assert stored_names(f"sqlite:///{saved}") == {"logged", "later"}
 
 
-def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:
+def test_backup_of_a_missing_file_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:
     with pytest.raises(DatabaseError, match="does not exist"):
         back_up(Database(sqlite_url), saved)
     store_names(sqlite_url, "before")
@@ -293,7 +293,7 @@ def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, 
         back_up(Database(sqlite_url), path.parent / "nowhere" / "saved.db")
 
 
-def test_a_backup_that_fails_leaves_the_one_before(sqlite_url: str, path: Path, saved: Path) -> None:
+def test_a_failing_backup_leaves_the_previous_one(sqlite_url: str, path: Path, saved: Path) -> None:
     store_names(sqlite_url, "before", 100)
     back_up(Database(sqlite_url), saved)
     whole = saved.read_bytes()
@@ -304,7 +304,7 @@ def test_a_backup_that_fails_leaves_the_one_before(sqlite_url: str, path: Path, 
 
 
 @pytest.mark.parametrize("act", [back_up, restore])
-def test_on_postgresql_its_own_tools_are_named(act: object) -> None:
+def test_on_postgresql_the_answer_names_its_own_tools(act: object) -> None:
     database = Database("postgresql://nightjar:secret@127.0.0.1:1/nightjar")
     assert callable(act)
     with pytest.raises(DatabaseError, match=r"use PostgreSQL's own tools, `pg_dump --format=custom") as raised:

@@ -1,4 +1,4 @@
-"""One budget of writes over processes and restarts, on both databases."""
+"""One budget of writes across processes and restarts, on both databases."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def book_at_once(budget: WriteBudget, pace: WritePace, times: int, name: s
         (WritePace(80, 450, 1, 2.5), 1, 2.5),
     ],
 )
-async def test_each_limit_lets_as_many_through_as_it_says_and_not_one_more(
+async def test_each_limit_allows_exactly_as_many_writes_as_it_says(
     budget: WriteBudget, clock: Clock, pace: WritePace, allowed: int, wait: float
 ) -> None:
     assert await book_at_once(budget, pace, allowed + 1) == [0.0] * allowed + [pytest.approx(wait, abs=1e-3)]
@@ -65,25 +65,25 @@ async def test_each_limit_lets_as_many_through_as_it_says_and_not_one_more(
     assert await budget.book("42", pace, 0.0) == 0.0
 
 
-async def test_what_was_refused_is_not_booked(budget: WriteBudget, clock: Clock) -> None:
+async def test_a_refused_write_is_not_booked(budget: WriteBudget, clock: Clock) -> None:
     await book_at_once(budget, AT_ONCE, 90)
     clock.now += 60.001
     assert await book_at_once(budget, AT_ONCE, 80) == [0.0] * 80
 
 
-async def test_patience_books_ahead_up_to_its_end(budget: WriteBudget) -> None:
+async def test_a_write_is_booked_ahead_up_to_its_patience(budget: WriteBudget) -> None:
     waits = [await budget.book("42", USUAL, 5.0) for _ in range(22)]
     assert waits == pytest.approx([0] * 15 + [1, 2, 3, 4, 5, 6, 6], abs=1e-3)
 
 
-async def test_budgets_of_two_installations_are_their_own(budget: WriteBudget) -> None:
+async def test_two_installations_have_separate_budgets(budget: WriteBudget) -> None:
     await book_at_once(budget, AT_ONCE, 80)
     assert await budget.book("43", AT_ONCE, 0.0) == 0.0
     assert await budget.book("42", AT_ONCE, 0.0) == pytest.approx(60, abs=1e-3)
 
 
 async def test_replicas_and_restarts_share_one_budget(database: Database, clock: Clock) -> None:
-    """Two replicas wrote 149 times in a minute, one with restarts 194."""
+    """Two replicas used to write 149 times in a minute, one with restarts 194 times."""
     replicas, sent = [WriteBudget(database.connector, clock), WriteBudget(database.connector, clock)], []
     began = clock.now
     while clock.now < began + 150:
@@ -106,7 +106,7 @@ async def test_a_lower_rank_leaves_the_rest_for_a_higher_one(budget: WriteBudget
 
 
 @pytest.mark.parametrize("ahead", [31.0, 2000.0, 7200.0, 86400.0 * 30])
-async def test_a_clock_that_was_ahead_for_a_while_strands_nobody(
+async def test_a_clock_that_was_ahead_for_a_while_blocks_nobody(
     budget: WriteBudget, clock: Clock, ahead: float
 ) -> None:
     clock.now += ahead
@@ -114,7 +114,7 @@ async def test_a_clock_that_was_ahead_for_a_while_strands_nobody(
         assert await budget.book("42", USUAL, 0.0) == 0.0
         clock.now += 1.0
     clock.now -= ahead + 40
-    # The forty count as written in the last forty seconds, and no longer.
+    # The forty count as written in the last forty seconds.
     assert await book_at_once(budget, AT_ONCE, 41) == [0.0] * 40 + [pytest.approx(21, abs=0.1)]
 
 
@@ -124,7 +124,7 @@ async def test_a_clock_that_falls_back_a_little_only_delays(budget: WriteBudget,
     assert await budget.book("42", AT_ONCE, 0.0) == pytest.approx(60 + 29, abs=1e-3)
 
 
-async def test_moments_that_count_no_more_are_deleted(database: Database, budget: WriteBudget, clock: Clock) -> None:
+async def test_expired_bookings_are_deleted(database: Database, budget: WriteBudget, clock: Clock) -> None:
     pace = WritePace(10_000, 10_000, 10_000, 0.0)
     for _ in range(3):
         await book_at_once(budget, pace, SWEEP_EVERY)
@@ -133,14 +133,16 @@ async def test_moments_that_count_no_more_are_deleted(database: Database, budget
     assert row["n"] == SWEEP_EVERY
 
 
-async def test_the_databases_own_clock_is_used_unless_another_is_given(database: Database) -> None:
+async def test_by_default_the_databases_clock_is_used(database: Database) -> None:
     budget = WriteBudget(database.connector)
     assert await budget.book("42", WritePace(1, 450, 15, 1.0), 0.0) == 0.0
     assert await budget.book("42", WritePace(1, 450, 15, 1.0), 0.0) == pytest.approx(60, abs=15)
 
 
-async def test_processes_that_book_at_the_same_moment_never_overdraw(database: Database, url_with_tables: str) -> None:
-    """Of 160 asked for by four processes at once, eighty are granted: none is lost and none is given twice."""
+async def test_processes_that_book_at_the_same_moment_never_exceed_the_budget(
+    database: Database, url_with_tables: str
+) -> None:
+    """Of 160 writes that four processes request at once, eighty are granted."""
     crowd = [await launch("tests.engine.crowd", url_with_tables, env=environment({}), cwd=ROOT) for _ in range(4)]
     granted = [int((await process.communicate())[0]) for process in crowd]
     assert sum(granted) == 80

@@ -1,4 +1,4 @@
-"""Deadlines survive a clock that was wrong for a while, and the metric of what waits tells."""
+"""Deadlines survive a clock that was wrong for a while, and the metric of waiting jobs is right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TWO_HOURS = 7200.0
 
 @dataclass
 class Clock:
-    """A clock that is wrong and stands still until it is set: a wait that it measures does not end before."""
+    """A clock that is wrong and stands still until it is set: a wait measured with it does not end before."""
 
     shown: float | None
 
@@ -27,7 +27,7 @@ class Clock:
         return time.time() if self.shown is None else self.shown
 
 
-async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_stranded(
+async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_delayed(
     sqlite_url: str, world: World
 ) -> None:
     clock = Clock(time.time() + TWO_HOURS)
@@ -45,8 +45,8 @@ async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_stran
     assert record.state == "done"
 
 
-async def test_a_wait_that_began_in_the_future_begins_now_and_another_stays(database_url: str, world: World) -> None:
-    """Whatever process finds it: also one that starts after the clock was set back."""
+async def test_a_wait_that_began_in_the_future_begins_now_and_others_stay(database_url: str, world: World) -> None:
+    """This works in every process, even one that starts after the clock was set back."""
     async with running(database_url, world) as engine:
         for guid in ("ahead", "right"):
             script = {"effects": [{"target": "x", "errors": ["again:900"]}]}
@@ -72,13 +72,13 @@ async def test_a_wait_that_began_in_the_future_begins_now_and_another_stays(data
 
 
 async def _waits(journal: Journal, *guids: str) -> list[float] | None:
-    """Return when each delivery's effect is tried again, once all of them wait for that."""
+    """Return when each delivery's effect is tried again, once all of them wait."""
     records = [await journal.delivery(guid) for guid in guids]
     found = [job.next_try for record in records if record for job in record.jobs if job.next_try]
     return found if len(found) == len(guids) else None
 
 
-async def test_what_seems_to_have_come_in_the_future_is_seen_to_wait(sqlite_url: str) -> None:
+async def test_a_delivery_that_seems_to_come_from_the_future_counts_as_waiting(sqlite_url: str) -> None:
     async with opened(sqlite_url) as engine:
         await engine.accept("g", EVENT, body({}), LOCK)
         connector = engine.database.connector

@@ -24,7 +24,7 @@ KILLS = 4
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_a_process_killed_around_a_write_loses_and_doubles_nothing(
+async def test_a_process_killed_around_a_write_loses_and_repeats_nothing(
     database_url: str, place: Path, world: World, moment: str
 ) -> None:
     effects: list[dict[str, Any]] = [{"target": "x", "dies": moment}, {"target": "y"}]
@@ -38,7 +38,7 @@ async def test_a_process_killed_around_a_write_loses_and_doubles_nothing(
     assert record.state == "done"
 
 
-async def test_a_process_killed_while_it_plans_plans_again(database_url: str, place: Path, world: World) -> None:
+async def test_a_process_killed_while_planning_plans_again(database_url: str, place: Path, world: World) -> None:
     async with replica(database_url, place, QUICK) as first:
         await first.send("g", LOCK, body({"a": {**writes("x"), "dies": "before"}}))
         assert await first.ended() == -9
@@ -48,7 +48,7 @@ async def test_a_process_killed_while_it_plans_plans_again(database_url: str, pl
 
 
 async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(database_url: str, world: World) -> None:
-    """As if the kill fell between the commit of the plan and the end of its job."""
+    """The kill comes between the commit of the plan and the end of its job."""
     async with opened(database_url) as engine:
         await engine.accept("g", EVENT, body({"a": writes("not planned again")}), LOCK)
         connector = engine.database.connector
@@ -70,12 +70,12 @@ async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(d
 INNOCENTS = 6
 
 
-async def test_only_the_job_that_ends_processes_is_quarantined_and_the_others_end_well(
+async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succeed(
     database_url: str, place: Path, world: World
 ) -> None:
-    """Its processes are started again, as a supervisor would do; on PostgreSQL there are two of them.
+    """The processes are restarted, as by a supervisor; on PostgreSQL there are two of them.
 
-    All jobs are in progress at each crash, until the poison and each of the others have their turn alone.
+    At each crash all jobs are in progress, until the crashing job and each of the others run alone in turn.
     """
     poison = {"effects": [{"target": "poison", "takes": 0.3, "dies": "midway", "deaths": 99}], "conclude": {}}
     innocent = {"effects": [{"target": "x", "takes": 0.6}]}
@@ -106,22 +106,22 @@ async def test_only_the_job_that_ends_processes_is_quarantined_and_the_others_en
         (shown,) = await command.journal.recent(failed=True)
         assert shown.guid == "g"
     for _ in range(99):
-        world.passed("effect g a poison dies")  # it has no deaths left
+        world.passed("effect g a poison dies")  # no deaths are left
     async with running(database_url, world) as engine:
         again = await engine.replay("g")
-    assert again.state == "done", "once its cause is removed, a replay does it"
+    assert again.state == "done", "after the fix, a replay succeeds"
 
 
 async def run_on(url: str, place: Path, lives: list[int]) -> None:
-    """Start a process again whenever it has ended."""
+    """Restart a process whenever it has ended."""
     while True:
         lives[0] += 1
         async with replica(url, place, QUICK, doomed=True) as it:
             await it.ended()
 
 
-async def test_a_storm_of_kills_loses_and_doubles_nothing(database_url: str, place: Path, world: World) -> None:
-    """Under load, the process that accepts and works is killed again and again: what was acknowledged is done."""
+async def test_repeated_kills_lose_and_repeat_nothing(database_url: str, place: Path, world: World) -> None:
+    """Under load, the process that accepts and works is killed again and again: everything acknowledged is done."""
     acknowledged: set[str] = set()
     guids = iter(f"g{n}" for n in range(100_000))
     for kill in range(KILLS + 1):
@@ -131,7 +131,7 @@ async def test_a_storm_of_kills_loses_and_doubles_nothing(database_url: str, pla
                 script = {"effects": [{"target": "x", "takes": 0.002}, {"target": "y"}], "conclude": {}}
                 await it.send(guid, f"pr:1#{hash(guid) % 7}", body({"a": script, "b": writes("z")}))
             if kill < KILLS:
-                # In the thick of it: some are stored, some are done, the rest is under way.
+                # In the middle of it: some are stored, some are done, the rest is in progress.
                 await until(lambda: len(it.acknowledged) >= LOAD // 2)
                 it.kill()
             else:

@@ -1,4 +1,4 @@
-"""A database that cannot be used says so in one line that names the remedy and no secret."""
+"""The error for an unusable database is one line that names the remedy and no secret."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECRET = "open-sesame-42"
 
 
 async def refusal(url: str) -> str:
-    """Return what the operator reads when the database is opened."""
+    """Return the error that the operator reads when the database is opened."""
     with pytest.raises(DatabaseError) as caught:
         await Database(url).open()
     said = str(caught.value)
@@ -39,7 +39,7 @@ async def refusal(url: str) -> str:
 
 @pytest.fixture
 def unused_port() -> Iterator[int]:
-    """Return a port where nobody listens, and nobody will while the test runs."""
+    """Return a port on which nothing listens during the test."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -49,7 +49,7 @@ def unused_port() -> Iterator[int]:
     "url",
     ["", "nightjar.db", "mysql://u:open-sesame-42@h/d", "sqlite:nightjar.db", "sqlite://", "http://open-sesame-42@h"],
 )
-async def test_a_url_of_another_kind(url: str) -> None:
+async def test_a_url_of_another_kind_is_refused(url: str) -> None:
     said = await refusal(url)
     assert said.startswith("DATABASE_URL: ")
     assert "sqlite:///FILE" in said
@@ -57,7 +57,7 @@ async def test_a_url_of_another_kind(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite:///", "sqlite:////", "sqlite:///:memory:"])
-async def test_a_url_without_a_file(url: str) -> None:
+async def test_a_url_without_a_file_is_refused(url: str) -> None:
     assert "names no file" in await refusal(url)
 
 
@@ -69,27 +69,27 @@ async def test_a_url_without_a_file(url: str) -> None:
         f"postgresql://nightjar:{SECRET}@localhost/db?no_such_setting=1",
     ],
 )
-async def test_a_postgresql_url_with_a_mistake(url: str) -> None:
+async def test_a_postgresql_url_with_a_mistake_is_refused(url: str) -> None:
     assert "not a valid PostgreSQL URL" in await refusal(url)
 
 
-async def test_a_server_that_is_not_there(unused_port: int) -> None:
+async def test_a_missing_server_is_named(unused_port: int) -> None:
     said = await refusal(f"postgresql://nightjar:{SECRET}@127.0.0.1:{unused_port}/db")
     assert f"PostgreSQL at 127.0.0.1:{unused_port}/db could not be opened" in said
     assert "refused" in said
 
 
-async def test_a_database_that_is_not_there(postgres_server: PostgresServer) -> None:
+async def test_a_missing_database_is_named(postgres_server: PostgresServer) -> None:
     url = postgres_server.url("nowhere").replace("nightjar@", f"nightjar:{SECRET}@")
     assert '"nowhere" does not exist' in await refusal(url)
 
 
-async def test_a_user_who_is_not_known(postgres_server: PostgresServer) -> None:
+async def test_an_unknown_user_is_named(postgres_server: PostgresServer) -> None:
     url = postgres_server.url("postgres").replace("nightjar@", f"{'nobody'}:{SECRET}@")
     assert 'role "nobody" does not exist' in await refusal(url)
 
 
-async def test_a_user_who_may_make_no_tables(postgres_server: PostgresServer, postgres_url: str) -> None:
+async def test_a_user_who_may_not_create_tables_is_refused(postgres_server: PostgresServer, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE ROLE guest LOGIN")
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
@@ -100,7 +100,7 @@ async def test_a_user_who_may_make_no_tables(postgres_server: PostgresServer, po
             connection.execute("DROP ROLE guest")
 
 
-async def test_a_database_that_cannot_hold_every_text(postgres_server: PostgresServer) -> None:
+async def test_a_database_that_cannot_hold_every_text_is_refused(postgres_server: PostgresServer) -> None:
     with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
     try:
@@ -109,21 +109,21 @@ async def test_a_database_that_cannot_hold_every_text(postgres_server: PostgresS
         postgres_server.drop_database(postgres_server.url("ascii"))
 
 
-async def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path}/no/such" in await refusal(f"sqlite:///{tmp_path}/no/such/nightjar.db")
 
 
-async def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
+async def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     assert "is a folder" in await refusal(f"sqlite:///{tmp_path}")
 
 
-async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look at" * 100)
     assert "is not a SQLite database" in await refusal(f"sqlite:///{path}")
 
 
-async def test_a_database_of_a_newer_release(database_url: str) -> None:
+async def test_a_database_of_a_newer_release_is_refused(database_url: str) -> None:
     database = Database(database_url)
     await database.open()
     await database.connector.execute_query_async("UPDATE nightjar_schema SET version = 99")
@@ -133,7 +133,7 @@ async def test_a_database_of_a_newer_release(database_url: str) -> None:
 
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Let this process read a folder and its files and write neither, even if the tests are run as root."""
+    """Make this process unable to write a folder and its files, even if the tests run as root."""
     euid = os.geteuid()
     for path in (*folder.iterdir(), folder):
         path.chmod(0o555)
@@ -162,19 +162,19 @@ def unwritable_folder_with_database() -> Iterator[Path]:
             yield Path(name)
 
 
-async def test_a_folder_that_cannot_be_written(unwritable_folder: Path) -> None:
+async def test_a_read_only_folder_is_refused(unwritable_folder: Path) -> None:
     url = f"sqlite:///{unwritable_folder}/nightjar.db"
     assert "cannot be written" in await refusal(url)
     with pytest.raises(DatabaseError, match="cannot be written"), Database(url).sole():
         pass
 
 
-async def test_a_database_that_may_be_read_alone(unwritable_folder_with_database: Path) -> None:
+async def test_a_read_only_database_is_refused(unwritable_folder_with_database: Path) -> None:
     assert "cannot be written" in await refusal(f"sqlite:///{unwritable_folder_with_database}/nightjar.db")
 
 
-async def test_a_full_disk(tmp_path: Path) -> None:
-    """Shown in a process of its own, whose files may not grow."""
+async def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    """It runs in a process of its own, whose files may not grow."""
     code = (
         "import asyncio, resource, sys\n"
         "from bot.engine.database import Database, DatabaseError\n"
@@ -197,7 +197,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
 VERSION: LiteralString = "SELECT version FROM nightjar_schema"
 
 
-async def test_replicas_that_start_together_make_one_schema(database_url: str) -> None:
+async def test_replicas_that_start_together_create_one_schema(database_url: str) -> None:
     databases = [Database(database_url) for _ in range(6)]
     await asyncio.gather(*(database.open() for database in databases))
     rows = await databases[0].connector.execute_query_all_async(VERSION)
@@ -205,7 +205,7 @@ async def test_replicas_that_start_together_make_one_schema(database_url: str) -
     await asyncio.gather(*(database.close() for database in databases))
 
 
-async def test_procrastinate_finds_itself_at_home(database_url: str) -> None:
+async def test_procrastinate_accepts_the_schema(database_url: str) -> None:
     database = Database(database_url)
     await database.open()
     app = App(connector=database.connector)
@@ -225,13 +225,13 @@ async def test_a_relative_file_is_in_the_current_folder(tmp_path: Path, monkeypa
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_another_procrastinate_is_refused() -> None:
+def test_another_version_of_procrastinate_is_refused() -> None:
     check_queries(sql.queries)
     with pytest.raises(DatabaseError, match=r"defer_jobs, fetch_twice.*install procrastinate>=3.10,<3.11"):
         check_queries((sql.queries.keys() - {"defer_jobs"}) | {"fetch_twice"})
 
 
-def test_a_file_is_served_by_one_process(sqlite_url: str) -> None:
+def test_a_file_is_served_by_one_process_only(sqlite_url: str) -> None:
     code = (
         "import sys, time\n"
         "from bot.engine.database import Database\n"
@@ -251,6 +251,6 @@ def test_a_file_is_served_by_one_process(sqlite_url: str) -> None:
             pass
 
 
-def test_a_server_is_shared(postgres_url: str) -> None:
+def test_a_server_is_shared_by_processes(postgres_url: str) -> None:
     with Database(postgres_url).sole(), Database(postgres_url).sole():
         pass

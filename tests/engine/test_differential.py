@@ -1,6 +1,6 @@
-"""SQLite answers as PostgreSQL does, whatever is asked in whatever order.
+"""SQLite answers as PostgreSQL does, for random operations in random order.
 
-More of it: `NIGHTJAR_FUZZ_SEEDS=100-120 NIGHTJAR_FUZZ_STEPS=5000 pytest tests/engine/test_differential.py`.
+For longer runs: `NIGHTJAR_FUZZ_SEEDS=100-120 NIGHTJAR_FUZZ_STEPS=5000 pytest tests/engine/test_differential.py`.
 """
 
 import os
@@ -18,7 +18,7 @@ STEPS = int(os.environ.get("NIGHTJAR_FUZZ_STEPS", "700"))
 
 @pytest.mark.timeout(60 + STEPS)
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST or FIRST) + 1))
-async def test_both_databases_answer_alike(seed: int, postgres_url: str, tmp_path: Path) -> None:
+async def test_both_databases_give_the_same_answers(seed: int, postgres_url: str, tmp_path: Path) -> None:
     postgres = Database(postgres_url)
     sqlite = SqliteConnector(tmp_path / "twin.db", synchronous="OFF")
     await postgres.open()

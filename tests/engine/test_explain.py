@@ -1,4 +1,4 @@
-"""No statement that a delivery causes reads the whole table of jobs, however many there are.
+"""No statement that a delivery causes reads the whole table of jobs, whatever its size.
 
 Statements are collected where the database runs them, so those that are added later are covered.
 """
@@ -54,7 +54,7 @@ NO_TABLES = ("json_each", "CONSTANT ROW", "ROW VALUES CLAUSE", "(subquery", "CTE
 
 
 async def everything_that_a_delivery_causes(engine: Engine) -> None:
-    """Accept, route, plan, apply, fail, retry, release, close, and replay; and once more, for a GUID that is known."""
+    """Accept, route, plan, apply, fail, retry, release, close, and replay; then again for a known GUID."""
     handlers = {
         "slow-tests": writes("comment", "status", conclude={}),
         "rerun": {"effects": [{"target": "run", "errors": ["again:0.01"]}], "conclude": {}},
@@ -77,7 +77,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
 
 
 async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
-    """Run what handlers, requests to GitHub and the observers of jobs run, which a toy processor does without."""
+    """Run what handlers, requests to GitHub and the observers of jobs run, because a toy processor does not."""
     await release_waiting(connector)
     await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
     records = Records(connector)
@@ -103,13 +103,13 @@ async def test_no_statement_scans_the_table_of_jobs_on_sqlite(
 
 
 def _is_short(step: str) -> bool:
-    """Say whether a step of SQLite's plan reads little: https://sqlite.org/eqp.html."""
+    """Return whether a step of SQLite's plan reads little: https://sqlite.org/eqp.html."""
     if any(name in step for name in (*SHORT_TABLES, *NO_TABLES)):
         return True
     return step.rpartition(" INDEX ")[2] in SHORT_INDICES
 
 
-async def test_the_test_sees_a_scan_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scan_on_sqlite_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traced = Traced(tmp_path / "nightjar.db", monkeypatch)
     async with Engine(f"sqlite:///{tmp_path / 'nightjar.db'}") as engine:
         await engine.database.connector.execute_query_async(
@@ -138,7 +138,7 @@ async def test_no_statement_scans_the_table_of_jobs_on_postgresql(
     assert [scan for scan in postgres_scans(logged) if not scan[1].startswith(READ_BY_PEOPLE)] == []
 
 
-def test_the_test_sees_a_scan_on_postgresql(explaining_server: PostgresServer) -> None:
+def test_a_scan_on_postgresql_is_detected(explaining_server: PostgresServer) -> None:
     url = explaining_server.create_database()
     before = len(explaining_server.log())
     with psycopg.connect(url, autocommit=True) as connection:

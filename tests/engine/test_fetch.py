@@ -1,4 +1,4 @@
-"""A worker fetches several jobs at once: in their order, one of each lock, and none that might end with another."""
+"""A worker fetches several jobs at once: in order, one per lock, and none together with a job that may crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def manager_of(connector: BaseAsyncConnector, concurrency: int) -> EngineJobMana
 
 
 async def stored(connector: BaseAsyncConnector, *keys: str) -> None:
-    """Store jobs whose lock is the first letter of their key, but those of `-`; a digit at the end is a priority."""
+    """Store jobs: the lock is the first letter of the key, none for `-`; a digit at the end is a priority."""
     jobs = [
         NewJob(key, "t", {}, lock=None if key[0] == "-" else key[0], priority=int(key[-1]) if key[-1].isdigit() else 0)
         for key in keys
@@ -51,12 +51,12 @@ async def states(connector: BaseAsyncConnector) -> dict[str, str]:
 
 
 async def fetched(manager: EngineJobManager, worker: int, count: int) -> list[str]:
-    """Fetch so many jobs; return their keys."""
+    """Fetch this many jobs; return their keys."""
     jobs = [await manager.fetch_job(None, worker) for _ in range(count)]
     return [str(job.queueing_lock)[5:] if job else "nothing" for job in jobs]
 
 
-async def test_as_many_are_fetched_as_can_begin_and_one_of_each_lock(database: Database) -> None:
+async def test_a_worker_fetches_as_many_jobs_as_it_has_slots_and_one_per_lock(database: Database) -> None:
     connector, manager = database.connector, manager_of(database.connector, 3)
     await stored(connector, "a", "ab", "-x", "b", "c9", "-y")
     worker = await manager.register_worker()
@@ -66,7 +66,7 @@ async def test_as_many_are_fetched_as_can_begin_and_one_of_each_lock(database: D
     assert await fetched(manager, worker, 3) == ["b", "-y", "nothing"]
 
 
-async def test_a_slot_that_a_job_leaves_is_filled_again(database: Database) -> None:
+async def test_a_freed_slot_is_filled_again(database: Database) -> None:
     connector, manager = database.connector, manager_of(database.connector, 2)
     await stored(connector, *(f"-{n}x" for n in range(5)))
     worker = await manager.register_worker()
@@ -77,7 +77,7 @@ async def test_a_slot_that_a_job_leaves_is_filled_again(database: Database) -> N
 
 
 async def test_a_job_that_was_tried_before_is_fetched_alone(database: Database) -> None:
-    """It may be what ends its process; what was fetched with it would look as if it had been in progress."""
+    """It may crash its process; jobs fetched with it would look as if they had been in progress."""
     connector, manager = database.connector, manager_of(database.connector, 9)
     await stored(connector, "-a", "-b", "-c", "-d")
     await connector.execute_query_async(TRIED, keys=["once:-b", "once:-c"])
@@ -88,21 +88,21 @@ async def test_a_job_that_was_tried_before_is_fetched_alone(database: Database) 
     assert (await states(connector))["-c"] == "todo 1"
 
 
-async def test_a_job_behind_many_that_cannot_run_is_found(database: Database) -> None:
+async def test_a_job_behind_many_blocked_ones_is_found(database: Database) -> None:
     connector, manager = database.connector, manager_of(database.connector, 1)
     await stored(connector, *(f"a{n}x" for n in range(3 * WINDOW)), "b", "c")
     worker = await manager.register_worker()
     assert await fetched(manager, worker, 4) == ["a0x", "b", "c", "nothing"]
 
 
-async def test_a_job_that_waits_for_its_time_holds_its_lock(database: Database) -> None:
+async def test_a_job_scheduled_for_later_still_holds_its_lock(database: Database) -> None:
     connector, manager = database.connector, manager_of(database.connector, 5)
     await stored(connector, "a", "ab", "-x")
     await connector.execute_query_async(LATER, keys=["once:a"])
     assert await fetched(manager, await manager.register_worker(), 2) == ["-x", "nothing"]
 
 
-async def test_jobs_that_a_stopped_worker_had_not_begun_go_back_without_a_lost_try(database: Database) -> None:
+async def test_jobs_that_a_stopped_worker_had_not_begun_return_without_a_lost_try(database: Database) -> None:
     connector, manager = database.connector, manager_of(database.connector, 5)
     await stored(connector, "-a", "-b", "-c")
     worker = await manager.register_worker()
@@ -113,7 +113,7 @@ async def test_jobs_that_a_stopped_worker_had_not_begun_go_back_without_a_lost_t
 
 
 @pytest.mark.parametrize("replicas", [2, 3])
-async def test_replicas_share_out_jobs_and_locks(database_url: str, replicas: int) -> None:
+async def test_replicas_share_jobs_and_locks(database_url: str, replicas: int) -> None:
     databases = [Database(database_url) for _ in range(replicas)]
     for one in databases:
         await one.open()
@@ -143,10 +143,10 @@ async def _work(database: Database) -> list[str]:
     return mine
 
 
-async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_event_loop(
+async def test_a_job_stored_after_a_fetch_wakes_the_worker_even_on_a_busy_event_loop(
     sqlite_url: str,
 ) -> None:
-    """The event loop gets the answer of a fetch together with notices of what came before it and after it."""
+    """The event loop gets the answer of a fetch together with notifications from before it and after it."""
     path = Path(with_tables(sqlite_url).removeprefix("sqlite:///"))
     connector = SqliteConnector(path, most_at_once=1)
     await connector.open_async()
@@ -167,7 +167,7 @@ async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_even
         later = [NewJob("before", "t", {}, scheduled_at=datetime.now(UTC) + timedelta(days=1))]
         tasks = [asyncio.create_task(defer_once(connector, later)), asyncio.create_task(fetch())]
         tasks += [asyncio.create_task(stored(connector, key)) for key in ("after", "last")]
-        await asyncio.sleep(0)  # all of them are asked for
+        await asyncio.sleep(0)  # all of them are waiting now
         other.execute("ROLLBACK")
         while not other.execute("SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = 'once:last'").fetchone():
             """The event loop is busy until all of it is stored."""
@@ -197,17 +197,17 @@ async def listening(database: Database) -> AsyncIterator[None]:
 STARTS_AT = "UPDATE procrastinate_jobs SET scheduled_at = {at} WHERE queueing_lock = 'once:-x'"
 
 
-async def test_a_fetch_of_all_that_may_run_answers_the_next_one_unless_something_was_announced(
+async def test_after_fetching_all_available_jobs_the_worker_asks_again_only_after_a_notification(
     database: Database,
 ) -> None:
-    """The worker always asks once more, and at its next poll."""
+    """Without this, the worker would always ask once more, and at each poll."""
     connector, manager = database.connector, manager_of(database.connector, 9)
     worker = await manager.register_worker()
     async with listening(database):
         await stored(connector, "a")
         await stored(connector, "-x")
         await until(lambda: connector.heard == 2)
-        # Nobody is notified when the time of a waiting job comes.
+        # There is no notification when a waiting job's time comes.
         await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
         assert await fetched(manager, worker, 1) == ["a"]
         await connector.execute_query_async(STARTS_AT.format(at="NULL"))
@@ -219,7 +219,7 @@ async def test_a_fetch_of_all_that_may_run_answers_the_next_one_unless_something
 
 
 @pytest.mark.parametrize(("slots", "order"), [(9, "a -x -z -y"), (2, "a -x -y -z")], ids=["tried before", "no slot"])
-async def test_what_a_fetch_leaves_is_fetched_by_the_next_one(database: Database, slots: int, order: str) -> None:
+async def test_jobs_that_a_fetch_leaves_are_fetched_by_the_next_one(database: Database, slots: int, order: str) -> None:
     connector, manager = database.connector, manager_of(database.connector, slots)
     worker = await manager.register_worker()
     async with listening(database):

@@ -1,4 +1,4 @@
-"""Nobody but the user that the bot runs as can read its database: payloads of private repositories are in it."""
+"""Only the bot's own user can read its database, because payloads of private repositories are in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.results.store.database import ResultsDatabase
 
 @pytest.fixture(autouse=True)
 def generous() -> Iterator[None]:
-    """Have new files be readable by everybody unless somebody sees to it."""
+    """Make new files readable by everybody by default."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -25,7 +25,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
 
-async def test_the_file_and_those_beside_it_are_its_owners_alone(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_file_and_those_next_to_it(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/nightjar.db")
     with database.sole():
         await database.open()
@@ -37,7 +37,7 @@ async def test_the_file_and_those_beside_it_are_its_owners_alone(tmp_path: Path)
             await database.close()
 
 
-def test_so_is_the_file_that_results_are_taken_into_by_hand(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file_of_results_ingested_by_hand(tmp_path: Path) -> None:
     database = ResultsDatabase(f"sqlite:///{tmp_path}/nightjar.db")
     database.open()
     try:

@@ -1,4 +1,4 @@
-"""One job does not take the others along."""
+"""A job that crashes or hangs does not stop the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.toy import World, body
 
 
 class Work:
-    """Work that ends when a test says so, and notes what was done beside it."""
+    """Work that ends when the test says so, and logs its beginning and end."""
 
     def __init__(self, log: list[str], name: str) -> None:
         self._log, self._name, self.ending = log, name, asyncio.Event()
@@ -30,11 +30,11 @@ class Work:
 async def begun(guard: Guard, work: Work, *, alone: bool = False) -> asyncio.Task[str]:
     task = asyncio.create_task(guard.run_alone(work) if alone else guard.run(work))
     for _ in range(5):
-        await asyncio.sleep(0)  # it goes as far as it may
+        await asyncio.sleep(0)  # it gets as far as it can
     return task
 
 
-async def test_jobs_run_beside_each_other_and_a_suspect_alone_in_its_turn() -> None:
+async def test_jobs_run_in_parallel_and_a_suspect_runs_alone_in_turn() -> None:
     guard, log = Guard(), list[str]()
     one, other, suspect, later = (Work(log, name) for name in ("one", "other", "suspect", "later"))
     tasks = [await begun(guard, one), await begun(guard, other)]
@@ -47,7 +47,7 @@ async def test_jobs_run_beside_each_other_and_a_suspect_alone_in_its_turn() -> N
     assert log[2:] == ["one ends", "other ends", "suspect begins", "suspect ends", "later begins", "later ends"]
 
 
-async def test_a_suspect_gives_way_where_others_take_long() -> None:
+async def test_a_suspect_gives_way_if_others_take_long() -> None:
     guard, log = Guard(patience=0.01), list[str]()
     slow, suspect, later = (Work(log, name) for name in ("slow", "suspect", "later"))
     running = await begun(guard, slow)
@@ -56,12 +56,12 @@ async def test_a_suspect_gives_way_where_others_take_long() -> None:
     with pytest.raises(Busy):
         await waiting
     later.ending.set()
-    assert await behind == "later", "it runs beside the slow one"
+    assert await behind == "later", "it runs in parallel to the slow one"
     slow.ending.set()
     await running
 
 
-async def test_others_may_start_beside_a_suspect_that_takes_long() -> None:
+async def test_others_may_start_while_a_suspect_takes_long() -> None:
     guard, log = Guard(alone_seconds=0.01), list[str]()
     suspect, later = (Work(log, name) for name in ("suspect", "later"))
     running = await begun(guard, suspect, alone=True)
@@ -82,7 +82,7 @@ async def test_a_job_that_takes_too_long_is_cancelled_and_the_error_names_the_li
     assert log == ["endless begins", "endless begins"]
 
 
-async def test_a_time_out_of_the_work_itself_is_no_time_out_of_the_job() -> None:
+async def test_a_timeout_inside_the_work_is_not_reported_as_the_jobs_time_limit() -> None:
     async def work() -> None:
         raise TimeoutError("GitHub did not answer")
 
@@ -90,7 +90,7 @@ async def test_a_time_out_of_the_work_itself_is_no_time_out_of_the_job() -> None
         await Guard().run(work)
 
 
-async def test_who_gives_up_its_turn_holds_up_nobody() -> None:
+async def test_a_suspect_that_gives_up_its_turn_blocks_nobody() -> None:
     guard, log = Guard(), list[str]()
     one, suspect, later = (Work(log, name) for name in ("one", "suspect", "later"))
     running = await begun(guard, one)
@@ -105,7 +105,7 @@ async def test_who_gives_up_its_turn_holds_up_nobody() -> None:
     await running
 
 
-async def test_a_job_without_an_end_fails_after_three_tries_and_its_text_names_the_limit(
+async def test_an_endless_job_fails_after_three_tries_and_its_error_names_the_limit(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     with closing(World(tmp_path / "world.db")) as world:

@@ -1,4 +1,4 @@
-"""A database server that hangs: GitHub hears so in time to send the delivery again."""
+"""A hanging database server: GitHub gets an error in time to redeliver."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def everybody(server: PostgresServer) -> list[int]:
     return [first, *map(int, children.split())]
 
 
-def test_an_answer_takes_less_than_github_waits() -> None:
+def test_an_answer_takes_less_time_than_github_waits() -> None:
     assert ACCEPT_TIMEOUT <= GITHUB_WAITS - 2
 
 
 @pytest.mark.parametrize("used_before", [True, False], ids=["open connection", "new connections"])
-async def test_a_delivery_is_refused_in_time_while_the_server_hangs_and_taken_afterwards(used_before: bool) -> None:
+async def test_a_delivery_is_refused_in_time_while_the_server_hangs_and_accepted_afterwards(used_before: bool) -> None:
     with running_server() as server:
         async with Engine(server.create_database(), accept_timeout=0.3) as engine:
             if used_before:

@@ -1,4 +1,4 @@
-"""A delivery is stored once, with its body; one that no handler accepts is no job, and is removed by its age."""
+"""A delivery is stored once, with its body; one that no handler accepts has no job, and expires."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ async def guids(database: Database) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["", "x" * SMALL, '\u0000 \U0001f600 ("}'])
-def test_a_body_comes_back_as_it_was(text: str) -> None:
+def test_a_body_comes_back_unchanged(text: str) -> None:
     stored = packed(json.dumps({"text": text}).encode())
     assert unpacked(stored) == {"text": text}
     assert len(stored) <= SMALL
 
 
-async def test_a_delivery_and_its_job_have_one_number(database: Database) -> None:
+async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -> None:
     assert await store(database, "a")
     assert await store(database, "b", ignored=True)
     assert await store(database, "c")
@@ -62,14 +62,14 @@ async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: 
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-async def test_of_deliveries_with_one_guid_one_is_stored(database: Database, ignored: bool) -> None:
+async def test_of_deliveries_with_the_same_guid_one_is_stored(database: Database, ignored: bool) -> None:
     stored = await asyncio.gather(*(store(database, "a", ignored=n % 2 == ignored) for n in range(8)))
     assert sum(stored) == 1
     assert await guids(database) == ["a"]
     assert await Journal(database.connector).known(["a", "b"]) == {"a"}
 
 
-async def test_many_that_come_together_are_stored_once_each_and_in_their_order(database: Database) -> None:
+async def test_concurrent_deliveries_are_stored_once_each_and_in_order(database: Database) -> None:
     names = [str(n % MANY) for n in range(2 * MANY)]
     stored = await asyncio.gather(*(store(database, name, ignored=int(name) % 3 == 0) for name in names))
     assert sum(stored) == MANY
@@ -81,7 +81,7 @@ async def test_many_that_come_together_are_stored_once_each_and_in_their_order(d
     }
 
 
-async def test_an_ignored_delivery_is_removed_a_week_after_it_came(database: Database) -> None:
+async def test_an_ignored_delivery_is_removed_after_a_week(database: Database) -> None:
     now = 100 * DAY
     for guid, days in (("old", 7.1), ("replayed", 7.2), ("young", 6.9)):
         await store(database, guid, at=now - days * DAY, ignored=True)
@@ -90,7 +90,7 @@ async def test_an_ignored_delivery_is_removed_a_week_after_it_came(database: Dat
     assert sorted(await guids(database)) == ["replayed", "young"]
 
 
-async def test_a_body_goes_with_its_job(database: Database) -> None:
+async def test_a_body_is_removed_with_its_job(database: Database) -> None:
     await store(database, "a", at=100 * DAY)
     await database.connector.execute_query_async("UPDATE procrastinate_jobs SET status = 'cancelled'")
     await database.connector.execute_query_async("UPDATE procrastinate_events SET at = to_timestamp(1.0)")

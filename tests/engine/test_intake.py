@@ -1,4 +1,4 @@
-"""Jobs wait while many deliveries are being stored, but never for good."""
+"""Jobs wait while many deliveries are being stored, but never for ever."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOREVER = 60.0
 
 
 async def going_on(intake: Intake) -> asyncio.Task[None]:
-    """Begin to give way, and go as far as that may go."""
+    """Begin to give way, and go as far as possible."""
     task = asyncio.create_task(intake.give_way())
     for _ in range(5):
         await asyncio.sleep(0)
@@ -30,7 +30,7 @@ async def test_a_worker_waits_while_many_deliveries_are_being_stored() -> None:
         await waiting
 
 
-async def test_a_delivery_that_could_not_be_stored_holds_nobody_up() -> None:
+async def test_a_delivery_that_could_not_be_stored_blocks_nobody() -> None:
     intake = Intake(few=0, longest_pause=FOREVER)
     storing = asyncio.create_task(_store_for_ever(intake))
     waiting = await going_on(intake)
@@ -39,7 +39,7 @@ async def test_a_delivery_that_could_not_be_stored_holds_nobody_up() -> None:
     await waiting
 
 
-async def test_jobs_begin_however_many_deliveries_come_in() -> None:
+async def test_jobs_begin_even_under_a_constant_flood_of_deliveries() -> None:
     intake = Intake(few=0, longest_pause=0.001)
     with intake.accepting():
         await intake.give_way()

@@ -1,4 +1,4 @@
-"""The keys under which jobs exist once."""
+"""The keys that make jobs unique."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def effect_keys(origin: Origin) -> list[str]:
     return [job.key for job in effect_jobs(origin, 4, REPOSITORY, planned)]
 
 
-def test_keys_name_the_intent_and_not_the_delivery() -> None:
+def test_keys_depend_on_the_intent_and_not_on_the_delivery() -> None:
     other = Origin("guid-2", "rerun", ORIGIN.intent, 9, 2.5, 0, "pr:1#7")
     assert plan_job(ORIGIN).key == plan_job(other).key == "plan:rerun:issue_comment:created:5:2026"
     assert effect_keys(ORIGIN) == effect_keys(other)
 
 
-def test_a_replay_plans_again_but_knows_its_effects() -> None:
+def test_a_replay_plans_again_but_keeps_the_keys_of_its_effects() -> None:
     again = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
     assert plan_job(again).key != plan_job(ORIGIN).key
     assert effect_keys(again) == effect_keys(ORIGIN)
@@ -40,19 +40,19 @@ def test_a_replay_plans_again_but_knows_its_effects() -> None:
     assert len(keys) == 3
 
 
-def test_a_report_of_a_failure_is_not_taken_for_the_effect() -> None:
+def test_the_report_of_a_failure_has_another_key_than_the_effect() -> None:
     answer = ORIGIN.answer("It failed.")
     assert plan_job(answer).key != plan_job(ORIGIN).key
     assert not set(effect_keys(answer)) & set(effect_keys(ORIGIN))
 
 
-def test_fresh_effects_go_before_plans_and_conclusions_after() -> None:
+def test_fresh_effects_run_before_plans_and_conclusions_after_them() -> None:
     planned = PlannedEffects((PlannedEffect("a", {}),), conclusion_basis={})
     effect, conclude = effect_jobs(ORIGIN, 4, REPOSITORY, planned)
     assert effect.priority > plan_job(ORIGIN).priority > conclude.priority > 0
 
 
-def test_each_conclusion_has_effects_of_its_own_and_no_conclusion() -> None:
+def test_each_conclusion_has_its_own_effects_and_no_conclusion() -> None:
     planned = PlannedEffects((PlannedEffect("a", {}),))
     first, second = (conclusion_jobs(ORIGIN, 5, number, REPOSITORY, planned)[0].key for number in (1, 2))
     assert len({first, second, *(job.key for job in effect_jobs(ORIGIN, 4, REPOSITORY, planned))}) == 3
@@ -60,7 +60,7 @@ def test_each_conclusion_has_effects_of_its_own_and_no_conclusion() -> None:
         conclusion_jobs(ORIGIN, 5, 1, REPOSITORY, PlannedEffects(conclusion_basis={}))
 
 
-def test_a_very_long_key_is_shortened_and_still_its_own() -> None:
+def test_a_very_long_key_is_shortened_and_stays_unique() -> None:
     one, other = key_of("effect", "x" * 5000), key_of("effect", "x" * 4999 + "y")
     assert one != other
     assert len(one) == len(other) <= LONGEST_KEY + 65

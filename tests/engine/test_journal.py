@@ -1,4 +1,4 @@
-"""What operators read: what came in, and what was done about it."""
+"""What operators read: which deliveries came, and what was done about each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CountingConnector:
         return await self._connector.execute_query_all_async(query, **arguments)  # type: ignore[attr-defined]
 
 
-async def test_a_delivery_is_shown_with_what_it_is_about_and_its_result(url_with_tables: str, world: World) -> None:
+async def test_a_delivery_is_shown_with_its_subject_and_its_result(url_with_tables: str, world: World) -> None:
     effects = [{"target": "x", "text": "hello"}, {"target": "y", "always": "user:Not on Sundays."}]
     payload = body({"a": {"effects": effects, "conclude": {}}}, issue={"number": 7})
     async with running(url_with_tables, world) as engine:
@@ -45,7 +45,7 @@ async def test_a_delivery_is_shown_with_what_it_is_about_and_its_result(url_with
     assert json.loads(json.dumps(record.as_json()))["plans"][0]["effects"][0]["effect"]["text"] == "hello"
 
 
-async def test_a_delivery_that_still_waits_is_shown_too(url_with_tables: str) -> None:
+async def test_a_waiting_delivery_is_shown_too(url_with_tables: str) -> None:
     async with opened(url_with_tables) as engine:
         await engine.accept("g", "push", "{}", "repo:1")
         (record,) = await engine.journal.recent()
@@ -64,7 +64,7 @@ async def test_pages_go_from_the_newest_to_the_oldest(url_with_tables: str) -> N
     assert pages == [["g6", "g5", "g4"], ["g3", "g2", "g1"], ["g0"]]
 
 
-async def test_what_failed_is_found_without_all_that_did_not(sqlite_url: str) -> None:
+async def test_failed_deliveries_are_found_without_reading_all_others(sqlite_url: str) -> None:
     async with opened(sqlite_url) as engine:
         rows = await engine.database.connector.execute_query_all_async(
             f"EXPLAIN QUERY PLAN {RECENT_FAILED}", before=NO_LIMIT, limit=50
@@ -73,7 +73,7 @@ async def test_what_failed_is_found_without_all_that_did_not(sqlite_url: str) ->
     assert [step for step in steps if step.startswith("SCAN") or "(rowid<?)" in step] == []
 
 
-async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: World) -> None:
+async def test_the_list_can_be_limited_to_failed_deliveries(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
         await engine.accept("unplanned", EVENT, body({"a": {"always": "payload"}}), LOCK)
@@ -93,7 +93,7 @@ async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: Wo
         assert [guid for page in pages for guid in page] == [r.guid for r in whole]
 
 
-async def test_a_page_costs_two_queries_however_long_it_is(url_with_tables: str, world: World) -> None:
+async def test_a_page_costs_two_queries_whatever_its_length(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         guids = [f"g{n}" for n in range(12)]
         for guid in guids:
@@ -122,7 +122,7 @@ async def test_a_retry_shows_its_scheduled_time(url_with_tables: str, world: Wor
     assert 900 <= job.next_try - job.at <= 1200
 
 
-async def test_what_is_not_known_is_nothing(url_with_tables: str) -> None:
+async def test_an_unknown_delivery_is_not_found(url_with_tables: str) -> None:
     async with opened(url_with_tables) as engine:
         await engine.accept("g", EVENT, "{}", LOCK)
         assert await engine.journal.delivery("other") is None

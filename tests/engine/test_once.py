@@ -1,4 +1,4 @@
-"""A key is done once, however often, in whatever company and by how many it is asked for."""
+"""A key is done once, however often and by however many it is requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def finish_all(connector: BaseAsyncConnector) -> None:
         await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
 
 
-async def test_those_that_are_new_are_inserted_and_the_others_named(database: Database) -> None:
+async def test_new_jobs_are_inserted_and_existing_ones_named(database: Database) -> None:
     connector = database.connector
     (first,) = await defer_once(connector, [new("a")])
     assert first == Deferred(first.job_id, "todo", new=True)
@@ -41,7 +41,7 @@ async def test_those_that_are_new_are_inserted_and_the_others_named(database: Da
     assert await defer_once(connector, []) == []
 
 
-async def test_everything_of_a_job_is_stored(database: Database) -> None:
+async def test_all_fields_of_a_job_are_stored(database: Database) -> None:
     job = NewJob(key="k", task="effect", args={"text": "\x00 \ud800 ✓"}, lock="pr:1#2", priority=10, queue="q")
     (deferred,) = await defer_once(database.connector, [job])
     (stored,) = await JobManager(database.connector).list_jobs_async()
@@ -67,7 +67,7 @@ async def test_of_many_concurrent_requests_only_one_creates_the_job(database: Da
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_procrastinates_own_way_says_the_same_of_waiting_and_ended_jobs(database: Database, ended: bool) -> None:
+async def test_procrastinates_own_insert_agrees_about_waiting_and_ended_jobs(database: Database, ended: bool) -> None:
     manager = JobManager(database.connector)
     job = Job(queue="q", lock=None, queueing_lock="once:k", task_name="t")
     await manager.defer_job_async(job)
@@ -109,7 +109,7 @@ async def test_workers_are_notified_of_new_jobs_and_released_locks(database: Dat
     await manager.cancel_job_by_id_async(second.job_id, abort=True)
     await until(lambda: {"type": "abort_job_requested", "job_id": second.job_id} in heard)
     heard.clear()
-    await manager.retry_job(job)  # fails instead, for it was asked to stop
+    await manager.retry_job(job)  # it fails instead, because it was asked to stop
     await until(lambda: {"type": "job_inserted", "job_id": second.job_id} in heard)
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)

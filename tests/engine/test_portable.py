@@ -1,4 +1,4 @@
-"""SQL written once means the same on both databases."""
+"""SQL that is written once means the same on both databases."""
 
 import datetime
 
@@ -29,7 +29,7 @@ def test_translation(written: str, sqlite: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["SELECT 7 % 4", "SELECT %s", "SELECT '%(a)s'"])
-def test_what_the_two_would_read_differently_is_refused(wrong: str) -> None:
+def test_sql_with_a_different_meaning_on_the_two_databases_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match=r"%|quotes"):
         translate(wrong)
 
@@ -58,12 +58,12 @@ async def test_insert_select_update_and_delete(database: Database) -> None:
     )
 
 
-async def test_rows_are_not_asked_of_a_statement_that_has_none(database: Database) -> None:
+async def test_rows_of_a_statement_without_a_result_are_an_error(database: Database) -> None:
     with pytest.raises(ConnectorException):
         await database.connector.execute_query_all_async("DELETE FROM nightjar_records")
 
 
-async def test_a_jobs_columns_have_one_type_on_both(database: Database) -> None:
+async def test_the_columns_of_a_job_have_the_same_types_on_both(database: Database) -> None:
     starts_at = datetime.datetime(2026, 11, 20, 21, 0, 0, 250_000, tzinfo=datetime.UTC)
     run = database.connector.execute_query_all_async
     (inserted,) = await run(
@@ -81,7 +81,7 @@ async def test_a_jobs_columns_have_one_type_on_both(database: Database) -> None:
     assert (read["guid"], read["starts_at"], bool(read["after"])) == ("42", starts_at.timestamp(), True)
 
 
-async def test_any_text_is_stored_unharmed(database: Database) -> None:
+async def test_any_text_is_stored_unchanged(database: Database) -> None:
     run = database.connector.execute_query_all_async
     for key in ("nul \x00", "lone \ud800", "noncharacter \ufdd0", "emoji \U0001f600", "\\u0000"):
         await database.connector.execute_query_async(

@@ -85,7 +85,9 @@ async def test_a_worker_fetches_again_after_a_notification_during_a_fetch_withou
     await listener.stop()
 
 
-async def test_two_replicas_that_reach_for_one_lock_at_once(opened: Database, postgres_url: str) -> None:
+async def test_two_replicas_that_request_the_same_lock_at_once_do_not_both_get_it(
+    opened: Database, postgres_url: str
+) -> None:
     manager = EngineJobManager(opened.connector, Guard(), lambda: None, concurrency=2)
     worker = await manager.register_worker()
     first = await manager.defer_job_async(Job(queue="q", lock="l", queueing_lock=None, task_name="t"))
@@ -104,7 +106,7 @@ async def test_two_replicas_that_reach_for_one_lock_at_once(opened: Database, po
     await listener.stop()
 
 
-async def test_the_same_connector_works_after_the_server_crashed(
+async def test_the_connector_works_again_after_a_crash_of_the_server(
     opened: Database, postgres_server: PostgresServer
 ) -> None:
     manager = JobManager(opened.connector)
@@ -120,8 +122,8 @@ async def test_the_same_connector_works_after_the_server_crashed(
     assert await until(answers) == {"n": 1}
 
 
-async def test_what_is_cancelled_as_it_gets_a_connection_ends(opened: Database) -> None:
-    """At each step of the event loop between a connection that is free again and the one who waits for it."""
+async def test_a_caller_cancelled_while_it_gets_a_connection_ends(opened: Database) -> None:
+    """It is cancelled at each step of the event loop between the release of a connection and its use."""
     connector = opened.connector
     assert isinstance(connector, PostgresConnector)
 

@@ -1,4 +1,4 @@
-"""What the bot remembers between deliveries."""
+"""The bot's records, which last from one delivery to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the records of these tests hold."""
+    """The contents of these tests' records."""
 
     text: str
     numbers: tuple[float | None, ...] = ()
@@ -32,7 +32,7 @@ INSERT INTO nightjar_records (key, value, version, at) VALUES (%(key)s, %(value)
 """
 
 
-async def test_what_was_put_is_read_back_replaced_and_removed(database: Database) -> None:
+async def test_a_record_can_be_stored_read_replaced_and_removed(database: Database) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     assert await records.get(key) is None
     await records.put(key, Note("first", (None, 1, 2.5)))
@@ -44,7 +44,7 @@ async def test_what_was_put_is_read_back_replaced_and_removed(database: Database
     assert await records.get(key) is None
 
 
-async def test_text_that_databases_dislike_comes_back_unharmed(database: Database) -> None:
+async def test_text_that_databases_reject_comes_back_unchanged(database: Database) -> None:
     records = Records(database.connector)
     note = Note("nul \x00, half a pair \ud83d, quote ' \" \\ and 🌙")
     await records.put(NOTE.of("odd \x00 key"), note)
@@ -61,7 +61,7 @@ async def test_a_plan_stores_a_value_as_put_does(database: Database) -> None:
 
 
 def elsewhere(database_url: str, *keys: Key[Note], value: Note | None) -> None:
-    """Store a value under each key in another process's place, over a connection of its own; None removes it."""
+    """Store a value under each key, as another process does over its own connection; None removes it."""
 
     async def write() -> None:
         other = Database(database_url)
@@ -74,7 +74,9 @@ def elsewhere(database_url: str, *keys: Key[Note], value: Note | None) -> None:
         pool.submit(asyncio.run, write()).result()
 
 
-async def test_what_changed_since_it_was_read_is_not_replaced(database: Database, url_with_tables: str) -> None:
+async def test_a_record_that_changed_since_it_was_read_is_not_replaced(
+    database: Database, url_with_tables: str
+) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     assert await records.change(key, lambda known: Note("first") if known is None else None)
     assert await records.change(key, lambda known: Note("second") if known is None else None)
@@ -91,7 +93,9 @@ async def test_what_changed_since_it_was_read_is_not_replaced(database: Database
     assert await records.get(key) == Note("elsewhere")
 
 
-async def test_what_was_removed_since_it_was_read_stays_removed(database: Database, url_with_tables: str) -> None:
+async def test_a_record_that_was_removed_since_it_was_read_stays_removed(
+    database: Database, url_with_tables: str
+) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     await records.put(key, Note("first"))
 
@@ -103,7 +107,7 @@ async def test_what_was_removed_since_it_was_read_stays_removed(database: Databa
     assert await records.get(key) is None
 
 
-async def test_an_update_starts_over_from_what_another_process_has_written(
+async def test_an_update_starts_over_with_what_another_process_has_written(
     database: Database, url_with_tables: str
 ) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
@@ -118,7 +122,7 @@ async def test_an_update_starts_over_from_what_another_process_has_written(
     assert await records.get(key) == Note("", (1, 2))
 
 
-async def test_records_are_found_by_how_their_keys_begin(database: Database) -> None:
+async def test_records_are_found_by_the_beginning_of_their_keys(database: Database) -> None:
     records = Records(database.connector)
     for key in (
         "note:1:7",
@@ -145,20 +149,20 @@ async def test_several_records_are_read_at_once(database: Database) -> None:
     assert await records.get_some([]) == {}
 
 
-async def test_a_record_of_a_newer_version_is_a_named_error(database: Database) -> None:
+async def test_a_record_of_a_newer_version_raises_a_named_error(database: Database) -> None:
     await database.connector.execute_query_async(WRITE, key="note:1", value="{}", version=3)
     with pytest.raises(NewerRecord, match="the record note:1 has version 3 of note, but this release supports 2"):
         await Records(database.connector).get(NOTE.of(1))
 
 
-async def test_a_record_of_another_shape_is_a_named_error(database: Database) -> None:
+async def test_a_record_of_another_shape_raises_a_named_error(database: Database) -> None:
     await database.connector.execute_query_async(WRITE, key="note:1", value='{"numbers":["secret"]}', version=2)
     with pytest.raises(UnreadableRecord, match="the record note:1 is not a valid note: text: missing") as caught:
         await Records(database.connector).get(NOTE.of(1))
     assert "secret" not in str(caught.value)
 
 
-async def test_records_end_after_their_lifetime(database: Database) -> None:
+async def test_records_expire_after_their_lifetime(database: Database) -> None:
     records = Records(database.connector)
     await records.put(FOREVER.of(1), Note("stays"))
     for number in range(BATCH + 1):

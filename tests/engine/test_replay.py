@@ -1,4 +1,4 @@
-"""Doing a delivery again: what failed is tried again, what was applied stays applied."""
+"""Replaying a delivery: failed steps are tried again, and applied ones stay applied."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(url_
     assert world.passes("effect g a x") == 1
 
 
-async def test_the_last_word_is_spoken_again_when_a_replay_went_better(url_with_tables: str, world: World) -> None:
+async def test_a_conclusion_is_drawn_again_if_the_replay_had_other_results(url_with_tables: str, world: World) -> None:
     script = {"effects": [{"target": "x", "errors": ["user:Not yet."]}], "conclude": {}}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -36,7 +36,7 @@ async def test_the_last_word_is_spoken_again_when_a_replay_went_better(url_with_
     assert [effect.target for effect in conclusion.effects] == ["end", "end"]
 
 
-async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(url_with_tables: str, world: World) -> None:
+async def test_an_obsolete_effect_of_an_old_conclusion_is_not_tried_again(url_with_tables: str, world: World) -> None:
     effects, end = [{"target": "x", "errors": ["user:Not yet."]}], {"errors": ["user:GitHub refused."]}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {"effect": end}}}), LOCK)
@@ -47,7 +47,7 @@ async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(url_w
     assert record.state == "done"
 
 
-async def test_what_a_conclusion_could_not_write_is_tried_again(url_with_tables: str, world: World) -> None:
+async def test_a_failed_effect_of_an_unchanged_conclusion_is_tried_again(url_with_tables: str, world: World) -> None:
     script = writes("x", conclude={"effect": {"errors": ["user:GitHub refused."]}})
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -57,7 +57,7 @@ async def test_what_a_conclusion_could_not_write_is_tried_again(url_with_tables:
     assert record.state == "done"
 
 
-async def test_an_answer_before_the_plan_is_known_to_its_conclusion(url_with_tables: str, world: World) -> None:
+async def test_a_conclusion_knows_the_answer_that_was_given_before_the_plan(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}, "conclude": {}}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -66,7 +66,7 @@ async def test_an_answer_before_the_plan_is_known_to_its_conclusion(url_with_tab
     assert world.texts == ["Not yet.", "", "x=applied: written | again"]
 
 
-async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(url_with_tables: str, world: World) -> None:
+async def test_a_failed_plan_is_made_again_and_its_effects_are_applied(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -85,7 +85,7 @@ async def test_a_failure_is_not_reported_twice_to_the_same_person(url_with_table
     assert record.state == "failed"
 
 
-async def test_an_answer_that_failed_gives_way_to_the_real_thing(url_with_tables: str, world: World) -> None:
+async def test_a_failed_answer_is_not_tried_again_once_the_plan_succeeds(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {"always": "user:GitHub refused the answer."}}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -96,7 +96,7 @@ async def test_an_answer_that_failed_gives_way_to_the_real_thing(url_with_tables
     assert record.state == "done"
 
 
-async def test_a_replay_has_all_its_tries_again(sqlite_url: str, world: World) -> None:
+async def test_a_replay_has_all_tries_again(sqlite_url: str, world: World) -> None:
     faults = {"effects": [{"target": "x", "errors": ["fault", "fault", "fault", "again:0"]}]}
     async with running(sqlite_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": faults}), LOCK)
@@ -107,7 +107,7 @@ async def test_a_replay_has_all_its_tries_again(sqlite_url: str, world: World) -
     assert record.plans[0].effects[0].job.attempts == 2
 
 
-async def test_a_delivery_that_went_well_is_delivered_again(url_with_tables: str, world: World) -> None:
+async def test_a_successful_delivery_can_be_replayed_in_full(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": writes("x"), "b": writes("y", conclude={})}), LOCK)
         await settled(engine, "g")
@@ -126,7 +126,7 @@ async def _all(url: str) -> list[DeliveryRecord]:
         return await engine.journal.recent()
 
 
-async def test_one_who_waits_hears_how_it_goes(url_with_tables: str, world: World) -> None:
+async def test_a_caller_who_waits_gets_the_result(url_with_tables: str, world: World) -> None:
     heard: list[str] = []
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["user"]}]}}), LOCK)
@@ -143,14 +143,14 @@ async def test_without_a_worker_the_wait_ends_and_the_replay_stays_queued(url_wi
     async with opened(url_with_tables) as command:
         record = await command.replay("g", patience=0.1)
         assert record.state == "waiting"
-        # Asking again while one is under way waits for that one.
+        # A second request during a replay waits for the first.
         assert len((await command.replay("g", patience=0.1)).replays) == 1
     async with running(url_with_tables, world) as engine:
         (record,) = await settled(engine, "g")
     assert record.state == "done"
 
 
-async def test_a_guid_that_is_not_known_is_said_so(url_with_tables: str, world: World) -> None:
+async def test_an_unknown_guid_is_reported(url_with_tables: str, world: World) -> None:
     async with opened(url_with_tables, world) as engine:
         for ask in (engine.replay("nope"), engine.dry_run("nope")):
             with pytest.raises(UserError, match="No delivery nope is stored"):

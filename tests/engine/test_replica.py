@@ -1,4 +1,4 @@
-"""A process of the tests' own ends with the test that started it."""
+"""A process started by a test ends with that test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.waiting import until
 
 
 def children() -> set[str]:
-    """Return the processes that this one has started and that have not ended."""
+    """Return the processes that this one started and that are still running."""
     return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the children of a process")
-async def test_a_replica_that_is_given_up_while_it_starts_has_ended(sqlite_url: str, tmp_path: Path) -> None:
-    # The first launch of all also starts the server of forks, which stays.
+async def test_a_replica_whose_start_is_cancelled_is_ended(sqlite_url: str, tmp_path: Path) -> None:
+    # The very first launch also starts the fork server, which stays.
     await (await launch("platform", env=os.environ)).communicate()
     before = children()
 

@@ -1,4 +1,4 @@
-"""Several processes on one PostgreSQL, and a database that goes away: the engine's own proofs."""
+"""Several processes on one PostgreSQL, and a database that crashes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER = 3600.0
 async def test_the_work_of_a_stopped_replica_is_taken_over_within_half_a_minute(
     postgres_url: str, place: Path, world: World
 ) -> None:
-    """With the pace of production, and the pull requests that the dead one held are free again."""
+    """This uses the pace of production; the dead replica's pull requests are free again, too."""
     guids = [f"g{n}" for n in range(6)]
     stuck = {"effects": [{"target": "x", "waits_for": "release"}, {"target": "y"}]}
     async with replica(postgres_url, place, WorkerPace()) as stopped:
@@ -64,9 +64,7 @@ async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
     assert len({pid for _, _, pid in world.moments("effect")}) == 2
 
 
-async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
-    postgres_url: str, place: Path, world: World
-) -> None:
+async def test_a_frozen_replica_that_thaws_repeats_nothing(postgres_url: str, place: Path, world: World) -> None:
     frozen_in = {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}], "conclude": {}}
     async with replica(postgres_url, place, QUICK) as frozen:
         await frozen.send("g1", LOCK, body({"a": frozen_in}))
@@ -78,7 +76,7 @@ async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
             assert world.written == ["g1 a x", "g1 a y", "g1 a end", "g2 a x"]
             frozen.thaw()
             assert await other.stop() == 0
-            # It has to notice by itself that it was given up for dead, and works on.
+            # It must notice that it was declared dead, and go on working.
             await outside.accept("g3", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g3")
             (record,) = await settled(outside, "g1")
@@ -87,7 +85,7 @@ async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
     assert len({pid for what, _, pid in world.moments("effect g1 a x")}) == 2
 
 
-async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowledged(world: World) -> None:
+async def test_a_database_crash_under_load_loses_nothing_that_was_acknowledged(world: World) -> None:
     acknowledged: list[str] = []
     numbers = itertools.count()
     with running_server({"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}) as server:

@@ -1,4 +1,4 @@
-"""When what failed is tried again."""
+"""When a failed job is tried again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOW = 1_800_000_000.0
 
 
 def waits_until_final(error: Exception) -> list[float]:
-    """Fail with the same error over and over; return the waits until it is final."""
+    """Fail repeatedly with the same error; return the waits until it is final."""
     tries, waits, now = Tries(), list[float](), NOW
     while (seconds := next_try(error, tries, now, kind=kind_of(error))) is not None:
         waits.append(seconds)
@@ -78,7 +78,7 @@ def test_refusals_and_answers_to_people_are_final_at_once(error: Exception) -> N
         StorageError("what an effect announces could not be stored in time"),
     ],
 )
-def test_what_the_world_was_not_ready_for_is_tried_twelve_times_with_growing_waits(error: Exception) -> None:
+def test_transient_errors_are_tried_twelve_times_with_growing_waits(error: Exception) -> None:
     waits = waits_until_final(error)
     assert len(waits) == MAX_TRIES - 1
     for n, seconds in enumerate(waits):
@@ -90,13 +90,13 @@ def test_a_fault_of_ours_is_tried_three_times() -> None:
     assert len(waits_until_final(KeyError("oops"))) == MAX_FAULT_TRIES - 1
 
 
-def test_a_wait_that_github_names_is_obeyed_and_never_cut_short() -> None:
+def test_a_wait_that_github_asks_for_is_never_shortened() -> None:
     seconds = next_try(TryAgain("limited", retry_in=61), Tries(), NOW)
     assert seconds is not None
     assert 61 <= seconds <= 61 * (1 + JITTER)
 
 
-def test_waits_that_github_names_use_up_no_tries() -> None:
+def test_waits_that_github_asks_for_use_up_no_tries() -> None:
     tries = Tries()
     for _ in range(MAX_TRIES * 2):
         tries = tries.after(TryAgain("limited", retry_in=1), NOW)
@@ -104,18 +104,18 @@ def test_waits_that_github_names_use_up_no_tries() -> None:
     assert next_try(TryAgain("limited", retry_in=1), tries, NOW) is not None
 
 
-def test_waits_that_github_names_end_some_time() -> None:
+def test_waits_that_github_asks_for_end_after_a_while() -> None:
     assert len(waits_until_final(TryAgain("limited", retry_in=1))) == MAX_NAMED_WAITS
 
 
 @pytest.mark.parametrize(("named", "least", "most"), [(-5.0, 0.0, 0.0), (1e9, LONGEST_NAMED_WAIT, 4 * 3600)])
-def test_a_senseless_wait_is_brought_to_reason(named: float, least: float, most: float) -> None:
+def test_an_absurd_wait_is_limited(named: float, least: float, most: float) -> None:
     seconds = next_try(TryAgain("odd", retry_in=named), Tries(), NOW)
     assert seconds is not None
     assert least <= seconds <= most
 
 
-def test_a_fault_after_many_transient_errors_still_has_its_own_tries() -> None:
+def test_a_fault_after_many_transient_errors_has_its_own_tries() -> None:
     assert next_try(KeyError("oops"), Tries(backed_off=MAX_TRIES - 1, named=7), NOW) is not None
 
 
@@ -130,7 +130,7 @@ def test_a_fault_after_many_transient_errors_still_has_its_own_tries() -> None:
         (2, Tries(stopped=3), 0),
     ],
 )
-def test_a_try_that_left_no_word_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
+def test_a_try_without_a_record_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
     assert tries.lost(attempts) == lost
 
 
@@ -154,7 +154,7 @@ def test_a_try_is_counted_by_how_it_ended(error: BaseException, counted: dict[st
 
 
 @pytest.mark.parametrize("earlier", [MAX_MISSING_TRIES - 3, MAX_MISSING_TRIES - 2, MAX_MISSING_TRIES - 1])
-def test_what_github_does_not_find_is_tried_some_times_with_growing_waits(earlier: int) -> None:
+def test_a_404_is_tried_a_few_times_with_growing_waits(earlier: int) -> None:
     seconds = next_try(KeyError("404"), Tries(faults=earlier), NOW, 10.0, ErrorKind.MISSING)
     if earlier == MAX_MISSING_TRIES - 1:
         assert seconds is None
@@ -165,13 +165,13 @@ def test_what_github_does_not_find_is_tried_some_times_with_growing_waits(earlie
 
 @pytest.mark.parametrize("error", [TryAgain("not yet"), KeyError("oops"), Unavailable("no answer in time")])
 @pytest.mark.parametrize("first_wait", [0.1, 10.0])
-def test_the_first_wait_can_be_handed_in(error: Exception, first_wait: float) -> None:
+def test_the_first_wait_is_a_parameter(error: Exception, first_wait: float) -> None:
     seconds = next_try(error, Tries(), NOW, first_wait)
     assert seconds is not None
     assert first_wait <= seconds <= first_wait * (1 + JITTER)
 
 
-def test_tries_that_their_process_outlived_were_not_lost_and_end_a_row_of_those_alone() -> None:
+def test_tries_that_their_process_survived_do_not_count_as_lost_and_reset_the_crash_count() -> None:
     tries = Tries(backed_off=2, stopped=1, alone=2)
     assert tries.after_outlived(0) == tries
     assert tries.after_outlived(1) == Tries(backed_off=2, stopped=2, alone=0)
@@ -189,14 +189,14 @@ def test_counts_of_tries_are_read_as_they_were_written() -> None:
 
 
 def partial() -> Unavailable:
-    """A request that fails while GitHub answers others."""
+    """Return the error of a request that fails while GitHub answers others."""
     error = Unavailable("GET /repos/{+repo}/compare/{base}...{head}: GitHub answered 502", status=502)
     error.answering = True
     return error
 
 
 def unanswered(cause: Exception) -> ConnectorException:
-    """What a statement fails with while our database is unavailable."""
+    """Return the error of a statement while our database is down."""
     error = ConnectorException(str(cause))
     error.__cause__ = cause
     return error
@@ -233,13 +233,13 @@ def test_an_outage_uses_up_no_tries(error: Exception, patience: float, elapsed: 
     ]
 
 
-def test_a_new_outage_is_given_its_own_time() -> None:
+def test_a_new_outage_gets_its_own_time() -> None:
     away = Unavailable("GET /repos/{+repo}: no answer in time")
     tries = Tries().after(away, NOW).after(TryAgain("answered, but not yet"), NOW + OUTAGE_PATIENCE)
     assert next_try(away, tries, NOW + 2 * OUTAGE_PATIENCE) is not None
 
 
-def test_looks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
+def test_checks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
     tries, scan = Tries().after(Unavailable("502"), NOW), CheckAgain("on its way", retry_in=13)
     for _ in range(MAX_NAMED_WAITS):
         assert next_try(scan, tries, NOW) == 13
@@ -247,7 +247,7 @@ def test_looks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
     assert (tries.away_since, tries.named) == (NOW, 0)
 
 
-def test_what_was_down_for_long_is_asked_less_and_less_often() -> None:
+def test_during_a_long_outage_the_waits_grow() -> None:
     waits = waits_until_final(Unavailable("no answer in time"))
     assert 1 <= waits[0] <= 1 + JITTER
     assert all(later >= earlier / (1 + JITTER) for earlier, later in pairwise(waits))
@@ -268,7 +268,7 @@ def test_the_queue_gets_the_time_and_the_priority() -> None:
     assert timedelta(0) <= decision.retry_at - began - timedelta(seconds=50) < timedelta(seconds=50)
 
 
-def test_only_what_was_settled_as_failed_ends_a_job() -> None:
+def test_only_a_job_stored_as_failed_ends() -> None:
     strategy = EngineRetry()
     assert strategy.get_retry_decision(exception=Failed(), job=JOB) is None
     for unforeseen in (ConnectorException("away while failing"), RuntimeError("unforeseen")):
@@ -277,4 +277,4 @@ def test_only_what_was_settled_as_failed_ends_a_job() -> None:
         assert decision.retry_at is not None
     decision = strategy.get_retry_decision(exception=asyncio.CancelledError(), job=JOB)
     assert decision is not None
-    assert decision.retry_at is None, "the next worker takes it up at once"
+    assert decision.retry_at is None, "the next worker runs it at once"

@@ -1,4 +1,4 @@
-"""The engine as the web server and the commands see it."""
+"""The engine as the web server and the commands use it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVENT = "issue_comment"
 
 
 class Heard:
-    """An observer that keeps what it hears."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, str, str]] = []
@@ -44,7 +44,7 @@ class Heard:
 
 
 @pytest.mark.one_clock
-async def test_a_delivery_of_our_own_waits_for_its_moment(url_with_tables: str, world: World) -> None:
+async def test_one_of_our_own_deliveries_waits_for_its_scheduled_time(url_with_tables: str, world: World) -> None:
     moment = time.time() + 1.0
     async with running(url_with_tables, world) as engine:
         assert await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK, not_before=moment)
@@ -54,7 +54,7 @@ async def test_a_delivery_of_our_own_waits_for_its_moment(url_with_tables: str, 
     assert time.time() >= moment
 
 
-async def test_what_was_accepted_is_there_for_another_process(url_with_tables: str, world: World) -> None:
+async def test_an_accepted_delivery_is_visible_to_another_process(url_with_tables: str, world: World) -> None:
     async with opened(url_with_tables) as web:
         assert await web.accept("g", EVENT, body({"a": writes("x")}), LOCK)
     async with running(url_with_tables, world) as engine:
@@ -69,7 +69,7 @@ async def test_a_closed_engine_stores_nothing(sqlite_url: str) -> None:
         await engine.accept("g", EVENT, "{}", LOCK)
 
 
-async def test_it_is_ready_while_its_worker_runs(url_with_tables: str, world: World) -> None:
+async def test_the_engine_is_ready_while_its_worker_runs(url_with_tables: str, world: World) -> None:
     async with opened(url_with_tables) as idle:
         assert idle.ready() == "the worker has not started"
     async with running(url_with_tables, world) as engine:
@@ -77,7 +77,7 @@ async def test_it_is_ready_while_its_worker_runs(url_with_tables: str, world: Wo
     assert engine.ready() == "the worker is not running"
 
 
-async def test_while_the_database_is_down_it_says_so_and_then_works_on(world: World) -> None:
+async def test_the_engine_says_that_the_database_is_down_and_works_on_afterwards(world: World) -> None:
     with running_server() as server:
         async with running(server.create_database(), world) as engine:
             await engine.accept("before", EVENT, body({"a": writes("x")}), LOCK)
@@ -103,8 +103,8 @@ async def test_a_file_is_served_by_one_process_and_read_by_many(sqlite_url: str,
                 await command.recover()
 
 
-async def test_what_was_running_is_taken_up_before_anything_else(sqlite_url: str, world: World) -> None:
-    """As after a crash: the process ends in the middle of an effect, without a word."""
+async def test_jobs_that_were_running_are_resumed_before_anything_else(sqlite_url: str, world: World) -> None:
+    """As after a crash: the process ends in the middle of an effect."""
     engine = Engine(sqlite_url, Toy(world), pace=replace(QUICK, graceful=0.1))
     await engine.open()
     await engine.recover()
@@ -124,7 +124,7 @@ async def test_what_was_running_is_taken_up_before_anything_else(sqlite_url: str
         assert after.state == "waiting"
 
 
-async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(url_with_tables: str, world: World) -> None:
+async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_others(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept(
             "g", EVENT, body({"a": {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}]}}), LOCK
@@ -139,7 +139,7 @@ async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(url_wit
     assert world.passes("effect g a x") == 1
 
 
-async def test_a_job_that_outlasts_the_stop_is_returned_to_the_queue(url_with_tables: str, world: World) -> None:
+async def test_a_job_that_takes_longer_than_the_stop_returns_to_the_queue(url_with_tables: str, world: World) -> None:
     script = {"effects": [{"target": "x", "waits_for": "release"}]}
     async with running(url_with_tables, world, pace=replace(QUICK, graceful=0.1)) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
@@ -171,7 +171,7 @@ async def test_the_observer_is_called_for_every_step(url_with_tables: str, world
     ]
 
 
-async def test_the_backlog_counts_what_waits_and_since_when(url_with_tables: str) -> None:
+async def test_the_backlog_is_the_number_of_waiting_jobs_and_the_age_of_the_oldest(url_with_tables: str) -> None:
     async with opened(url_with_tables) as engine:
         assert await engine.backlog() == Backlog(waiting={}, oldest_seconds=0.0)
         await engine.accept("g1", EVENT, body({}), LOCK)
@@ -183,7 +183,7 @@ async def test_the_backlog_counts_what_waits_and_since_when(url_with_tables: str
 
 @pytest.fixture
 def unlogged() -> Iterator[None]:
-    """Put back what `logs.configure` and this test change of the process's logging."""
+    """Restore the process's logging, which `logs.configure` and this test change."""
     loggers = [logging.getLogger(name) for name in ("", "procrastinate", "asyncio")]
     levels, handlers = [logger.level for logger in loggers], loggers[0].handlers[:]
     yield
@@ -195,7 +195,7 @@ def unlogged() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unlogged")
-async def test_every_line_names_the_delivery_and_none_holds_its_body(sqlite_url: str, world: World) -> None:
+async def test_every_log_line_names_the_delivery_and_none_contains_its_body(sqlite_url: str, world: World) -> None:
     written = io.StringIO()
     logs.configure(stream=written, pretty=False)
     logging.getLogger("procrastinate").setLevel(logging.DEBUG)
@@ -211,7 +211,7 @@ async def test_every_line_names_the_delivery_and_none_holds_its_body(sqlite_url:
     assert [line for line in lines if "words of the body" in line] == []
 
 
-async def test_a_timer_runs_once_for_each_tick_however_many_replicas(postgres_url: str, world: World) -> None:
+async def test_a_timer_runs_once_for_each_tick_whatever_the_number_of_replicas(postgres_url: str, world: World) -> None:
     async def tick() -> None:
         world.happened("tick")
 
@@ -230,10 +230,8 @@ async def test_a_timer_runs_once_for_each_tick_however_many_replicas(postgres_ur
     assert len(world.happenings) <= math.ceil(time.time() - began) + 1
 
 
-async def test_a_replica_that_lags_behind_ticks_twice_and_nothing_runs_twice(
-    url_with_tables: str, world: World
-) -> None:
-    """Procrastinate forgets the ticks before the newest one, so one that thaws may tick for them again."""
+async def test_a_lagging_replica_repeats_a_tick_and_nothing_runs_twice(url_with_tables: str, world: World) -> None:
+    """Procrastinate forgets the ticks before the newest one, so a replica that thaws may repeat them."""
 
     async def nightly() -> None:
         world.happened("nightly")
@@ -275,7 +273,7 @@ async def test_a_timer_can_run_at_start_and_is_tried_again(url_with_tables: str,
         await work
 
 
-async def test_a_timer_runs_at_every_start_however_soon_after_the_last(url_with_tables: str, world: World) -> None:
+async def test_a_start_timer_runs_at_every_start_even_soon_after_the_last(url_with_tables: str, world: World) -> None:
     for _ in range(2):
         swept = asyncio.Event()
 
@@ -303,7 +301,7 @@ async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_remov
         await remove_old(engine.database.connector)
         assert await engine.journal.recent() == [before]
         await _age(engine, days=31)
-        for _ in range(2):  # what failed, and then the records that explain it
+        for _ in range(2):  # what failed, then the records that explain it
             await remove_old(engine.database.connector)
         assert await engine.journal.recent() == []
 
@@ -317,7 +315,7 @@ async def _age(engine: Engine, *, days: int) -> None:
 IGNORED = {"text": "nobody wants it", "about": {"action": "created"}}
 
 
-async def test_a_delivery_that_no_handler_accepts_is_no_job_until_it_is_replayed(
+async def test_a_delivery_that_no_handler_accepts_has_no_job_until_it_is_replayed(
     url_with_tables: str, world: World
 ) -> None:
     heard = Heard()

@@ -1,4 +1,4 @@
-"""One SQLite file under many callers: what is answered is stored, and nobody waits for ever."""
+"""One SQLite file with many callers: answered writes are stored, and nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def commits(path: Path) -> int:
 
 @contextlib.contextmanager
 def held_by_another(path: Path) -> Iterator[None]:
-    """Keep everybody else from writing, as another process would that is in the middle of a transaction."""
+    """Keep everybody else from writing, like another process in the middle of a transaction."""
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -71,16 +71,16 @@ async def asked(*operations: object) -> list[asyncio.Task[None]]:
     return tasks
 
 
-async def test_those_who_wait_together_share_one_commit(connector: SqliteConnector) -> None:
+async def test_waiting_writes_share_one_commit(connector: SqliteConnector) -> None:
     before = commits(connector.path)
     with held_by_another(connector.path):
         tasks = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(100)))
     await asyncio.gather(*tasks)
     assert await count(connector) == 100
-    assert commits(connector.path) - before <= 2  # the one that had begun to wait, and all others
+    assert commits(connector.path) - before <= 2  # one for the first that waited, one for all others
 
 
-async def test_a_refused_operation_takes_nothing_along(connector: SqliteConnector) -> None:
+async def test_a_refused_operation_does_not_affect_the_others(connector: SqliteConnector) -> None:
     manager = JobManager(connector)
     with held_by_another(connector.path):
         tasks = await asked(
@@ -98,7 +98,7 @@ async def test_several_jobs_are_inserted_all_or_none(connector: SqliteConnector)
     assert await count(connector) == 0
 
 
-async def test_a_caller_who_left_before_its_turn_asked_for_nothing(connector: SqliteConnector) -> None:
+async def test_the_operation_of_a_caller_who_left_before_its_turn_is_not_run(connector: SqliteConnector) -> None:
     with held_by_another(connector.path):
         first, left, last = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(3)))
         left.cancel()
@@ -123,7 +123,7 @@ async def test_a_full_disk_fails_every_caller_and_loses_nothing(connector: Sqlit
     assert await count(connector) == 2
 
 
-async def test_a_database_at_its_greatest_size_still_answers(connector: SqliteConnector) -> None:
+async def test_a_database_at_its_maximum_size_still_answers_reads(connector: SqliteConnector) -> None:
     (pages,) = (await connector.execute_query_one_async("PRAGMA page_count")).values()
     await connector.execute_query_async(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(ConnectorException, match="full"):
@@ -131,7 +131,7 @@ async def test_a_database_at_its_greatest_size_still_answers(connector: SqliteCo
     assert await count(connector) == 0
 
 
-async def test_closing_stores_what_was_asked_before(tmp_path: Path) -> None:
+async def test_closing_stores_what_was_requested_before(tmp_path: Path) -> None:
     connector = SqliteConnector(tmp_path / "nightjar.db")
     await connector.open_async()
     with held_by_another(connector.path):
@@ -146,7 +146,7 @@ async def test_closing_stores_what_was_asked_before(tmp_path: Path) -> None:
     await connector.close_async()
 
 
-def test_it_outlives_the_event_loop_that_opened_it(tmp_path: Path) -> None:
+def test_the_connector_outlives_the_event_loop_that_opened_it(tmp_path: Path) -> None:
     connector = SqliteConnector(tmp_path / "nightjar.db")
     asyncio.run(connector.open_async())
     asyncio.run(connector.execute_query_async(INSERT, args={}))
@@ -197,7 +197,7 @@ asyncio.run(main())
 
 
 async def work(connector: SqliteConnector) -> list[int]:
-    """Fetch and finish jobs until all are done; return the ids of one's own."""
+    """Fetch and finish jobs until all are done; return the IDs of the fetched jobs."""
     manager = JobManager(connector)
     worker = await manager.register_worker()
     mine: list[int] = []
@@ -215,8 +215,8 @@ async def work(connector: SqliteConnector) -> list[int]:
     return mine
 
 
-async def test_a_fetch_reads_no_arguments_of_jobs_it_passes_over(sqlite_url: str) -> None:
-    """With a backlog the cost of a fetch is that of the index alone (benchmarks measure it)."""
+async def test_a_fetch_does_not_read_the_arguments_of_jobs_that_it_skips(sqlite_url: str) -> None:
+    """With a backlog, a fetch costs only the reading of the index (benchmarks measure it)."""
     database = Database(sqlite_url)
     await database.open()
     arguments = {"queues": None, "worker_id": 1, "now": 0.0}

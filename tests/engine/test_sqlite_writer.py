@@ -24,7 +24,7 @@ def one(connection: sqlite3.Connection) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_thread_that_dies_answers_those_who_wait_and_those_who_come_later() -> None:
+async def test_a_thread_that_dies_answers_waiting_callers_and_later_ones() -> None:
     writer = Writer(connect, lambda notices: None)
     await writer.start()
     gate = threading.Event()
@@ -47,7 +47,7 @@ async def test_a_thread_that_dies_answers_those_who_wait_and_those_who_come_late
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_thread_that_dies_answers_what_a_loop_has_not_handed_over_yet() -> None:
+async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_over_yet() -> None:
     gate, others = threading.Event(), set(threading.enumerate())
     writer = Writer(connect, lambda notices: None)
     await writer.start()
@@ -65,14 +65,14 @@ async def test_a_thread_that_dies_answers_what_a_loop_has_not_handed_over_yet() 
     dying = asyncio.ensure_future(writer.run(die))
     await asyncio.sleep(0)
     asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
-    # In the same turn of the loop, after it has asked and before it hands over.
+    # In the same turn of the loop, after the request and before it is handed over.
     asyncio.get_running_loop().call_soon(end_of_the_thread)
     answers = await asyncio.wait_for(asyncio.gather(dying, asked, return_exceptions=True), 20)
     assert {type(answer) for answer in answers} == {ConnectorException}
     await writer.stop()
 
 
-async def test_notices_are_published_after_the_commit_and_not_after_a_failure() -> None:
+async def test_notifications_are_published_after_the_commit_and_not_after_a_failure() -> None:
     published: list[tuple[str, str]] = []
     received: list[Notices] = []
 
@@ -96,7 +96,7 @@ async def test_notices_are_published_after_the_commit_and_not_after_a_failure() 
     assert published == [("q", "first"), ("q", "third")]
 
 
-async def test_what_waits_in_a_row_is_done_together_and_alone_where_that_fails() -> None:
+async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -> None:
     begun, gate = threading.Event(), threading.Event()
     given: list[list[int]] = []
 
@@ -130,7 +130,7 @@ async def test_what_waits_in_a_row_is_done_together_and_alone_where_that_fails()
     assert stored == [(1,), (2,), (3,), (4,)]
 
 
-async def test_what_a_loop_asks_for_in_one_turn_is_done_together_and_in_its_order() -> None:
+async def test_operations_of_one_turn_of_the_loop_run_together_and_in_order() -> None:
     given: list[list[int]] = []
 
     def note(connection: sqlite3.Connection, numbers: Sequence[int]) -> Sequence[int]:
@@ -153,7 +153,7 @@ async def test_what_a_loop_asks_for_in_one_turn_is_done_together_and_in_its_orde
     await writer.stop()
 
 
-async def test_what_was_asked_for_just_before_the_end_is_done() -> None:
+async def test_operations_requested_just_before_the_end_are_run() -> None:
     writer = Writer(connect, lambda notices: None)
     await writer.start()
     asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))

@@ -1,4 +1,4 @@
-"""The store's answers where another process has removed what they are about."""
+"""The store's answers after another process removed the subject."""
 
 from __future__ import annotations
 

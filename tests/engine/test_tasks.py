@@ -21,7 +21,7 @@ async def test_effects_of_all_handlers_are_applied_and_recorded(url_with_tables:
     assert outcomes(record) == {"a x": "applied", "a y": "applied", "b z": "applied"}
 
 
-async def test_what_nobody_wants_ends_with_the_reason(url_with_tables: str, world: World) -> None:
+async def test_a_delivery_without_work_ends_with_the_reason(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({}), LOCK)
         (record,) = await settled(engine, "g")
@@ -38,7 +38,7 @@ async def test_a_delivery_that_comes_twice_is_handled_once(url_with_tables: str,
     assert world.written == ["g a x"]
 
 
-async def test_two_deliveries_of_one_event_are_one_intent(url_with_tables: str, world: World) -> None:
+async def test_two_deliveries_of_one_event_have_one_effect(url_with_tables: str, world: World) -> None:
     comment = {"comment": {"id": 5, "updated_at": "2026-11-20T05:10:00Z"}}
     async with running(url_with_tables, world) as engine:
         for guid in ("app-hook", "repository-hook"):
@@ -53,7 +53,7 @@ async def test_two_deliveries_of_one_event_are_one_intent(url_with_tables: str, 
     )
 
 
-async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(url_with_tables: str, world: World) -> None:
+async def test_deliveries_of_one_pull_request_run_one_after_another(url_with_tables: str, world: World) -> None:
     guids = [f"g{n}" for n in range(8)]
     async with opened(url_with_tables) as outside:
         for guid in guids:
@@ -67,7 +67,7 @@ async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(url_w
 async def test_deliveries_of_different_pull_requests_do_not_wait_for_each_other(
     url_with_tables: str, world: World
 ) -> None:
-    """Each waits for what the other does first, so one after the other they would never end."""
+    """Each waits for an action of the other, so one after another they would never end."""
     async with running(url_with_tables, world) as engine:
         for guid, other in (("g1", "g2"), ("g2", "g1")):
             script = {"effects": [{"target": "x", "waits_for": f"effect {other} a x"}]}
@@ -100,7 +100,7 @@ async def test_a_failing_handler_stops_no_other_even_while_it_waits(url_with_tab
     assert plans["lacks"].text == "pull_request.head.sha: is missing where text was expected"
 
 
-async def test_an_effect_that_waits_holds_up_no_other_handler(url_with_tables: str, world: World) -> None:
+async def test_an_effect_that_waits_does_not_delay_another_handler(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         slow = {"effects": [{"target": "slow", "errors": ["again:3600"]}, {"target": "other"}], "conclude": {}}
         await engine.accept("g", EVENT, body({"a": slow, "b": writes("x", conclude={})}), LOCK)
@@ -108,7 +108,7 @@ async def test_an_effect_that_waits_holds_up_no_other_handler(url_with_tables: s
     assert world.written == ["g a other", "g b x", "g b end"]
 
 
-async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(url_with_tables: str, world: World) -> None:
+async def test_the_next_delivery_waits_for_the_retries_of_the_previous_one(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         slow = {"effects": [{"target": "x", "errors": ["again:0.3", "again:0.3"]}]}
         await engine.accept("g1", EVENT, body({"a": slow}), LOCK)
@@ -118,7 +118,7 @@ async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(url_wit
     assert first.plans[0].effects[0].job.attempts == 3
 
 
-async def test_a_wait_outlives_the_process(url_with_tables: str, world: World) -> None:
+async def test_a_wait_survives_the_process(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:1.5"]}]}}), LOCK)
         await until(lambda: world.passes("effect g a x") == 1)
@@ -151,7 +151,7 @@ async def test_the_person_who_asked_is_notified_of_a_plan_that_failed(url_with_t
     assert world.texts == ["Ask somebody with triage.", SORRY.format(guid="broken")]
 
 
-async def test_a_conclusion_is_drawn_from_how_all_effects_ended(url_with_tables: str, world: World) -> None:
+async def test_a_conclusion_is_drawn_from_the_outcomes_of_all_effects(url_with_tables: str, world: World) -> None:
     effects = [
         {"target": "late", "errors": ["again:0.2"]},
         {"target": "refused", "always": "user:Not you."},
@@ -171,7 +171,7 @@ async def test_a_conclusion_is_drawn_from_how_all_effects_ended(url_with_tables:
 
 
 async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(url_with_tables: str, world: World) -> None:
-    """The person is notified as of a failure; operators do not find it in their list of failures."""
+    """The person is notified as after a failure, but operators do not find it in their list of failures."""
     effects = [{"target": "merge", "errors": ["refused:Squash merges are not allowed."]}, {"target": "eyes"}]
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)
@@ -182,7 +182,7 @@ async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(url_with_tables
     assert (merge.job.state, merge.job.outcome, merge.job.attempts) == ("refused", "refused", 1)
     assert (record.state, record.reason) == ("refused", "Squash merges are not allowed.")
     assert world.texts == ["", "merge=refused: Squash merges are not allowed. | eyes=applied: written"]
-    assert world.happenings.count("effect g a merge") == 1, "a person who was refused asks again; a replay does not"
+    assert world.happenings.count("effect g a merge") == 1, "a replay does not repeat what was refused"
 
 
 async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(url_with_tables: str, world: World) -> None:
@@ -205,7 +205,7 @@ async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(url_with
     assert world.written == ["g a x", "g a end"]
 
 
-async def test_a_plan_that_is_refused_is_answered(url_with_tables: str, world: World) -> None:
+async def test_a_refused_plan_is_answered(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "refused:Not here.", "answer": {}}}), LOCK)
         (record,) = await settled(engine, "g")
@@ -214,7 +214,7 @@ async def test_a_plan_that_is_refused_is_answered(url_with_tables: str, world: W
     assert world.texts == ["Not here."]
 
 
-async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(url_with_tables: str, world: World) -> None:
+async def test_an_odd_payload_is_passed_through_unchanged(url_with_tables: str, world: World) -> None:
     raw = '{"action": "created", "title": "nul \\u0000, half a pair \\ud83d", "handlers": {"a": {"effects": ' + (
         '[{"target": "x", "text": "\\u0000 and \\ud83d"}]}}, "repository": {"id": 1, "full_name": "octocat/compiler"}}'
     )
@@ -226,7 +226,7 @@ async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(url_with
     assert record.plans[0].effects[0].effect["text"] == "\x00 and \ud83d"
 
 
-async def test_a_hundred_deliveries_at_once_are_all_done_once(url_with_tables: str, world: World) -> None:
+async def test_a_hundred_simultaneous_deliveries_are_all_done_once(url_with_tables: str, world: World) -> None:
     guids = [f"g{n}" for n in range(100)]
     async with running(url_with_tables, world) as engine:
         await asyncio.gather(

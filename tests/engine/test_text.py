@@ -1,4 +1,4 @@
-"""Texts come back as they were, whatever they hold."""
+"""Text comes back as it was, whatever it contains."""
 
 import json
 
@@ -38,11 +38,11 @@ def test_json_comes_back(value: object) -> None:
     "body",
     ['{"a": "\\u0000"}', '{"a": "\\ud800"}', '{"a": "\\\\u0000"}', '{"a": "\ufdd0"}', '{"a": "\U0001f600"}'],
 )
-def test_the_raw_text_of_a_payload_is_stored_to_the_letter(body: str) -> None:
+def test_the_raw_text_of_a_payload_is_stored_unchanged(body: str) -> None:
     stored = text.dumps({"body": body})
     assert text.loads(stored) == {"body": body}
 
 
-def test_what_is_not_json_is_refused() -> None:
+def test_text_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         text.dumps({"n": float("nan")})

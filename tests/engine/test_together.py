@@ -1,4 +1,4 @@
-"""What is asked for at the same time is done at once, and what fails takes nobody with it."""
+"""Simultaneous requests are sent together, and a failing one does not affect the others."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PATIENCE = 60.0
 
 
 class Down(Exception):
-    """A server that cannot be reached."""
+    """The error of a server that cannot be reached."""
 
 
 class Server:
-    """Notes what it is given, and answers when it may."""
+    """A server that records its batches, and answers when the test lets it."""
 
     def __init__(self) -> None:
         self.given: list[list[int]] = []
@@ -45,7 +45,7 @@ async def asked(together: Together[int, str], numbers: Sequence[int]) -> list[as
     return tasks
 
 
-async def test_who_comes_while_a_batch_is_on_its_way_shares_the_next_one() -> None:
+async def test_requests_during_a_batch_share_the_next_one() -> None:
     server = Server()
     together = server.together()
     tasks = await asked(together, [1, 2]) + await asked(together, [3]) + await asked(together, [4, 5])
@@ -63,7 +63,7 @@ async def test_a_batch_has_a_limit() -> None:
     assert [len(numbers) for numbers in server.given] == [MOST, MOST, 1]
 
 
-async def test_one_that_is_refused_takes_nobody_with_it() -> None:
+async def test_a_refused_request_does_not_affect_the_others() -> None:
     server = Server()
     server.refused = {2}
     server.may_answer.set()
@@ -80,7 +80,7 @@ async def test_while_the_server_is_down_nothing_is_tried_one_by_one() -> None:
     assert ([type(answer) for answer in answers], server.given) == ([Down] * 3, [[1, 2, 3]])
 
 
-async def test_who_gave_up_before_its_turn_has_asked_for_nothing() -> None:
+async def test_the_request_of_a_caller_who_gave_up_is_not_sent() -> None:
     server = Server()
     together = server.together()
     (first,) = await asked(together, [1])
@@ -91,7 +91,7 @@ async def test_who_gave_up_before_its_turn_has_asked_for_nothing() -> None:
     assert server.given == [[1], [3]]
 
 
-async def test_a_batch_that_hangs_is_given_up_and_the_next_one_begins() -> None:
+async def test_a_batch_that_hangs_times_out_and_the_next_one_begins() -> None:
     server = Server()
     together = server.together(patience=0.01)
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Tokens: made once, found by their id, and stored as digests alone; on both databases."""
+"""Tokens: created once, found by their ID, and stored only as digests; on both databases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tokens(database: Database, clock: list[float]) -> TokenStore:
     return TokenStore(database.connector, "api", now=lambda: clock[0])
 
 
-async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:
+async def test_a_token_is_recognized_by_its_text_while_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY, note="Jenkins")
     assert made == StoredToken(made.id, "octocat/compiler", "Jenkins", clock[0], clock[0] + DAY)
     assert re.fullmatch(rf"nightjar_{made.id}_[0-9a-f]{{64}}", text)
@@ -44,7 +44,7 @@ async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: T
     assert await tokens.all() == [made]
 
 
-async def test_one_that_never_expires_is_valid_until_it_is_revoked(tokens: TokenStore, clock: list[float]) -> None:
+async def test_a_token_without_an_expiry_is_valid_until_it_is_revoked(tokens: TokenStore, clock: list[float]) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=None)
     clock[0] += 36_500 * DAY
     assert await tokens.verify(text) == made
@@ -54,7 +54,7 @@ async def test_one_that_never_expires_is_valid_until_it_is_revoked(tokens: Token
 
 
 @pytest.mark.parametrize("change", ["first", "last", "id", "case", "more", "less"])
-async def test_nothing_but_the_text_itself_is_the_token(tokens: TokenStore, change: str) -> None:
+async def test_only_the_exact_text_is_the_token(tokens: TokenStore, change: str) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     start = text.index("_", 9) + 1
     other = {
@@ -68,7 +68,7 @@ async def test_nothing_but_the_text_itself_is_the_token(tokens: TokenStore, chan
     assert await tokens.verify(other) is None
 
 
-async def test_a_token_of_another_scope_is_none_of_these(tokens: TokenStore, database: Database) -> None:
+async def test_a_token_of_another_scope_is_not_recognized(tokens: TokenStore, database: Database) -> None:
     labs = TokenStore(database.connector, "lab")
     text, made = await labs.create("example-lab", seconds=None)
     assert await tokens.verify(text) is None
@@ -77,7 +77,7 @@ async def test_a_token_of_another_scope_is_none_of_these(tokens: TokenStore, dat
     assert await labs.verify(text) == made
 
 
-async def test_the_last_use_is_noted_at_most_once_a_minute(tokens: TokenStore, clock: list[float]) -> None:
+async def test_the_last_use_is_stored_at_most_once_a_minute(tokens: TokenStore, clock: list[float]) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     assert made.used_at is None
     for later, noted in ((0.0, 0.0), (59.0, 0.0), (1.0, 60.0)):
@@ -89,7 +89,7 @@ async def test_the_last_use_is_noted_at_most_once_a_minute(tokens: TokenStore, c
         assert stored.used_at == made.created_at + noted
 
 
-async def test_the_text_is_nowhere_in_the_database(tokens: TokenStore, database: Database) -> None:
+async def test_the_text_of_a_token_is_not_in_the_database(tokens: TokenStore, database: Database) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     (row,) = await database.connector.execute_query_all_async("SELECT * FROM nightjar_tokens")
     assert row["digest"] == hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A database of an earlier release is brought up to date, and what it holds goes on as it was."""
+"""A database of an earlier release is upgraded, and its deliveries continue."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def delivery(number: int, guid: str, handlers: JSONDict, status: str) -> str:
 
 
 def old_rows() -> list[str]:
-    """Return statements that insert what an earlier release left: deliveries that wait, have failed, and are done."""
+    """Return statements that insert what an earlier release left: waiting, failed and done deliveries."""
     failed = Origin("failed", "a", "guid:failed", 2, 1.5, 0, LOCK)
     done = Origin("done", "a", "guid:done", 1, 1.5, 0, LOCK)
     return [
@@ -52,7 +52,7 @@ def old_rows() -> list[str]:
 
 
 def make_old(url: str, version: int) -> None:
-    """Make a database as a release with this version of the schema left it."""
+    """Create a database as a release with this version of the schema left it."""
     finish = [f"UPDATE nightjar_schema SET version = {version}"]
     if url.startswith("sqlite"):
         with contextlib.closing(sqlite3.connect(Path(url.removeprefix("sqlite:///")))) as file:
@@ -66,7 +66,7 @@ def make_old(url: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [BEFORE_BODIES_MOVE, sqlite_schema.BEFORE_MOVE])
-async def test_deliveries_of_an_earlier_release_go_on(database_url: str, version: int, world: World) -> None:
+async def test_deliveries_of_an_earlier_release_continue(database_url: str, version: int, world: World) -> None:
     make_old(database_url, version)
     async with running(database_url, world) as engine:
         assert not await engine.accept("done", EVENT, body({}), LOCK)
@@ -97,7 +97,7 @@ async def test_a_delivery_of_an_older_replica_is_handled(database_url: str, worl
     async with opened(database_url) as engine:
         await engine.accept("new", EVENT, body({"a": writes("w")}), LOCK)
         await engine.database.connector.execute_query_async(delivery(1000, "older", {"a": writes("v")}, "todo"))
-        # It had the same delivery before us.
+        # It got the same delivery before us.
         assert not await engine.accept("older", EVENT, body({"a": writes("v")}), LOCK)
     async with running(database_url, world) as engine:
         await settled(engine, "new", "older")

@@ -1,4 +1,4 @@
-"""What died with its worker is done again, once; what is long done is forgotten, with its notes."""
+"""Jobs that died with their worker run again, once; old jobs are removed, with their notes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bot.engine.workers import worker_states
 
 
 async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) -> int:
-    """Insert jobs and have a worker fetch them; return the worker."""
+    """Insert jobs and let a worker fetch them; return the worker."""
     manager = JobManager(connector)
     await defer_once(connector, [NewJob(key=key, task="t", args={}, **columns) for key in keys])  # type: ignore[arg-type]
     worker = await manager.register_worker()
@@ -65,7 +65,7 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     stopped = await started(connector, "stopped")
     await silence(connector, silent, 25)
     await JobManager(connector).unregister_worker(stopped)
-    # What operators are shown is what happens next.
+    # Operators are shown what happens next.
     shown = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
     assert (shown[silent], sorted(shown.values())) == (True, [False, True])
     requeued = await requeue_stalled(connector, seconds=20)
@@ -75,7 +75,7 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     assert workers == {"n": 1}
 
 
-async def test_of_several_reapers_one_returns_a_job(database: Database) -> None:
+async def test_of_several_reapers_only_one_returns_a_job(database: Database) -> None:
     worker = await started(database.connector, *(str(n) for n in range(20)))
     await silence(database.connector, worker, 60)
     answers = await asyncio.gather(*(requeue_stalled(database.connector, seconds=20) for _ in range(5)))
@@ -89,7 +89,7 @@ async def test_at_start_every_running_job_returns(database: Database) -> None:
     assert await statuses(database.connector) == {"a": "todo", "b": "todo"}
 
 
-async def test_a_job_that_was_asked_to_stop_fails_instead(database: Database) -> None:
+async def test_a_job_that_was_asked_to_stop_fails_instead_of_returning(database: Database) -> None:
     await started(database.connector, "a")
     (job,) = await JobManager(database.connector).list_jobs_async()
     assert job.id is not None
@@ -99,7 +99,7 @@ async def test_a_job_that_was_asked_to_stop_fails_instead(database: Database) ->
     assert await statuses(database.connector) == {"a": "todo"}
 
 
-async def test_a_job_whose_queueing_lock_is_taken_does_not_keep_the_others_from_returning(database: Database) -> None:
+async def test_a_job_whose_queueing_lock_is_taken_does_not_keep_others_from_returning(database: Database) -> None:
     manager = JobManager(database.connector)
     worker = await started(database.connector, "other")
     for _ in range(2):
@@ -109,7 +109,7 @@ async def test_a_job_whose_queueing_lock_is_taken_does_not_keep_the_others_from_
     assert sorted(r.status for r in await requeue_all(database.connector)) == ["failed", "failed", "todo"]
 
 
-async def test_what_is_long_done_is_forgotten_with_its_notes(database: Database) -> None:
+async def test_old_ended_jobs_are_removed_with_their_notes(database: Database) -> None:
     connector, manager = database.connector, JobManager(database.connector)
     await started(connector, "succeeded", "failed", "running")
     await defer_once(connector, [NewJob("waiting", "t", {}), NewJob("cancelled", "t", {})])
@@ -135,7 +135,7 @@ async def test_what_is_long_done_is_forgotten_with_its_notes(database: Database)
     assert notes == {"n": 2}
 
 
-async def test_a_job_that_failed_again_lately_is_not_removed(database: Database) -> None:
+async def test_a_job_that_failed_again_recently_is_not_removed(database: Database) -> None:
     connector, manager = database.connector, JobManager(database.connector)
     await started(connector, "a")
     (job,) = await manager.list_jobs_async()
@@ -169,7 +169,7 @@ def reads(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from reads(inner)
 
 
-async def test_statistics_of_an_empty_table_do_not_have_a_removal_read_it_once_for_each_row(
+async def test_outdated_statistics_do_not_make_a_removal_read_a_table_once_per_row(
     postgres_with_tables: str,
 ) -> None:
     database = Database(postgres_with_tables)
@@ -179,7 +179,7 @@ async def test_statistics_of_an_empty_table_do_not_have_a_removal_read_it_once_f
         with psycopg.connect(postgres_with_tables, autocommit=True) as connection:
             tables = ("procrastinate_jobs", "procrastinate_events")
             for table in tables:
-                # By hand what happens by itself when all was removed, before the space is free for other tables.
+                # Autovacuum does this after a complete removal, before other tables can use the space.
                 connection.execute(f"DELETE FROM {table}".encode())
                 connection.execute(f"ANALYZE {table}".encode())
             await cancelled_long_ago(database.connector)
@@ -189,7 +189,7 @@ async def test_statistics_of_an_empty_table_do_not_have_a_removal_read_it_once_f
                 assert row is not None
                 steps = [step for step in reads(row[0][0]["Plan"]) if step["Relation Name"] in tables]
                 assert steps
-                # A bitmap of an index's rows has the condition below it, and again for what it could not hold exactly.
+                # A bitmap of an index's rows shows the condition below it, and again where rows must be rechecked.
                 assert [step for step in steps if not step.keys() & {"Index Cond", "Recheck Cond"}] == []
         assert await remove_old(database.connector) == BATCH + 1
     finally:

@@ -1,4 +1,4 @@
-"""What a person waits for goes before a backlog that nobody wants, and the backlog does not starve."""
+"""Work that a person waits for goes before a backlog of other work, and the backlog does not starve."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def delivered(world: World) -> list[str]:
     return [what.removeprefix("deliver ") for what in world.happenings if what.startswith("deliver ")]
 
 
-async def test_a_command_goes_before_a_backlog_and_after_what_came_before_it_on_its_pull_request(
+async def test_a_command_goes_before_a_backlog_and_after_earlier_deliveries_of_its_pull_request(
     url_with_tables: str, world: World
 ) -> None:
-    """The push before the command says which commit the command is about."""
+    """The push before the command decides which commit the command is about."""
     async with opened(url_with_tables) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
@@ -36,7 +36,7 @@ async def test_a_command_goes_before_a_backlog_and_after_what_came_before_it_on_
         assert "push-after" not in delivered(world)[:3]
 
 
-async def test_a_command_that_comes_together_with_others_goes_behind_what_came_before_it(
+async def test_a_command_that_arrives_together_with_others_goes_behind_earlier_ones(
     url_with_tables: str, world: World
 ) -> None:
     async with opened(url_with_tables) as web:
@@ -59,9 +59,7 @@ async def test_our_own_deliveries_and_timers_go_before_a_backlog(url_with_tables
         assert delivered(world)[0] == "timer"
 
 
-async def test_what_has_waited_long_goes_in_one_line_with_urgent_deliveries_a_part_at_a_time(
-    sqlite_url: str, world: World
-) -> None:
+async def test_old_waiting_jobs_join_the_urgent_ones_in_parts(sqlite_url: str, world: World) -> None:
     async with Engine(sqlite_url, now=lambda: NOW) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
@@ -72,5 +70,5 @@ async def test_what_has_waited_long_goes_in_one_line_with_urgent_deliveries_a_pa
     async with running(sqlite_url, world, pace=ONE_AT_A_TIME, now=lambda: NOW) as engine:
         await settled(engine, "second")
     order = delivered(world)
-    assert order[:MOST_AT_ONCE] == [f"star-{n}" for n in range(MOST_AT_ONCE)], "the oldest, and no more than that"
+    assert order[:MOST_AT_ONCE] == [f"star-{n}" for n in range(MOST_AT_ONCE)], "only the oldest ones"
     assert order[MOST_AT_ONCE : MOST_AT_ONCE + 2] == ["first", "second"]

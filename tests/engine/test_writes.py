@@ -1,4 +1,4 @@
-"""Writes that happen once: when another try may send one again, without any clock but GitHub's."""
+"""Writes that happen once: when another try may send one again, by GitHub's clock alone."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ WHAT = "POST /repos/octocat/compiler/issues/1/comments"
 
 
 async def send(writes: Writes, at: float, error: Exception | None = None, what: str = WHAT) -> None:
-    """Send a write at a moment of GitHub's; with an error, that is how it ends."""
+    """Send a write at a time of GitHub's clock; an error is its outcome."""
     async with writes.once(what, lambda: at):
         if error is not None:
             raise error
 
 
 async def unclear(writes: Writes, at: float = 1000.0) -> Writes:
-    """Send a write of which nobody learns its outcome; return what the next try has."""
+    """Send a write whose outcome stays unknown; return the state for the next try."""
     with pytest.raises(UnclearWrite):
         await send(writes, at, UnclearWrite("502"))
     return Writes(writes.state)
 
 
 async def refused(writes: Writes, at: float) -> tuple[float | None, Writes]:
-    """Come to the write at a moment and be refused; return for how long, and what the next try has."""
+    """Try the write at a time, and expect a refusal; return the wait, and the state for the next try."""
     with pytest.raises(CheckAgain) as held:
         await send(writes, at)
     return held.value.retry_in, Writes(writes.state)
 
 
-async def test_a_write_is_noted_before_it_is_sent() -> None:
+async def test_a_write_is_recorded_before_it_is_sent() -> None:
     noted: list[Mapping[str, Any]] = []
 
     async def save(state: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ async def test_a_write_is_noted_before_it_is_sent() -> None:
 @pytest.mark.parametrize(
     ("elapsed", "counts"), [(CHECK_AFTER - 1, False), (CHECK_AFTER, True), (CHECK_AFTER + 1, True)]
 )
-async def test_a_check_counts_only_when_the_write_would_show(elapsed: float, counts: bool) -> None:
+async def test_a_check_counts_only_once_the_write_would_be_visible(elapsed: float, counts: bool) -> None:
     writes = await unclear(Writes())
     _, writes = await refused(writes, 1000.0 + elapsed)
     assert writes.state["sent"][0]["checks"] == int(counts)
@@ -72,13 +72,13 @@ async def test_a_write_is_sent_again_after_two_checks_and_then_checked_twice_mor
     assert writes.check_for_twins({}) is None
 
 
-async def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
+async def test_a_clock_that_was_set_back_does_not_lengthen_the_wait() -> None:
     wait, _ = await refused(await unclear(Writes()), -1e9)
     assert wait is not None
     assert wait <= CHECK_AFTER + 1
 
 
-async def test_a_write_that_was_refused_leaves_no_note_and_may_be_sent_at_once() -> None:
+async def test_a_refused_write_leaves_no_record_and_may_be_sent_at_once() -> None:
     writes = Writes()
     with pytest.raises(UserError):
         await send(writes, 1000.0, UserError("no"))
@@ -86,7 +86,7 @@ async def test_a_write_that_was_refused_leaves_no_note_and_may_be_sent_at_once()
     await send(Writes(writes.state), 1000.1)
 
 
-async def test_a_worker_that_died_while_it_sent_leaves_the_note() -> None:
+async def test_a_worker_that_died_while_sending_leaves_the_record() -> None:
     noted: list[Mapping[str, Any]] = []
 
     async def save(state: Mapping[str, Any]) -> None:
@@ -98,13 +98,13 @@ async def test_a_worker_that_died_while_it_sent_leaves_the_note() -> None:
     await refused(Writes(noted[0]), 1001.0)
 
 
-async def test_other_writes_of_the_job_are_free_and_so_is_the_same_one_in_the_same_try() -> None:
+async def test_other_writes_of_the_job_need_not_wait_nor_does_the_same_one_in_the_same_try() -> None:
     writes = await unclear(Writes())
     await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
     await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
 
 
-async def test_where_nothing_was_sent_twice_nobody_looks_for_twins() -> None:
+async def test_without_a_second_sending_nobody_checks_for_duplicates() -> None:
     writes = Writes()
     await send(writes, 1000.0)
     assert writes.check_for_twins({"outcome": "applied", "text": ""}) is None

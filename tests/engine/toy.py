@@ -63,13 +63,13 @@ class World:
         self._connection.execute("INSERT INTO writes (key, text) VALUES (?, ?)", (key, _storable(text)))
 
     def says(self, key: str, text: str) -> bool:
-        """Say whether this is the last text that was written under a key."""
+        """Return whether this is the last text that was written under a key."""
         row = self._connection.execute("SELECT text FROM writes WHERE key = ? ORDER BY n DESC", (key,)).fetchone()
         return row is not None and row[0] == _storable(text)
 
     @property
     def written(self) -> list[str]:
-        """The written keys in order; a key that was written twice occurs twice."""
+        """Return the written keys in order; a key that was written twice occurs twice."""
         return [row[0] for row in self._connection.execute("SELECT key FROM writes ORDER BY n")]
 
     @property
