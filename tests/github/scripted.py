@@ -1,4 +1,4 @@
-"""A GitHub that gives scripted answers and remembers its requests, over real HTTP."""
+"""A GitHub that gives scripted answers and records its requests, over real HTTP."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ TOKEN_PREFIX = "ghs_secret_"
 
 @dataclass(frozen=True)
 class Say:
-    """One answer. `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes.
+    """One answer.
 
-    With `after`, it is given once that is set.
+    `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes. With `after`, it is given
+    once that is set.
     """
 
     status: int = 200
@@ -71,7 +72,7 @@ class ScriptedGitHub:
                 self._over.set()
 
     def will(self, method: str, path: str, *answers: Say) -> None:
-        """Answer the next requests to `path` one after the other; the last answer stays."""
+        """Answer the next requests to `path` one after another; the last answer is repeated."""
         self._script[method, path] = deque(answers)
 
     def asked_for(self, method: str, path: str) -> list[Asked]:

@@ -32,7 +32,7 @@ def pem() -> str:
 
 
 def quota(remaining: int, *, limit: int = 5000, reset: int = 4_102_444_800, resource: str = "core") -> dict[str, str]:
-    """The headers by which GitHub reports a primary quota."""
+    """Return the headers with which GitHub reports a primary quota."""
     return {
         "x-ratelimit-limit": str(limit),
         "x-ratelimit-remaining": str(remaining),
@@ -68,7 +68,7 @@ class Seen:
 
 
 class Apps:
-    """Make Apps that talk to the scripted GitHub."""
+    """Create Apps that use the scripted GitHub."""
 
     def __init__(self, scripted: ScriptedGitHub, session: aiohttp.ClientSession, **options: Any) -> None:
         self._scripted, self._session, self._options = scripted, session, options

@@ -1,4 +1,4 @@
-"""What tokens may do: one repository, the permissions that the caller needs, and what is granted at the moment."""
+"""What tokens may do: one repository, and those of the needed permissions that the installation grants now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ_ALL = {name: "read" for name, _ in READING.levels}
 NOT_GRANTED = refused(422, "The permissions requested are not granted to this installation.")
 NOT_ACCESSIBLE = refused(403, "Resource not accessible by integration")
 FORBIDDEN = Say(body={"data": None, "errors": [{"type": "FORBIDDEN", "message": "Resource not accessible"}]})
-LATER = 61  # seconds after which a token may lack what was granted since
+LATER = 61  # seconds after which a token may lack a newly granted permission
 
 
 def asked_tokens(scripted: ScriptedGitHub) -> list[object]:
@@ -34,7 +34,7 @@ async def test_a_reader_gets_a_token_that_reads_one_repository(scripted: Scripte
     assert asked_tokens(scripted) == [{"repository_ids": [REPOSITORY], "permissions": READ_ALL}]
 
 
-async def test_a_write_takes_a_token_with_the_permissions_that_are_declared(
+async def test_a_write_uses_a_token_with_the_declared_permissions(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     scripted.will("GET", ISSUE, Say(body={}))
@@ -51,7 +51,9 @@ async def test_a_write_takes_a_token_with_the_permissions_that_are_declared(
     assert scripted.asked_for("PATCH", ISSUE)[0].bearer == f"{TOKEN_PREFIX}2"
 
 
-async def test_who_declares_nothing_cannot_write(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_a_caller_without_declared_permissions_cannot_write(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
     github = client_of(scripted_app, permissions=NO_PERMISSIONS)
     with pytest.raises(WriteRefused, match="declare the permissions"):
         await github.post(ISSUE + "/comments", data={})
@@ -60,7 +62,7 @@ async def test_who_declares_nothing_cannot_write(scripted: ScriptedGitHub, scrip
     assert not scripted.asked
 
 
-async def test_every_purpose_and_every_repository_has_a_token_of_its_own(
+async def test_every_purpose_and_every_repository_has_its_own_token(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     for path in (ISSUE, STATUS):
@@ -75,7 +77,7 @@ async def test_every_purpose_and_every_repository_has_a_token_of_its_own(
 
 
 async def test_a_permission_that_is_not_granted_is_left_out(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
-    """Members may be left out when the App is registered: everything else works all the same."""
+    """Members may be left out when the App is registered: everything else still works."""
     granted = {**dict.fromkeys(READ_ALL, "write"), "metadata": "read"}
     del granted["members"]
     made = Say(201, {"token": "ghs_1", "expires_at": "2099-01-01T00:00:00Z"})
@@ -87,7 +89,7 @@ async def test_a_permission_that_is_not_granted_is_left_out(scripted: ScriptedGi
     assert [asked["permissions"] for asked in asked_tokens(scripted)] == [READ_ALL, less]  # type: ignore[index]
 
 
-async def test_a_repository_that_the_installation_does_not_have_is_not_asked_for_twice(
+async def test_a_repository_missing_in_the_installation_is_not_requested_twice(
     scripted: ScriptedGitHub, gh: GitHub
 ) -> None:
     scripted.will("POST", TOKENS, refused(422, "There is at least one repository that does not exist"))
@@ -99,7 +101,7 @@ async def test_a_repository_that_the_installation_does_not_have_is_not_asked_for
 
 
 @pytest.mark.parametrize(("age", "times"), [(59, 1), (60, 2), (LATER, 2)])
-async def test_a_403_may_be_the_tokens_age(
+async def test_a_403_on_an_old_token_is_tried_again_with_a_new_one(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, age: int, times: int
 ) -> None:
     scripted.will("GET", ISSUE, Say(body={}))
@@ -111,7 +113,7 @@ async def test_a_403_may_be_the_tokens_age(
     assert (len(asked_tokens(scripted)), len(scripted.asked_for("GET", ISSUE)) - 1) == (times, times)
 
 
-async def test_a_permission_that_was_granted_meanwhile_is_used_at_once(
+async def test_a_newly_granted_permission_is_used_at_once(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
 ) -> None:
     scripted.will("POST", ISSUE, Say(201, {}))
@@ -121,7 +123,7 @@ async def test_a_permission_that_was_granted_meanwhile_is_used_at_once(
     assert await gh.post(ISSUE, data={}) == {"id": 5}
 
 
-async def test_many_403s_at_once_ask_for_one_new_token(
+async def test_many_403s_at_once_request_one_new_token(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
 ) -> None:
     scripted.will("GET", ISSUE, Say(body={}))
@@ -133,7 +135,7 @@ async def test_many_403s_at_once_ask_for_one_new_token(
 
 
 @pytest.mark.parametrize("document", ["{ viewer }", "mutation { addReaction }"])
-async def test_graphql_says_forbidden_inside_of_a_200(
+async def test_graphql_says_forbidden_inside_a_200(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, document: str
 ) -> None:
     scripted.will("POST", "/graphql", FORBIDDEN)
@@ -147,7 +149,9 @@ async def test_graphql_says_forbidden_inside_of_a_200(
     assert scripted.tokens_made == 2
 
 
-async def test_what_an_installation_granted_can_be_forgotten(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_the_permissions_of_an_installation_can_be_forgotten(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
     scripted.will("GET", ISSUE, Say(body={}))
     for installation in (1, 2):
         await client_of(scripted_app, installation).getitem(ISSUE)
@@ -192,7 +196,7 @@ async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedG
         ({"issues": "write"}, {}, {"metadata": "read"}),
     ],
 )
-def test_access_is_never_empty_for_github_takes_that_for_everything(
+def test_requested_access_is_never_empty_because_github_takes_that_for_everything(
     wanted: dict[str, str], granted: dict[str, str], left: dict[str, str]
 ) -> None:
     access = Access.writing(frozenset(wanted)).within(granted | {METADATA: "read"})

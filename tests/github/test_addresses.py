@@ -1,4 +1,4 @@
-"""Addresses of GitHub's pages: what is made is recognized, and nothing else is."""
+"""Addresses of GitHub's pages: those that the bot creates are recognized, and no others."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("path", MADE)
-def test_what_is_made_has_the_path_of_github_and_is_recognized_when_it_was_stored(path: str) -> None:
+def test_created_addresses_have_githubs_path_and_are_recognized_after_storage(path: str) -> None:
     assert MADE[path] == path
     assert stored_page(path) == path
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=repr)
-def test_nothing_else_becomes_an_address(text: object) -> None:
+def test_other_addresses_are_rejected(text: object) -> None:
     assert stored_page(text) == NO_PAGE
 
 
 @pytest.mark.parametrize("text", ["", "main", SHA[:39], f"{SHA}/../x", SHA.upper()])
-def test_what_is_no_commit_has_no_page(text: str) -> None:
+def test_an_invalid_commit_has_no_page(text: str) -> None:
     assert commit_on_github(text) == commit_on_github(text, checks=True) == NO_PAGE
 
 
-def test_what_is_not_known_has_no_page() -> None:
+def test_an_unknown_kind_has_no_page() -> None:
     assert check_run_on_github(0) == NO_PAGE

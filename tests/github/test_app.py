@@ -21,7 +21,7 @@ def name_the_app(scripted: ScriptedGitHub) -> None:
     scripted.will("GET", "/users/nightjar[bot]", Say(body={"id": 4711, "login": "nightjar[bot]"}))
 
 
-async def test_the_app_knows_itself_and_asks_once(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_the_app_looks_up_its_own_account_once(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     name_the_app(scripted)
     known = await asyncio.gather(*(scripted_app.identity(INSTALLATION) for _ in range(20)))
     assert set(known) == {AppIdentity(7, "nightjar", "nightjar[bot]", 4711)}
@@ -29,7 +29,7 @@ async def test_the_app_knows_itself_and_asks_once(scripted: ScriptedGitHub, scri
     assert len(scripted.asked_for("GET", "/app")) == 1
 
 
-async def test_an_installation_asks_for_the_apps_user_because_a_jwt_may_not(
+async def test_the_apps_user_is_looked_up_with_an_installation_token_because_a_jwt_may_not(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     name_the_app(scripted)
@@ -39,7 +39,7 @@ async def test_an_installation_asks_for_the_apps_user_because_a_jwt_may_not(
     assert [one.json for one in asked] == [{"permissions": {"metadata": "read"}}]
 
 
-async def test_the_installation_of_a_repository_is_asked_once_in_ten_minutes(
+async def test_the_installation_of_a_repository_is_looked_up_once_in_ten_minutes(
     scripted: ScriptedGitHub, scripted_app: GitHubApp, jumping: JumpingTime
 ) -> None:
     scripted.will("GET", WHERE, Say(body={"id": 42}))
@@ -75,7 +75,7 @@ async def test_a_repository_without_the_app_is_named(scripted: ScriptedGitHub, s
         await scripted_app.installation_for("octocat/compiler")
 
 
-async def test_an_app_without_a_key_is_githubs_own_word(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_a_rejected_key_is_reported_in_githubs_words(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", WHERE, refused(401, "Integration must generate a public key"))
     with pytest.raises(AppRefused, match="public key"):
         await scripted_app.installation_for("octocat/compiler")

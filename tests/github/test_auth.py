@@ -1,4 +1,4 @@
-"""Signing in: the JWT, the installation tokens, and that nobody else ever sees them."""
+"""Authentication: the JWT and the installation tokens, which nobody else ever sees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.one_clock
 TOKENS = f"/app/installations/{INSTALLATION}/access_tokens"
 
 
-async def test_the_app_shows_a_back_dated_jwt_that_ends_within_ten_minutes(
+async def test_the_app_sends_a_back_dated_jwt_that_expires_within_ten_minutes(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     scripted.will("GET", "/app", Say(body={"slug": "nightjar"}))
@@ -41,14 +41,14 @@ async def test_the_app_shows_a_back_dated_jwt_that_ends_within_ten_minutes(
     assert jwt.get_unverified_header(shown)["alg"] == "RS256"
 
 
-async def test_fifty_who_ask_at_once_share_one_token(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_fifty_simultaneous_requests_share_one_token(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     await asyncio.gather(*(client_of(scripted_app, INSTALLATION).getitem("/rate_limit") for _ in range(50)))
     assert scripted.tokens_made == 1
     assert {asked.bearer for asked in scripted.asked_for("GET", "/rate_limit")} == {f"{TOKEN_PREFIX}1"}
 
 
-async def test_two_installations_have_tokens_of_their_own(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_two_installations_have_their_own_tokens(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     await client_of(scripted_app, 1).getitem("/rate_limit")
     await client_of(scripted_app, 2).getitem("/rate_limit")
@@ -56,7 +56,9 @@ async def test_two_installations_have_tokens_of_their_own(scripted: ScriptedGitH
     assert first.bearer != second.bearer
 
 
-async def test_a_token_is_refreshed_before_it_ends(scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime) -> None:
+async def test_a_token_is_refreshed_before_it_expires(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     for later in (0, 54 * 60, 2 * 60):  # a token lasts 60 minutes and is used for 55
         jumping.now += later
@@ -83,7 +85,7 @@ async def test_a_revoked_token_is_replaced_and_the_request_repeated(scripted: Sc
     assert [each.json for each in asked] == [{"body": "hi"}] * 2
 
 
-async def test_a_second_401_is_an_outage_and_not_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_second_401_counts_as_an_outage_and_is_not_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/rate_limit", refused(401, "Bad credentials"))
     with pytest.raises(AppRefused, match="GitHub refuses our access token: Bad credentials") as raised:
         await gh.getitem("/rate_limit")
@@ -93,7 +95,7 @@ async def test_a_second_401_is_an_outage_and_not_final(scripted: ScriptedGitHub,
     assert len(scripted.asked_for("GET", "/rate_limit")) == 2
 
 
-async def test_the_app_knows_that_it_is_refused_until_github_takes_it_again(
+async def test_the_app_reports_that_it_is_refused_until_github_accepts_it_again(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     scripted.will("GET", "/app", refused(401, "A JSON web token could not be decoded"), Say(body={}))
@@ -104,13 +106,13 @@ async def test_the_app_knows_that_it_is_refused_until_github_takes_it_again(
     assert str(scripted_app.refused) == "None"
 
 
-async def test_many_401s_at_once_ask_for_one_new_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_many_401s_at_once_request_one_new_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/rate_limit", *[refused(401)] * 10, Say(body={}))
     await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(10)))
     assert scripted.tokens_made == 2
 
 
-async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: JumpingTime) -> None:
+async def test_a_late_401_of_an_old_token_does_not_discard_the_new_one(jumping: JumpingTime) -> None:
     made: list[TokenKey] = []
 
     async def mint(key: TokenKey) -> Token:
@@ -169,7 +171,7 @@ async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scrip
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_a_removed_or_suspended_installation_is_not_taken_for_a_missing_thing(
+async def test_a_removed_or_suspended_installation_does_not_count_as_a_missing_resource(
     scripted: ScriptedGitHub, gh: GitHub, status: int
 ) -> None:
     scripted.will("POST", TOKENS, refused(status))
@@ -179,14 +181,14 @@ async def test_a_removed_or_suspended_installation_is_not_taken_for_a_missing_th
     assert status_of(raised.value) is None
 
 
-async def test_those_who_wait_for_a_token_share_its_failure_too(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_requests_that_wait_for_a_token_share_its_failure(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("POST", TOKENS, refused(429, "slow down", retry_after="90"))
     ends = await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(20)), return_exceptions=True)
     assert {type(end) for end in ends} == {RateLimited}
     assert len(scripted.asked) == 1
 
 
-async def test_making_a_token_is_tried_again_after_a_500(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_token_is_requested_again_after_a_500(scripted: ScriptedGitHub, gh: GitHub) -> None:
     made = Say(201, {"token": "ghs_late", "expires_at": "2099-01-01T00:00:00Z"})
     scripted.will("POST", TOKENS, Say(500), made)
     scripted.will("GET", "/rate_limit", Say(body={}))
@@ -194,7 +196,7 @@ async def test_making_a_token_is_tried_again_after_a_500(scripted: ScriptedGitHu
     assert scripted.asked_for("GET", "/rate_limit")[0].bearer == "ghs_late"
 
 
-async def test_one_who_gives_up_waiting_leaves_the_token_to_the_others(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_cancelled_request_leaves_the_token_to_the_others(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     impatient = asyncio.ensure_future(gh.getitem("/rate_limit"))
     patient = asyncio.ensure_future(gh.getitem("/rate_limit"))
@@ -234,7 +236,7 @@ def test_a_key_of_another_kind_is_refused_at_once(make: object) -> None:
         AppKey("7", make(), GitHubClock(time.time))
 
 
-def test_a_key_whose_line_ends_were_escaped_is_understood() -> None:
+def test_a_key_with_escaped_line_endings_is_accepted() -> None:
     assert AppKey("7", pem().replace("\n", "\\n"), GitHubClock(time.time)).jwt().count(".") == 2
 
 

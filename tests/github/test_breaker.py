@@ -1,4 +1,4 @@
-"""One request asks whether GitHub answers again, and then everybody goes."""
+"""During an outage single requests check whether GitHub answers again; after an answer all may go."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def away(failures: int = FAILURES, now: float = 100.0) -> Breaker:
     return breaker
 
 
-def test_a_few_failures_keep_nobody_from_asking() -> None:
+def test_a_few_failures_stop_no_requests() -> None:
     assert not away(FAILURES - 1).is_open
     assert away(FAILURES - 1).may_ask(100.0)
     assert away(FAILURES).is_open
 
 
-def test_while_github_is_down_one_request_asks_after_each_pause() -> None:
+def test_while_github_is_down_one_request_is_allowed_after_each_pause() -> None:
     breaker = away()
     assert not breaker.may_ask(100.0 + FIRST_PAUSE - 0.01)
     asked = [breaker.may_ask(100.0 + FIRST_PAUSE) for _ in range(1000)]
@@ -36,13 +36,13 @@ def test_the_pauses_grow_to_half_a_minute() -> None:
     assert asked[-1] - asked[-2] == LONGEST_PAUSE
 
 
-def test_one_answer_lets_everybody_go() -> None:
+def test_one_answer_lets_all_requests_go() -> None:
     breaker = away()
     breaker.succeed()
     assert all(breaker.may_ask(100.0) for _ in range(1000))
 
 
-def test_failures_that_answers_lie_between_are_no_outage() -> None:
+def test_failures_with_answers_in_between_are_no_outage() -> None:
     breaker = Breaker()
     for _ in range(FAILURES * 2):
         breaker.fail(100.0)

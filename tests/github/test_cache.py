@@ -1,4 +1,4 @@
-"""Conditional requests: what GitHub confirms with a 304 is used again, by the same installation only."""
+"""Conditional requests: an answer that GitHub confirms with a 304 is reused, but only by the same installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRESH = Say(body={"state": "open"}, headers={"etag": 'W/"abc"', **quota(4000)})
 SAME = Say(304, headers={"etag": 'W/"abc"', **quota(3999)})
 
 
-async def test_a_304_gives_the_answer_of_before(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
+async def test_a_304_gives_the_previous_answer(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
     scripted.will("GET", PATH, FRESH, SAME)
     first, second = await gh.getitem(PATH), await gh.getitem(PATH)
     assert first == second == {"state": "open"}
@@ -24,13 +24,15 @@ async def test_a_304_gives_the_answer_of_before(scripted: ScriptedGitHub, gh: Gi
     assert [remaining for _, _, remaining, _, _ in seen.quotas] == [4000, 3999]
 
 
-async def test_what_one_reader_does_to_an_answer_the_next_does_not_see(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_callers_change_of_an_answer_does_not_affect_the_next_caller(
+    scripted: ScriptedGitHub, gh: GitHub
+) -> None:
     scripted.will("GET", PATH, FRESH, SAME)
     (await gh.getitem(PATH))["state"] = "spoilt"
     assert await gh.getitem(PATH) == {"state": "open"}
 
 
-async def test_one_installation_never_sees_anothers_answer(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_an_installation_never_sees_anothers_answer(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", PATH, FRESH)
     await client_of(scripted_app, 1).getitem(PATH)
     await client_of(scripted_app, 2).getitem(PATH)
@@ -44,7 +46,7 @@ async def test_another_form_of_the_same_address_is_another_answer(scripted: Scri
     assert "if-none-match" not in scripted.asked_for("GET", PATH)[1].headers
 
 
-async def test_a_changed_answer_replaces_the_one_of_before(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_changed_answer_replaces_the_previous_one(scripted: ScriptedGitHub, gh: GitHub) -> None:
     changed = Say(body={"state": "closed"}, headers={"etag": 'W/"def"'})
     scripted.will("GET", PATH, FRESH, changed, Say(304))
     assert [(await gh.getitem(PATH))["state"] for _ in range(3)] == ["open", "closed", "closed"]
@@ -58,7 +60,7 @@ async def test_a_list_is_followed_to_its_next_page_after_a_304(scripted: Scripte
         assert [item async for item in gh.getiter("/first")] == [1, 2]
 
 
-def test_a_304_brings_its_quota_and_leaves_the_form_of_the_answer() -> None:
+def test_a_304_updates_the_quota_and_keeps_the_form_of_the_answer() -> None:
     stored = Answer(200, {"content-type": "application/json", "etag": "a", "link": "next"}, b"{}")
     answer = Answer(304, {"Content-Type": "text/html", "ETag": "b", "X-RateLimit-Remaining": "7"}, b"")
     both = revalidated(stored, answer)
@@ -81,7 +83,7 @@ def test_only_a_success_with_an_etag_and_of_reasonable_size_is_cached(answer: An
     assert (cache.get(("42", "/", "json")) is not None) == stored
 
 
-def test_the_cache_stays_within_its_bytes_and_forgets_the_least_used() -> None:
+def test_the_cache_stays_within_its_bytes_and_drops_the_least_recently_used() -> None:
     cache = AnswerCache(max_bytes=100_000)
     keys = [("42", f"/{number}", "json") for number in range(20)]
     for key in keys:

@@ -1,4 +1,4 @@
-"""What is sent again and what is not, over real connections that break."""
+"""Which requests are sent again, over real connections that break."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def send(gh: GitHub, method: str) -> object:
     return await getattr(gh, method.lower())(COMMENT, VARS, data={"body": "hi"})
 
 
-async def test_every_request_says_who_we_are_and_which_api_we_speak(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_every_request_names_the_bot_and_the_api_version(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", COMMENT_PATH, OK)
     await gh.getitem(COMMENT, VARS)
     headers = scripted.asked_for("GET", COMMENT_PATH)[0].headers
@@ -49,7 +49,7 @@ async def test_every_request_says_who_we_are_and_which_api_we_speak(scripted: Sc
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("trouble", [Say(500), Say(502), Say(520), Say(drop=True)])
-async def test_what_is_safe_to_repeat_is_repeated(
+async def test_a_safe_request_is_repeated(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, method: str, trouble: Say
 ) -> None:
     scripted.will(method, COMMENT_PATH, trouble, trouble, OK)
@@ -59,7 +59,7 @@ async def test_what_is_safe_to_repeat_is_repeated(
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_after_a_few_tries_the_job_has_to_come_back_later(
+async def test_after_a_few_tries_the_job_must_come_back_later(
     scripted: ScriptedGitHub, gh: GitHub, method: str
 ) -> None:
     scripted.will(method, COMMENT_PATH, Say(503))
@@ -88,7 +88,7 @@ async def test_a_post_is_never_repeated_because_it_may_have_worked(
         ("PUT", "/repos/octocat/compiler/contents/docs/index.md"),
     ],
 )
-async def test_what_would_do_something_else_the_second_time_is_not_repeated(
+async def test_a_request_whose_repetition_would_do_something_else_is_not_repeated(
     scripted: ScriptedGitHub, gh: GitHub, method: str, path: str
 ) -> None:
     scripted.will(method, path, Say(502))
@@ -97,7 +97,7 @@ async def test_what_would_do_something_else_the_second_time_is_not_repeated(
     assert len(scripted.asked_for(method, path)) == 1
 
 
-async def test_reading_what_must_not_be_written_twice_is_repeated(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_read_is_repeated_even_if_a_write_there_is_not(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/repos/octocat/compiler/check-runs/9", Say(502), OK)
     assert await gh.getitem("/repos/octocat/compiler/check-runs/9") == {"id": 5}
 
@@ -119,7 +119,7 @@ async def test_a_long_retry_after_of_a_503_goes_to_the_queue(scripted: ScriptedG
 
 
 @pytest.mark.parametrize(("method", "path", "tries"), [("GET", COMMENT_PATH, 3), ("POST", COMMENTS_PATH, 1)])
-async def test_silence_ends_at_the_time_out(
+async def test_silence_ends_at_the_timeout(
     scripted: ScriptedGitHub, make_app: Apps, method: str, path: str, tries: int
 ) -> None:
     gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.05)), INSTALLATION)
@@ -148,14 +148,14 @@ async def test_a_refusal_is_final(scripted: ScriptedGitHub, gh: GitHub, status: 
     assert len(scripted.asked_for("PATCH", COMMENT_PATH)) == 1
 
 
-async def test_an_answer_that_is_not_whole_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_truncated_answer_counts_as_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
     cut = Say(raw=b'{"id": 5', headers={"content-type": "application/json"})
     scripted.will("GET", COMMENT_PATH, cut)
     with pytest.raises(Unavailable, match="claims to be JSON, but is not"):
         await gh.getitem(COMMENT, VARS)
 
 
-async def test_an_html_error_page_of_a_proxy_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_an_html_error_page_of_a_proxy_counts_as_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
     page = Say(502, raw=b"<html>", headers={"content-type": "application/json"})
     scripted.will("POST", COMMENTS_PATH, page)
     with pytest.raises(Unavailable, match="502"):
@@ -219,13 +219,13 @@ async def test_an_address_of_another_host_is_refused(scripted: ScriptedGitHub, g
 
 
 @pytest.mark.parametrize("name", ["..", "."])
-async def test_a_value_cannot_climb_out_of_its_place(scripted: ScriptedGitHub, gh: GitHub, name: str) -> None:
+async def test_a_value_cannot_escape_from_its_part_of_the_path(scripted: ScriptedGitHub, gh: GitHub, name: str) -> None:
     with pytest.raises(ValueError, match="a value of the path"):
         await gh.getitem("/repos/{owner}/{repo}/installation", {"owner": name, "repo": name})
     assert scripted.asked == []
 
 
-async def test_a_value_with_slashes_stays_in_its_place(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_value_with_slashes_stays_in_its_part_of_the_path(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/repos/octocat/a/../b?", OK)
     with pytest.raises(BadRequest):
         await gh.getitem("/repos/octocat/{repo}", {"repo": "a/../../user?"})
@@ -239,7 +239,7 @@ async def test_a_422_without_errors_or_message_is_still_a_refusal(scripted: Scri
     assert status_of(raised.value) == 422
 
 
-async def test_predicates_read_what_came(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_predicates_read_the_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", COMMENT_PATH, refused(404))
     with pytest.raises(BadRequest) as raised:
         await gh.getitem(COMMENT, VARS)
@@ -267,7 +267,7 @@ async def test_no_secret_is_in_any_log_or_error(
         ]
         for trouble in troubles:
             scripted.will("GET", COMMENT_PATH, trouble)
-            # Each with a client of its own: one that gets no more answers soon asks nothing.
+            # Each has its own client: one that gets no more answers soon stops sending.
             gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.2)), INSTALLATION)
             try:
                 await gh.getitem(COMMENT, VARS)
@@ -290,7 +290,7 @@ async def test_no_secret_is_in_any_log_or_error(
 
 @pytest.mark.parametrize("body", [b"null", b"7", b'"Unicorn"', b"<html>Unicorn</html>"])
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "text/html; charset=utf-8"])
-async def test_a_200_that_is_neither_object_nor_list_is_no_answer(
+async def test_a_200_that_is_neither_object_nor_list_is_an_error(
     scripted: ScriptedGitHub, gh: GitHub, body: bytes, content_type: str
 ) -> None:
     scripted.will("GET", COMMENT_PATH, *[Say(raw=body, headers={"content-type": content_type})] * 9)
@@ -301,7 +301,7 @@ async def test_a_200_that_is_neither_object_nor_list_is_no_answer(
         [item async for item in gh.getiter(COMMENT, VARS)]
 
 
-async def test_what_an_answer_lacks_is_another_fault_than_what_a_delivery_lacks(
+async def test_a_field_missing_in_an_answer_is_another_fault_than_one_missing_in_a_delivery(
     scripted: ScriptedGitHub, gh: GitHub
 ) -> None:
     scripted.will("GET", COMMENT_PATH, Say(body={"message": "Server Error"}))
@@ -312,7 +312,7 @@ async def test_what_an_answer_lacks_is_another_fault_than_what_a_delivery_lacks(
         [item async for item in gh.getiter(COMMENT, VARS)]
 
 
-async def test_a_404_on_what_was_there_a_moment_ago_is_not_believed(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_404_on_what_existed_a_moment_ago_is_not_believed(scripted: ScriptedGitHub, gh: GitHub) -> None:
     pull = "/repos/octocat/compiler/pulls/1"
     scripted.will("GET", pull, Say(body={"number": 1}), refused(404))
     await gh.getitem(pull)

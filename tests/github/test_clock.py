@@ -1,4 +1,4 @@
-"""A machine whose clock is wrong: GitHub's `Date` header says by how much, and the JWT is corrected."""
+"""A machine with a wrong clock: GitHub's `Date` header shows by how much, and the JWT is corrected."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def at(wall: float) -> JumpingTime:
 
 
 @pytest.mark.parametrize("ahead", [90, -86_400, 3 * 86_400])
-async def test_a_jwt_is_signed_with_githubs_time_once_it_is_known(
-    scripted: ScriptedGitHub, make_app: Apps, ahead: int
-) -> None:
+async def test_a_jwt_uses_githubs_time_once_it_is_known(scripted: ScriptedGitHub, make_app: Apps, ahead: int) -> None:
     app = make_app(timing=at(NOON.timestamp() + ahead).timing())
     scripted.will("GET", "/app", TOO_EARLY, Say(body={"id": 7}, headers=DATE))
     assert await app.as_app().getitem("/app") == {"id": 7}
@@ -57,7 +55,7 @@ async def test_a_token_lasts_as_long_as_github_says_whatever_our_clock_says(
     assert len(scripted.asked_for("POST", "/app/installations/42/access_tokens")) == 1
 
 
-async def test_a_correct_clock_is_not_tried_again(scripted: ScriptedGitHub, make_app: Apps) -> None:
+async def test_with_a_correct_clock_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, make_app: Apps) -> None:
     app = make_app(timing=at(NOON.timestamp()).timing())
     scripted.will("GET", "/app", TOO_EARLY)
     with pytest.raises(AppRefused):
@@ -69,7 +67,7 @@ async def test_a_correct_clock_is_not_tried_again(scripted: ScriptedGitHub, make
     ("sent", "received", "headers", "ahead"),
     [
         (0.0, 0.5, DATE, 0.0),
-        (-20.0, 9.0, DATE, 0.0),  # a slow answer says nothing more exact
+        (-20.0, 9.0, DATE, 0.0),  # a slow answer is no more precise
         (0.9, 1.0, DATE, 0.0),  # `Date` has whole seconds
         (90.0, 90.5, DATE, 89.75),
         (-90.0, -89.5, DATE, -90.25),
@@ -78,7 +76,7 @@ async def test_a_correct_clock_is_not_tried_again(scripted: ScriptedGitHub, make
         (90.0, 90.5, {**DATE, "age": "90"}, 0.0),  # a proxy's copy
     ],
 )
-def test_the_difference_is_read_from_the_date_as_far_as_it_tells(
+def test_the_difference_is_measured_as_precisely_as_the_date_allows(
     sent: float, received: float, headers: dict[str, str], ahead: float
 ) -> None:
     noon = NOON.timestamp()
@@ -88,7 +86,7 @@ def test_the_difference_is_read_from_the_date_as_far_as_it_tells(
     assert clock.now() == pytest.approx(noon + received - ahead, abs=0.01)
 
 
-def test_a_clock_that_was_set_right_is_known_to_be_right() -> None:
+def test_after_the_clock_is_corrected_no_problem_is_reported() -> None:
     wall = [NOON.timestamp() + 90]
     clock = GitHubClock(lambda: wall[0])
     clock.learn(DATE, wall[0])

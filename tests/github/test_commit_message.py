@@ -1,4 +1,4 @@
-"""What the commit of a merge says, as tables of texts before and after."""
+"""The commit message of a merge, as tables of descriptions and messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_first_line_is_the_title_with_the_number(before: str, after: str) ->
     assert title(before, 12) == after
 
 
-# Texts
+# Descriptions
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_the_first_line_is_the_title_with_the_number(before: str, after: str) ->
         ("", ""),
         ("\r\n\r\n  \nText\r\n", "Text"),
         ("One\r\n\r\n\r\n\r\nTwo\rThree", "One\n\nTwo\nThree"),
-        # What TVM's bot was seen to do: it left (@paren), and it broke decorators and e-mail addresses did not matter.
+        # TVM's bot missed (@paren), and changed decorators and e-mail addresses.
         (
             "@start hi @mid (@paren) `@code`\n@T.prim_func\na@b.com\tcc @x\r\nline",
             "start hi mid (paren) `@code`\n@T.prim_func\na@b.com\tcc x\nline",
         ),
     ],
 )
-def test_line_ends_are_plain_and_blank_lines_do_not_begin_or_pile_up(before: str, after: str) -> None:
+def test_line_endings_are_plain_and_blank_lines_neither_start_the_text_nor_pile_up(before: str, after: str) -> None:
     assert without_template(before, ()) == after
 
 
@@ -100,13 +100,13 @@ def test_mentions_lose_their_at_and_nothing_else_does(before: str, after: str) -
         "```\n@hubot, never closed",
     ],
 )
-def test_code_is_left_as_it_is(code: str) -> None:
-    """TVM's bot took the `@` off decorators in code."""
+def test_code_stays_as_it_is(code: str) -> None:
+    """TVM's bot removed the `@` of decorators in code."""
     assert without_template(f"Before\n\n{code}\n\nafter `x`", ()).startswith(f"Before\n\n{code}")
     assert without_template(code, ()) == code
 
 
-def test_a_back_tick_that_opens_nothing_makes_no_code() -> None:
+def test_an_unmatched_back_tick_makes_no_code() -> None:
     assert without_template("a ` b @hubot\n\nc ` @hubot", ()) == "a ` b hubot\n\nc ` hubot"
     assert without_template(r"\`@hubot`", ()) == r"\`hubot`"
 
@@ -126,7 +126,7 @@ def test_a_back_tick_that_opens_nothing_makes_no_code() -> None:
         ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
     ],
 )
-def test_comments_go_and_those_that_are_shown_stay(before: str, after: str) -> None:
+def test_comments_are_removed_unless_they_are_visible(before: str, after: str) -> None:
     assert without_template(before, ()).strip() == after
 
 
@@ -138,7 +138,7 @@ def test_comments_go_and_those_that_are_shown_stay(before: str, after: str) -> N
         (TEMPLATE.replace("- [ ]", "- [x]"), ""),
         (f"It is faster.\n\n{TEMPLATE}", "It is faster."),
         (f"It is faster.\n{TEMPLATE}\nMuch.", "It is faster.\n\nMuch."),
-        # Wrapped and indented otherwise, with text of their own right above and below.
+        # Wrapped and indented differently, with the author's own text directly above and below.
         (
             "Faster.\n  Please refer to the [guide](https://docs.example.org/contribute)\n for useful information and "
             "tips. After that, please request reviews from [reviewers](https://docs.example.org/reviewers) by @ them\n"
@@ -157,19 +157,19 @@ def test_comments_go_and_those_that_are_shown_stay(before: str, after: str) -> N
         ("```\nPaste the output here\nok\n```", "```\nPaste the output here\nok\n```"),
     ],
 )
-def test_what_the_template_wrote_is_taken_out(before: str, after: str) -> None:
+def test_template_text_is_removed(before: str, after: str) -> None:
     assert without_template(before, [TEMPLATE]) == after
 
 
-def test_all_of_several_templates_are_known() -> None:
+def test_all_of_several_templates_are_recognized() -> None:
     assert without_template("## A\nfirst\n## B\nsecond", ["## A", "## B"]) == "first\nsecond"
 
 
-# Who wrote it
+# Authors
 
 
 def test_everybody_but_the_author_is_credited_once_in_the_order_of_first_appearance() -> None:
-    """TVM's bot put its lines in the order of a set, and never credited who wrote a later commit alone."""
+    """TVM's bot wrote its lines in the order of a set, and never credited the sole author of a later commit."""
     commits = [
         commit("Octo Cat", number=1),
         commit("Mona", says="Fix\n\nCo-Authored-By:  Zed  <zed@example.org>\r\nco-authored-by: Octo <octo cat@x>"),
@@ -194,12 +194,12 @@ def test_everybody_but_the_author_is_credited_once_in_the_order_of_first_appeara
         "CAT@example.org",
     ],
 )
-def test_the_author_is_known_by_their_commits_and_by_the_addresses_that_github_makes(email: str) -> None:
+def test_the_author_is_recognized_by_their_commits_and_by_github_s_addresses(email: str) -> None:
     commits = [commit("Octo", "cat@example.org", number=1), commit("Octo", email)]
     assert co_authors(commits, (), AUTHOR) == []
 
 
-def test_somebody_elses_address_by_github_is_theirs() -> None:
+def test_another_persons_github_address_is_theirs() -> None:
     commits = [commit("Two", "2+octocat@users.noreply.github.com")]
     assert co_authors(commits, (), AUTHOR) == ["Co-authored-by: Two <2+octocat@users.noreply.github.com>"]
 
@@ -230,11 +230,11 @@ def test_a_name_cannot_end_its_line_or_its_address() -> None:
         ),
     ],
 )
-def test_the_message_is_the_text_and_below_it_one_block_of_trailers(body: str, expected: str) -> None:
+def test_the_message_is_the_description_followed_by_one_block_of_trailers(body: str, expected: str) -> None:
     commits = [commit("Octo", "cat@example.org", number=1), commit("Hubot")]
     assert message(body, (), commits, AUTHOR) == expected
 
 
-def test_who_wrote_it_alone_needs_no_line() -> None:
+def test_a_sole_author_needs_no_trailer() -> None:
     assert message("Text", (), [commit("Octo", "cat@example.org", number=1)], AUTHOR) == "Text"
     assert message("", (), [], AUTHOR) == ""

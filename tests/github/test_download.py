@@ -1,4 +1,4 @@
-"""Files that GitHub keeps elsewhere: fetched from there, without our token, within limits, never named in errors."""
+"""Files that GitHub stores elsewhere: downloaded without our token, within limits, never named in errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def fetched(gh: GitHub, limit: int = 100) -> bytes:
     return file.getvalue()
 
 
-async def test_the_file_is_fetched_from_where_github_sends_us(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_the_file_is_downloaded_from_the_address_that_github_names(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, sent_to(scripted))
     scripted.will("GET", STORE, Say(raw=b"PK"))
     assert await fetched(gh) == b"PK"
@@ -46,7 +46,7 @@ async def test_the_token_is_not_sent_along(scripted: ScriptedGitHub, gh: GitHub)
     assert asked.query == {"sig": SECRET}
 
 
-async def test_no_more_is_read_than_is_allowed(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_no_more_is_read_than_allowed(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, sent_to(scripted))
     scripted.will("GET", STORE, Say(raw=b"x" * 100), Say(raw=b"x" * 101))
     assert len(await fetched(gh)) == 100
@@ -57,9 +57,7 @@ async def test_no_more_is_read_than_is_allowed(scripted: ScriptedGitHub, gh: Git
 @pytest.mark.parametrize(
     "trouble", [Say(403), Say(404), Say(500), Say(drop=True), Say(302, headers={"location": "/elsewhere"})]
 )
-async def test_a_store_that_does_not_give_it_is_asked_again_later(
-    scripted: ScriptedGitHub, gh: GitHub, trouble: Say
-) -> None:
+async def test_a_failing_store_is_asked_again_later(scripted: ScriptedGitHub, gh: GitHub, trouble: Say) -> None:
     """The address lasts a minute: the next try asks GitHub for a new one."""
     scripted.will("GET", PATH, sent_to(scripted))
     scripted.will("GET", STORE, trouble)
@@ -77,15 +75,15 @@ async def test_a_removed_file_is_a_refusal(scripted: ScriptedGitHub, gh: GitHub)
     assert is_not_found(caught.value)
 
 
-async def test_a_repository_that_has_moved_is_said_and_not_followed(scripted: ScriptedGitHub, gh: GitHub) -> None:
-    """The file is at the end of a 302; a 301 leads to the API again, where nothing is found without our token."""
+async def test_a_moved_repository_is_reported_and_not_followed(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    """The file is behind a 302; a 301 leads to the API again, which finds nothing without our token."""
     scripted.will("GET", PATH, sent_to(scripted, 301))
     with pytest.raises(RedirectionException, match="renamed or moved"):
         await fetched(gh)
     assert scripted.asked_for("GET", STORE) == []
 
 
-async def test_an_answer_that_sends_us_nowhere_is_no_file(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_an_answer_without_an_address_is_an_error(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body={"message": "?"}))
     with pytest.raises(Unavailable, match="not a redirect"):
         await fetched(gh)

@@ -1,4 +1,4 @@
-"""GitHub's refusals as errors: every body it may send, and what the predicates say."""
+"""GitHub's refusals as errors: every body that it may send, and what the predicates say."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def error(status: int, body: object) -> Exception:
         (None, "Unprocessable"),
     ],
 )
-def test_every_422_is_a_refusal_with_what_github_said(body: object, said: str) -> None:
+def test_every_422_is_a_refusal_with_githubs_message(body: object, said: str) -> None:
     refusal = error(422, body)
     assert isinstance(refusal, BadRequest)
     assert is_unprocessable(refusal)
     assert said in message_of(refusal)
 
 
-def test_a_422_tells_fields_from_other_reasons() -> None:
+def test_a_422_separates_fields_from_other_reasons() -> None:
     assert isinstance(error(422, {"message": "m", "errors": [{"code": "invalid", "field": "f"}]}), InvalidField)
     assert isinstance(error(422, {"message": "m", "errors": ["not a fast forward"]}), ValidationError)
 
@@ -75,7 +75,7 @@ def test_a_failure_of_github_is_worth_another_try(status: int) -> None:
     assert status_of(failure) == status
 
 
-def test_a_body_that_is_not_what_it_says_is_still_a_refusal() -> None:
+def test_a_body_of_the_wrong_type_is_still_a_refusal() -> None:
     refusal = error_of(Answer(404, JSON, b"<html>\xff"), "GET /x")
     assert is_not_found(refusal)
 

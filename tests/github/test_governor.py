@@ -1,4 +1,4 @@
-"""How limits feel from outside: short waits inside, long ones back to the queue, and no hammering."""
+"""Limits as a caller sees them: short waits inside, long ones back to the queue, and no hammering."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POINTING = "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-
 
 @pytest.mark.parametrize("status", [403, 429])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_long_retry_after_goes_to_the_queue_and_others_do_not_knock(
+async def test_a_long_retry_after_goes_to_the_queue_and_others_send_nothing(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, status: int, method: str
 ) -> None:
     scripted.will(method, PATH, refused(status, "slow down", retry_after="30"), OK)
@@ -53,7 +53,7 @@ async def test_a_short_retry_after_is_waited_for_and_a_post_sent_again(
 
 
 @pytest.mark.parametrize("limited", [Say(429), Say(403, {"message": "m", "documentation_url": POINTING})])
-async def test_a_limit_that_names_no_time_is_a_minute_then_two(
+async def test_a_limit_without_a_time_is_a_minute_then_two(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, limited: Say
 ) -> None:
     scripted.will("GET", PATH, limited)
@@ -77,7 +77,7 @@ async def test_a_used_up_quota_waits_for_its_reset(scripted: ScriptedGitHub, gh:
     assert await gh.getitem("/search/issues") == {"items": []}
 
 
-async def test_the_last_request_of_a_quota_already_stops_the_next(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_after_the_last_request_of_a_quota_the_next_one_waits(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body={}, headers=quota(0)))
     await gh.getitem(PATH)
     with pytest.raises(RateLimited, match="quota is used up"):
@@ -92,7 +92,7 @@ async def test_a_missing_permission_stays_a_refusal_and_stops_nobody(scripted: S
     assert await gh.getitem(PATH) == {"id": 1}
 
 
-async def test_a_failed_answers_quota_counts(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
+async def test_the_quota_in_a_failed_answer_counts(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
     scripted.will("GET", PATH, Say(404, {"message": "Not Found"}, quota(17)))
     with pytest.raises(BadRequest):
         await gh.getitem(PATH)
@@ -119,7 +119,7 @@ async def test_one_limited_installation_leaves_the_others_alone(
     assert await client_of(scripted_app, 2).getitem(PATH) == {"id": 1}
 
 
-async def test_one_event_is_answered_at_once_and_a_crowd_a_second_apart(
+async def test_one_event_is_answered_at_once_and_many_a_second_apart(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
 ) -> None:
     scripted.will("POST", PATH, OK)
@@ -134,7 +134,7 @@ async def test_one_event_is_answered_at_once_and_a_crowd_a_second_apart(
 
 @pytest.mark.parametrize("crowd", [Rank.STRANGER, Rank.SWEEP, Rank.EVENT])
 async def test_a_crowd_leaves_room_for_people_with_the_write_role(crowd: Rank) -> None:
-    """A stranger's sixty comments used to silence the bot for everybody for over a minute."""
+    """A stranger's sixty comments used to silence the bot for everybody for more than a minute."""
     shared = SharedTime()
     governor = Governor(shared.timing())
     sent: list[float] = []
@@ -158,7 +158,7 @@ async def test_a_crowd_leaves_room_for_people_with_the_write_role(crowd: Rank) -
     assert max(sent) <= 30 + SHORT_WAIT
 
 
-async def test_the_writes_of_an_hour_end_and_reading_goes_on(
+async def test_after_the_hourly_writes_are_used_up_reads_go_on(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
 ) -> None:
     scripted.will("POST", PATH, OK)
@@ -175,14 +175,14 @@ async def test_the_writes_of_an_hour_end_and_reading_goes_on(
         await gh.post(PATH, data={})
 
 
-async def test_making_tokens_is_not_writing_content(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_creating_tokens_does_not_count_as_a_write(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", PATH, OK)
     for installation in range(50):
         await client_of(scripted_app, installation).getitem(PATH)
     assert scripted.tokens_made == 50
 
 
-async def test_who_is_refused_together_does_not_come_back_together(jumping: JumpingTime) -> None:
+async def test_requests_refused_together_do_not_come_back_together(jumping: JumpingTime) -> None:
     chances = iter([0.0, 0.5, 0.9])
     timing = jumping.timing()
     governor = Governor(type(timing)(timing.clock, timing.wall, timing.sleep, lambda: next(chances)))
@@ -201,7 +201,7 @@ async def test_who_is_refused_together_does_not_come_back_together(jumping: Jump
 crowds = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.2, 3.0]),  # seconds between two requests
-        st.integers(1, 250),  # how many come like that
+        st.integers(1, 250),  # how many arrive in this way
         st.booleans(),  # whether they write
         st.sampled_from([0.1, 1.0, 25.0]),  # seconds until GitHub answers
     ),
@@ -212,10 +212,10 @@ crowds = st.lists(
 
 @settings(max_examples=15, deadline=None)
 @given(crowds=crowds, installations=st.sampled_from([1, 3]))
-async def test_the_governor_never_lets_too_much_through(
+async def test_the_governor_never_exceeds_the_limits(
     crowds: list[tuple[float, int, bool, float]], installations: int
 ) -> None:
-    """Any crowd of requests that come at any time, take any time, and come back when the governor says so."""
+    """Any crowd of requests that arrive at any time, take any time, and come back when the governor says so."""
     shared = SharedTime()
     governor = Governor(shared.timing())
     in_flight, most = 0, 0
@@ -250,7 +250,7 @@ async def test_the_governor_never_lets_too_much_through(
         assert most_within(3600, moments) <= 450
 
 
-async def test_a_hundred_are_in_flight_and_the_next_waits_for_its_place() -> None:
+async def test_a_hundred_requests_are_in_flight_and_the_next_waits() -> None:
     governor = Governor()
     leave = asyncio.Event()
     inside = 0
@@ -270,7 +270,7 @@ async def test_a_hundred_are_in_flight_and_the_next_waits_for_its_place() -> Non
     assert inside == IN_FLIGHT + 20
 
 
-async def test_a_request_that_was_waiting_when_a_limit_came_does_not_go_out() -> None:
+async def test_a_request_that_was_waiting_when_a_limit_came_is_not_sent() -> None:
     shared = SharedTime()
     governor = Governor(shared.timing())
     outcome: list[str] = []

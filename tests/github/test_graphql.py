@@ -28,11 +28,11 @@ DATA = Say(body={"data": {"viewer": {"login": "nightjar[bot]"}}})
         ("https://api.octocat.ghe.com", "https://api.octocat.ghe.com/graphql"),
     ],
 )
-def test_the_address_follows_from_the_rest_address(api_url: str, address: str) -> None:
+def test_the_address_is_derived_from_the_rest_address(api_url: str, address: str) -> None:
     assert graphql_url(api_url) == address
 
 
-async def test_enterprise_is_asked_at_its_own_address(scripted: ScriptedGitHub, make_app: Apps) -> None:
+async def test_an_enterprise_server_has_its_own_address(scripted: ScriptedGitHub, make_app: Apps) -> None:
     gh = client_of(make_app(api_url=f"{scripted.url}/api/v3/"), INSTALLATION)
     scripted.will("POST", "/api/graphql", DATA)
     scripted.will("GET", "/api/v3/repos/octocat/compiler", Say(body={"id": 1}))
@@ -44,7 +44,7 @@ async def test_enterprise_is_asked_at_its_own_address(scripted: ScriptedGitHub, 
 
 
 def test_a_locked_conversation_is_distinguished_from_a_missing_permission() -> None:
-    """Reviews take reactions through GraphQL alone."""
+    """Only GraphQL accepts reactions to reviews."""
     with pytest.raises(LockedForGraphQL):
         data_of({"errors": [{"type": "FORBIDDEN", "message": "Unable to create reaction because issue is locked."}]})
     with pytest.raises(QueryError) as raised:
@@ -64,16 +64,16 @@ async def test_a_rate_limit_in_a_200_is_a_rate_limit(scripted: ScriptedGitHub, g
             await gh.graphql(QUERY)
     assert raised.value.retry_in > 3600
     assert len(scripted.asked_for("POST", "/graphql")) == 1
-    assert await gh.getitem("/repos/octocat/compiler") == {}, "REST has a quota of its own"
+    assert await gh.getitem("/repos/octocat/compiler") == {}, "REST has its own quota"
 
 
-async def test_a_file_that_speaks_of_rate_limits_is_only_a_file(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_file_that_mentions_rate_limits_is_only_a_file(scripted: ScriptedGitHub, gh: GitHub) -> None:
     spoof = {"errors": [{"type": "RATE_LIMITED"}], "documentation_url": "x#about-secondary-rate-limits"}
     scripted.will("GET", "/repos/octocat/compiler/contents/spoof.json", Say(body=spoof))
     assert await gh.getitem("/repos/octocat/compiler/contents/spoof.json") == spoof
 
 
-async def test_errors_of_a_200_are_raised_with_the_whole_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_errors_in_a_200_are_raised_with_the_whole_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
     answer = {"data": {"repository": None}, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve"}]}
     scripted.will("POST", "/graphql", Say(body=answer))
     with pytest.raises(QueryError, match="Could not resolve") as raised:
@@ -91,7 +91,7 @@ async def test_a_query_is_repeated_and_a_mutation_is_not(scripted: ScriptedGitHu
     assert [status for _, route, status in seen.requests if route == "/graphql"] == [502, 200, 502]
 
 
-async def test_a_dry_run_may_query_and_not_mutate(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_a_dry_run_may_query_but_not_mutate(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     gh = client_of(scripted_app, INSTALLATION, permissions=NO_PERMISSIONS)
     scripted.will("POST", "/graphql", DATA)
     assert await gh.graphql(QUERY)
@@ -100,7 +100,7 @@ async def test_a_dry_run_may_query_and_not_mutate(scripted: ScriptedGitHub, scri
     assert len(scripted.asked_for("POST", "/graphql")) == 1
 
 
-async def test_an_http_refusal_is_one_here_as_well(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_an_http_refusal_is_raised_as_in_rest(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("POST", "/graphql", Say(400, {"message": "Problems parsing JSON"}))
     with pytest.raises(BadRequest, match="Problems parsing JSON"):
         await gh.graphql(QUERY)
@@ -119,7 +119,7 @@ def test_errors_in_an_unknown_shape_are_errors(response: object) -> None:
 
 
 @pytest.mark.parametrize("response", [{}, [], "text"])
-def test_neither_data_nor_errors_is_an_error(response: object) -> None:
+def test_an_answer_with_neither_data_nor_errors_is_an_error(response: object) -> None:
     with pytest.raises(GraphQLException):
         data_of(response)
 
@@ -134,5 +134,5 @@ def test_neither_data_nor_errors_is_an_error(response: object) -> None:
         ("# a comment\nfragment f on User { login }\nmutation M($a: Int) { x }", True),
     ],
 )
-def test_a_mutation_is_known_wherever_it_stands(document: str, writes: bool) -> None:
+def test_a_mutation_is_recognized_anywhere_in_the_document(document: str, writes: bool) -> None:
     assert is_mutation(document) == writes

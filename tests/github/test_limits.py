@@ -1,4 +1,4 @@
-"""The bookkeeping of limits, for every order of requests that may come."""
+"""The bookkeeping of limits, for requests in any order."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def answer(status: int, body: bytes = b"", /, **headers: str) -> Answer:
 
 
 def most_within(seconds: float, moments: Sequence[float]) -> int:
-    """The largest number of moments in any window of that length, less what rounding may take from it."""
+    """Return the largest number of times in any window of this length, minus what rounding may cause."""
     moments = sorted(moments)
     return max(bisect_left(moments, start + seconds - 1e-6) - place for place, start in enumerate(moments))
 
 
 def sent_at_once(ledger: Ledger, demand: Demand, share: float = 1.0) -> int:
-    """Send until something has to wait, a thousand at most; return how many."""
+    """Send until something must wait, at most a thousand; return how many were sent."""
     for sent in range(1000):
         if ledger.earliest(0.0, demand, share)[0] > 0:
             return sent
@@ -78,7 +78,7 @@ WRITES = {
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, rank=st.sampled_from(Rank))
-def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], rank: Rank) -> None:
+def test_writes_stay_within_every_limit_whatever_their_times(crowds: list[Crowd], rank: Rank) -> None:
     ledger, now, sent = Ledger(Allowance()), 0.0, []
     demand = Demand(points=5, write=True, rank=rank)
     for gap, count in crowds:
@@ -100,7 +100,7 @@ def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list
     every=st.integers(1, 40),
 )
 def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
-    """Every so many requests one is a write, which may have to wait while reads go on."""
+    """Some of the requests are writes, which may have to wait while reads go on."""
     ledger, now, spent = Ledger(Allowance()), 0.0, []
     for gap, count in crowds:
         for number in range(count):
@@ -126,7 +126,7 @@ def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: i
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
-def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:
+def test_a_window_is_never_exceeded(crowds: list[Crowd], limit: int) -> None:
     window, now, sent = SlidingWindow(limit, 60), 0.0, []
     for gap, count in crowds:
         for _ in range(count):
@@ -136,7 +136,7 @@ def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:
     assert most_within(60, sent) <= limit
 
 
-def test_a_generous_allowance_does_not_slow_anybody_down() -> None:
+def test_a_large_allowance_slows_nobody_down() -> None:
     ledger = Ledger(Allowance(10_000, 10_000, 100_000, 100_000, write_spacing=0))
     for _ in range(5000):
         assert ledger.earliest(1.0, WRITE)[0] == 1.0
@@ -151,11 +151,11 @@ def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second()
     assert sent == [100, 100, 100, 100, 100, 101, 102, 103]
 
 
-def test_a_window_that_nothing_fits_into_says_so() -> None:
+def test_a_cost_larger_than_the_window_is_an_error() -> None:
     assert SlidingWindow(3, 60).earliest(0.0, 4) == float("inf")
 
 
-def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
+def test_the_first_backoff_is_a_minute_and_doubles_up_to_an_hour() -> None:
     ledger, now, waits = Ledger(Allowance()), 0.0, []
     for _ in range(9):
         waits.append(ledger.strike(now, sent_at=now, retry_after=None))
@@ -164,12 +164,12 @@ def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
     assert waits[-1] == LONGEST_BACKOFF
 
 
-def test_answers_to_requests_that_were_under_way_together_are_one_incident() -> None:
+def test_limited_answers_to_simultaneous_requests_are_one_incident() -> None:
     ledger = Ledger(Allowance())
     assert [ledger.strike(10.0 + n, sent_at=5.0, retry_after=None) for n in range(3)] == [60, 59, 58]
 
 
-def test_a_success_makes_the_backoff_small_again() -> None:
+def test_a_success_resets_the_backoff() -> None:
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=None)
     ledger.strike(60.0, sent_at=60.0, retry_after=None)
@@ -190,7 +190,7 @@ def spare(remaining: int, *, reset: int = 1000, ends: float = 1000.0, resource: 
     return Quota(resource, 5000, remaining, reset, ends)
 
 
-def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
+def test_a_used_up_quota_stops_its_own_resource_until_the_reset() -> None:
     ledger = Ledger(Allowance())
     ledger.learn(spare(0), now=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
@@ -199,7 +199,7 @@ def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
 
 
 @pytest.mark.parametrize("rank", Rank)
-def test_each_rank_may_use_its_own_share_of_the_writes_and_not_one_more(rank: Rank) -> None:
+def test_each_rank_may_use_exactly_its_share_of_the_writes(rank: Rank) -> None:
     per_minute, per_hour, burst = WRITES[rank]
     demand = Demand(points=5, write=True, rank=rank)
     ledger = Ledger(Allowance(write_spacing=0))
@@ -219,7 +219,7 @@ def test_each_rank_may_use_its_own_share_of_the_writes_and_not_one_more(rank: Ra
     assert ledger.earliest(0.0, demand)[0] == 1
 
 
-def test_what_a_lower_rank_may_not_use_is_left_for_the_ranks_above() -> None:
+def test_the_share_above_a_lower_rank_is_left_for_higher_ranks() -> None:
     ledger = Ledger(Allowance(write_spacing=0))
     assert [sent_at_once(ledger, replace(WRITE, rank=rank)) for rank in Rank] == [40, 0, 24, 8, 8]
 
@@ -245,7 +245,7 @@ def test_anonymous_questions_have_a_twentieth_of_the_quota_in_any_hour() -> None
     assert ledger.earliest(3605.0, ask)[0] == 3605
 
 
-def test_an_anonymous_question_of_several_points_takes_them_all_of_its_share() -> None:
+def test_an_anonymous_question_of_several_points_takes_all_of_them_from_its_share() -> None:
     ledger, ask = Ledger(Allowance()), Demand(points=100, rank=Rank.ANONYMOUS)
     for _ in range(2):
         assert ledger.earliest(5.0, ask) == (5, PACED)
@@ -265,7 +265,7 @@ def test_of_reasons_that_end_together_the_first_is_given() -> None:
     assert ledger.earliest(0.0, READ) == (60, LIMITED)
 
 
-def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_nothing() -> None:
+def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_zero() -> None:
     ask = Demand(rank=Rank.ANONYMOUS)
     generous = Ledger(Allowance(anonymous_share=0.5))
     generous.learn(Quota("core", 100, 90, 1000, 1000.0), now=0.0)
@@ -276,7 +276,7 @@ def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_nothing()
     assert Ledger(Allowance(anonymous_share=0)).earliest(7.0, ask) == (3607, ANONYMOUS_SPENT)
 
 
-def test_an_answer_that_was_overtaken_does_not_give_quota_back() -> None:
+def test_an_overtaken_answer_does_not_give_quota_back() -> None:
     ledger = Ledger(Allowance())
     ledger.learn(spare(0), now=0.0)
     ledger.learn(spare(3), now=0.0)
@@ -291,11 +291,11 @@ def test_the_reset_is_measured_on_githubs_clock() -> None:
     assert retry_after == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
 
 
-# One below, at and one above: a limit that is off by one was seen by no test.
+# One below, at and one above: no other test noticed a limit that is off by one.
 
 
 @pytest.mark.parametrize(("reset", "ends"), [(-5, 6), (0, 6), (1, 7), (90, 96)])
-def test_a_reset_that_is_over_counts_as_now(reset: int, ends: float) -> None:
+def test_a_past_reset_counts_as_now(reset: int, ends: float) -> None:
     retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
     assert retry_after is not None
     assert retry_after.ends == ends
@@ -311,7 +311,7 @@ def test_a_quota_ends_in_the_second_of_its_reset(now: float, at: float) -> None:
 @pytest.mark.parametrize(
     ("reset", "now", "known"), [(999, 999.0, False), (1000, 999.0, True), (1001, 999.0, True), (999, 1000.0, True)]
 )
-def test_an_older_period_is_not_learnt_while_the_newer_one_lasts(reset: int, now: float, known: bool) -> None:
+def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, now: float, known: bool) -> None:
     ledger = Ledger(Allowance())
     ledger.learn(spare(5), now=0.0)
     ledger.learn(spare(0, reset=reset, ends=2000.0), now=now)
@@ -319,7 +319,7 @@ def test_an_older_period_is_not_learnt_while_the_newer_one_lasts(reset: int, now
 
 
 @pytest.mark.parametrize(("sent_at", "backoff"), [(-1.0, 120), (0.0, 120), (1.0, FIRST_BACKOFF)])
-def test_only_a_success_after_the_last_limit_makes_the_backoff_small(sent_at: float, backoff: float) -> None:
+def test_only_a_success_after_the_last_limit_resets_the_backoff(sent_at: float, backoff: float) -> None:
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=None)
     ledger.succeed(sent_at)
@@ -327,14 +327,14 @@ def test_only_a_success_after_the_last_limit_makes_the_backoff_small(sent_at: fl
 
 
 @pytest.mark.parametrize(("sent_at", "backoff"), [(9.0, 60), (10.0, 60), (11.0, 120)])
-def test_what_was_sent_in_the_second_of_a_limit_belongs_to_it(sent_at: float, backoff: float) -> None:
+def test_a_request_sent_in_the_second_of_a_limit_belongs_to_it(sent_at: float, backoff: float) -> None:
     ledger = Ledger(Allowance())
     ledger.strike(10.0, sent_at=5.0, retry_after=None)
     assert ledger.strike(10.0, sent_at, retry_after=None) == backoff
 
 
 @pytest.mark.parametrize(("now", "left"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
-def test_a_limit_of_an_incident_that_is_over_is_a_minute_again(now: float, left: float) -> None:
+def test_after_an_incident_the_next_limit_is_a_minute_again(now: float, left: float) -> None:
     ledger = Ledger(Allowance())
     ledger.strike(10.0, sent_at=5.0, retry_after=None)
     assert ledger.strike(now, sent_at=5.0, retry_after=None) == left
@@ -361,7 +361,7 @@ def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: in
     assert part(whole, share) == expected
 
 
-def test_what_processes_share_is_the_pace_of_the_rank() -> None:
+def test_processes_share_the_pace_of_the_rank() -> None:
     ledger = Ledger(Allowance(write_spacing=2.0))
     assert ledger.shared_pace(WRITE, 0.0) == WritePace(per_minute=72, per_hour=405, burst=10, spacing=2.0)
     assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER), 0.0) == WritePace(80, 450, 15, 2.0)
@@ -375,7 +375,7 @@ def test_what_processes_share_is_the_pace_of_the_rank() -> None:
     assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(1, 1, 1, 0.0)
 
 
-def test_the_anonymous_share_is_that_of_the_quota_that_is_asked_for() -> None:
+def test_the_anonymous_share_is_taken_from_the_quota_of_the_resource() -> None:
     ledger = Ledger(Allowance())
     ledger.learn(Quota("search", 60, 60, 1000, 1000.0), now=0.0)
     ask = Demand("search", rank=Rank.ANONYMOUS)
@@ -383,13 +383,13 @@ def test_the_anonymous_share_is_that_of_the_quota_that_is_asked_for() -> None:
     assert ledger.shared_pace(replace(ask, resource="core"), 0.0) == WritePace(250, 250, 250, 0.0)
 
 
-def test_a_process_alone_has_a_share_of_each_hour_too() -> None:
+def test_a_process_without_the_shared_budget_has_a_share_of_each_hour() -> None:
     ledger = Ledger(Allowance(10_000, rest_points_per_minute=100_000, write_spacing=0))
     assert sent_at_once(ledger, WRITE, 0.1) == 40
     assert ledger.earliest(0.0, WRITE, 0.1)[0] == 3600
 
 
-def test_a_process_alone_has_a_share_of_each_limit() -> None:
+def test_a_process_without_the_shared_budget_has_a_share_of_each_limit() -> None:
     assert sent_at_once(Ledger(Allowance(write_spacing=0)), WRITE, 0.25) == 18
     ledger = Ledger(Allowance(write_burst=8))
     for at in (0, 0, 1, 2):

@@ -11,7 +11,7 @@ from tests.github.test_limits import DATE, READ, answer
 
 
 @pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
-def test_headers_without_a_readable_quota_tell_none(broken: dict[str, str]) -> None:
+def test_headers_without_a_readable_quota_report_none(broken: dict[str, str]) -> None:
     whole = quota(10) if broken else {}
     assert quota_in(answer(200, **{**whole, **broken}), "core", now=0.0) is None
 
@@ -46,7 +46,7 @@ RESET = int(DATE.timestamp()) + 600
         (answer(503, retry_after="30"), None),
     ],
 )
-def test_status_headers_and_the_linked_page_show_which_limit_it_is(given: Answer, limit: Limit | None) -> None:
+def test_status_headers_and_the_linked_page_show_which_limit_applies(given: Answer, limit: Limit | None) -> None:
     assert limit_in(given, READ, quota_in(given, "core", 0.0), 0.0) == limit
 
 
@@ -72,7 +72,7 @@ def test_each_address_has_its_quota(url: str, resource: str) -> None:
     assert resource_of(url) == resource
 
 
-def test_the_resource_is_the_one_that_the_answer_names_else_the_one_that_was_asked() -> None:
+def test_the_answers_resource_wins_over_the_requested_one() -> None:
     named = quota(10, resource="search")
     retry_after = quota_in(answer(200, **named), "core", now=0.0)
     assert retry_after is not None
@@ -84,12 +84,12 @@ def test_the_resource_is_the_one_that_the_answer_names_else_the_one_that_was_ask
 
 
 @pytest.mark.parametrize(("remaining", "limit"), [(-1, Limit(ends_in=601)), (0, Limit(ends_in=601)), (1, None)])
-def test_a_quota_is_used_up_at_nothing(remaining: int, limit: Limit | None) -> None:
+def test_a_quota_is_used_up_at_zero(remaining: int, limit: Limit | None) -> None:
     given = answer(403, **quota(remaining, reset=RESET))
     assert limit_in(given, READ, quota_in(given, "core", 50.0), 50.0) == limit
 
 
-def test_a_reset_that_comes_at_once_is_no_longer_wait_than_that() -> None:
+def test_a_reset_that_has_come_needs_no_further_wait() -> None:
     given = answer(403, **quota(0, reset=int(DATE.timestamp())))
     assert limit_in(given, READ, Quota("core", 5000, 0, 0, ends=50.5), 50.0) == Limit(ends_in=0.5)
 

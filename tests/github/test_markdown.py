@@ -1,4 +1,4 @@
-"""What counts as speech in a comment, and that text from outside does nothing where it is shown.
+"""Which parts of a comment are the author's words, and that text from outside has no effect where it is shown.
 
 The oracle for both is cmark-gfm, the parser that GitHub itself is built on.
 """
@@ -95,11 +95,11 @@ def test_speech_is_what_github_shows_as_a_persons_own_lines(text: str, lines: li
         "&#64;ci rerun",
     ],
 )
-def test_nobody_speaks_in_code_quotes_comments_links_tables_or_struck_out_text(text: str) -> None:
+def test_code_quotes_comments_links_tables_and_struck_out_text_are_no_speech(text: str) -> None:
     assert not any("@ci rerun" in line for line in said(text))
 
 
-def test_lines_know_their_numbers_behind_everything_that_spans_lines() -> None:
+def test_lines_have_correct_numbers_after_elements_that_span_lines() -> None:
     text = "`a\nb` one\n[c\nd](/u 'e\nf') two\nand <!-- g\nh --> three\n\n> i\nj\n\n```\nk\n```\nfour"
     assert [(line.number, line.text) for line in visible_lines(text)] == [
         (1, f"{HOLE} one"),
@@ -109,17 +109,17 @@ def test_lines_know_their_numbers_behind_everything_that_spans_lines() -> None:
     ]
 
 
-def test_what_was_taken_out_of_a_line_leaves_a_hole() -> None:
+def test_text_removed_from_a_line_leaves_a_marker() -> None:
     text = "one `a b` [c](/d) ![e](/f) \\@g ~~h~~ <kbd>i</kbd> end"
     holes = ("a b", None, None, None, None, None)
     assert visible_lines(text) == [Line(1, f"one {HOLE} {HOLE} {HOLE} {HOLE}g {HOLE}  {HOLE}  end", holes)]
 
 
-def test_nobody_can_write_a_hole() -> None:
+def test_nobody_can_write_the_marker() -> None:
     assert visible_lines(f"one {HOLE} two") == [Line(1, "one \N{REPLACEMENT CHARACTER} two")]
 
 
-def test_a_text_longer_than_github_takes_has_no_lines() -> None:
+def test_a_text_longer_than_githubs_limit_has_no_lines() -> None:
     assert said("a" * TEXT_LIMIT) == ["a" * TEXT_LIMIT]
     assert said("a" * (TEXT_LIMIT + 1)) == []
 
@@ -134,13 +134,13 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("unit", REPEATED)
-def test_a_text_as_long_as_github_takes_is_read_whatever_it_repeats(unit: str) -> None:
+def test_a_text_at_githubs_limit_is_read_whatever_it_repeats(unit: str) -> None:
     text = unit * (TEXT_LIMIT // len(unit))
     assert all(line.number >= 1 for line in visible_lines(text))
 
 
 class Page(HTMLParser):
-    """A finished page: its text, its elements, and the lines of it that are somebody's own words."""
+    """A rendered page: its text, its elements, and the lines that are somebody's own words."""
 
     QUIET = frozenset({"pre", "code", "blockquote", "a", "del", "table"})
     BLOCKS = frozenset({"p", "li", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre", "blockquote", "table"})
@@ -152,7 +152,7 @@ class Page(HTMLParser):
         self.spoken = ""
         self._quiet = 0
         html = rendered(markdown, raw_html=raw_html)
-        # A browser takes a comment that never ends as the rest of the page; HTMLParser takes it as text.
+        # A browser takes an unclosed comment for the rest of the page; HTMLParser takes it for text.
         self.feed(re.sub(r"<!--(?:(?!-->).)*\Z", "", html, flags=re.DOTALL))
         self.close()
 
@@ -205,7 +205,7 @@ MARKUP += [
 ]
 
 
-# In tens of thousands of random texts the two parsers still find corners where they differ: these are always the same.
+# In tens of thousands of random texts the two parsers still differ in some corners; these texts are always the same.
 @settings(derandomize=True, max_examples=500)
 @given(st.lists(st.sampled_from(MARKUP), max_size=25).map("".join))
 @example("- a\n\n      code\n\n  b")
@@ -286,7 +286,7 @@ outside = st.lists(st.sampled_from(NASTY) | st.text(max_size=4), max_size=12).ma
 @example("===", "before\n{}")
 @example("1. x", "{}")
 @example("x!", "{}")
-def test_escaped_text_does_nothing_wherever_it_stands(text: str, frame: str) -> None:
+def test_escaped_text_has_no_effect_anywhere(text: str, frame: str) -> None:
     page = Page(frame.format(escape(text)))
     plain = Page(frame.format("word"))
     assert page.elements == plain.elements or not escape(text)
@@ -302,7 +302,7 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
 
 
 @given(outside, st.sampled_from([escape, code]))
-def test_outside_text_stays_in_its_cell_of_a_table(text: str, made_harmless: Callable[[str], str]) -> None:
+def test_outside_text_stays_in_its_table_cell(text: str, made_harmless: Callable[[str], str]) -> None:
     cell = made_harmless(text)
     page = Page(f"| a | b |\n|---|---|\n| {cell} | end |\n")
     rows = [element for element in page.elements if element in ("tr", "th", "td")]
@@ -325,7 +325,7 @@ def test_code_from_outside_is_one_piece_of_code(text: str) -> None:
 
 
 @given(outside)
-def test_made_harmless_nothing_from_outside_is_speech_to_us(text: str) -> None:
+def test_escaped_text_from_outside_is_no_speech_to_us(text: str) -> None:
     assert not any("@ci rerun" in line for line in said(f"{escape('@ci rerun ' + text)}\n{code('@ci rerun ' + text)}"))
 
 
@@ -346,7 +346,7 @@ def test_a_long_text_ends_in_an_ellipsis(text: str, limit: int, cut: str) -> Non
 
 
 @given(st.text(), st.integers(0, 50))
-def test_a_cut_text_fits(text: str, limit: int) -> None:
+def test_a_truncated_text_fits(text: str, limit: int) -> None:
     cut = truncate(text, limit)
     assert len(cut) <= limit
     assert cut == text or cut.endswith("…") or limit == 0
@@ -362,15 +362,15 @@ def test_a_block_from_outside_is_one_block_of_code(text: str) -> None:
 
 
 @given(outside)
-def test_plain_text_from_outside_is_one_line_that_calls_nobody(text: str) -> None:
+def test_plain_text_from_outside_is_one_line_that_mentions_nobody(text: str) -> None:
     shown = plain(f"a{text}b")
     assert len(shown.splitlines()) == 1
     assert re.search(r"@\w|://|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", shown) is None
 
 
-def test_plain_text_has_no_sign_that_stands_for_code() -> None:
+def test_plain_text_has_no_sign_that_starts_code() -> None:
     assert plain(f"a{HOLE}  é…") == "a\N{REPLACEMENT CHARACTER} é…"
 
 
-def test_lines_keep_their_ends_and_tabs_and_lose_what_nobody_sees() -> None:
+def test_lines_keep_their_ends_and_tabs_and_lose_invisible_characters() -> None:
     assert lines_of("a\tb\r\nc\rd\x1b[1m\u202e\ud800") == "a\tb\nc\nd[1m\N{REPLACEMENT CHARACTER}"

@@ -36,7 +36,7 @@ from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
         ("", ()),
     ],
 )
-def test_those_who_follow_a_cc_are_copied_in(body: str | None, users: tuple[str, ...]) -> None:
+def test_names_after_a_cc_are_copied_in(body: str | None, users: tuple[str, ...]) -> None:
     assert parse_ccs(body) == Ccs(users=users, teams=())
 
 
@@ -49,7 +49,7 @@ NOBODY = [
 
 
 @pytest.mark.parametrize("name", NOBODY)
-def test_a_name_that_cannot_be_a_persons_account_is_passed_over_whole(name: str) -> None:
+def test_a_name_that_cannot_be_a_login_is_skipped_completely(name: str) -> None:
     assert parse_ccs(f"cc @hubot @{name} @monalisa").users == ("hubot", "monalisa")
 
 
@@ -84,43 +84,43 @@ def test_teams_are_distinguished_from_people() -> None:
         "cc the author of this, @octocat",
     ],
 )
-def test_nobody_is_copied_in_by_code_quotes_comments_or_parts_of_words(body: str) -> None:
+def test_code_quotes_comments_and_parts_of_words_copy_in_nobody(body: str) -> None:
     assert parse_ccs(body) == Ccs(users=(), teams=())
 
 
 @pytest.mark.parametrize(
     ("body", "users", "teams"),
     [
-        # The predecessor found nobody: no colon, no capital, no second space.
+        # TVM's script found nobody: no colon, no capital, no second space.
         ("cc: @a", ("a",), ()),
         ("CC @a", ("a",), ()),
         ("Cc @a", ("a",), ()),
         ("cc  @a", ("a",), ()),
-        # Nobody then and now: names stand in the line of their cc, and `cc@a` looks like an address.
+        # Nobody in both: names belong to the line of their cc, and `cc@a` looks like an address.
         ("cc\n@a", (), ()),
         ("cc@a", (), ()),
-        # It stopped after the first.
+        # TVM's script stopped after the first name.
         ("cc @a, @b", ("a", "b"), ()),
         ("cc @a  @b", ("a", "b"), ()),
         ("cc @a and @b", ("a", "b"), ()),
-        # It asked a user named like the organization.
+        # TVM's script requested a user named like the organization.
         ("cc @apache/tvm-committers", (), ("apache/tvm-committers",)),
-        # It asked somebody else, whose name is the beginning of the one written.
+        # TVM's script requested another person, whose login is the beginning of the written one.
         ("cc @a_b", (), ()),
-        # It asked by the end of another word, and from code and comments that nobody sees.
+        # TVM's script matched the end of another word, code, and comments that nobody sees.
         ("acc @x", (), ()),
         ("`cc @a`", (), ()),
         ("<!-- cc @a -->", (), ()),
-        # It asked for a name that no account can have.
+        # TVM's script requested a name that no account can have.
         ("cc @-a", (), ()),
-        # It asked one person twice.
+        # TVM's script requested one person twice.
         ("cc @A @a", ("A",), ()),
         ("cc @a cc @b", ("a", "b"), ()),
-        # It asked a user whose name is the beginning of the bot's.
+        # TVM's script requested a user whose name is the beginning of the bot's.
         ("cc @a @b[bot]", ("a",), ()),
     ],
 )
-def test_the_predecessors_table(body: str, users: tuple[str, ...], teams: tuple[str, ...]) -> None:
+def test_differences_to_tvms_script(body: str, users: tuple[str, ...], teams: tuple[str, ...]) -> None:
     assert parse_ccs(body) == Ccs(users=users, teams=teams)
 
 
@@ -146,7 +146,7 @@ def test_every_login_is_read_once_as_it_was_first_written(logins: list[str], sep
 @given(
     st.lists(st.sampled_from(["cc ", "@a", "/t", ",", " and ", "`", ">", "\n", "<!--", "[bot]"]) | st.text(max_size=3))
 )
-def test_whatever_is_written_is_read_without_an_error(pieces: list[str]) -> None:
+def test_any_text_is_read_without_an_error(pieces: list[str]) -> None:
     ccs = parse_ccs("".join(pieces))
     assert all("/" not in user for user in ccs.users)
     assert all("/" in team for team in ccs.teams)
@@ -170,7 +170,7 @@ def test_whatever_is_written_is_read_without_an_error(pieces: list[str]) -> None
         ("a\r\n@octocat\r\n", ("octocat",)),
     ],
 )
-def test_github_tells_those_that_the_page_names(text: str, expected: tuple[str, ...]) -> None:
+def test_github_notifies_the_people_that_the_page_mentions(text: str, expected: tuple[str, ...]) -> None:
     assert mentioned(text, "Octo-Org") == expected
 
 
@@ -197,8 +197,8 @@ def test_github_tells_those_that_the_page_names(text: str, expected: tuple[str, 
         "",
     ],
 )
-def test_nobody_is_mentioned_in_code_comments_links_and_addresses(text: str) -> None:
-    """TVM #12840, #12848: decorators in code, and e-mail addresses, were taken for people."""
+def test_code_comments_links_and_addresses_mention_nobody(text: str) -> None:
+    """TVM #12840, #12848: decorators in code, and e-mail addresses, counted as mentions."""
     assert mentioned(text, "octo-org") == ()
 
 
@@ -211,6 +211,6 @@ def test_a_name_is_a_login_or_a_team(written: str, expected: str | None) -> None
 
 
 @given(st.text())
-def test_mentions_of_any_text_can_be_found(text: str) -> None:
+def test_mentions_in_any_text_can_be_found(text: str) -> None:
     for name in mentioned(text, "octo-org"):
         assert login_or_team(f"@{name}") == name

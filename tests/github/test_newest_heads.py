@@ -1,4 +1,4 @@
-"""While GitHub's limits leave little, what is written about newer heads goes first."""
+"""While GitHub's limits leave little room, writes about newer heads go first."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ def about(head: HeadWrite | None) -> Demand:
 
 
 def used_up(writes: int) -> Ledger:
-    """A ledger after so many writes, one a second; the first was at 0."""
+    """Return a ledger after so many writes, one a second; the first was at 0."""
     ledger = Ledger(ALLOWANCE)
     for second in range(writes):
         ledger.book(float(second), Demand(write=True))
     return ledger
 
 
-def test_an_older_head_leaves_room_for_the_newer_ones_that_wait() -> None:
+def test_an_older_head_leaves_room_for_newer_ones_that_wait() -> None:
     ledger, now = used_up(9), 9.0
     assert ledger.earliest(now, about(OLD))[0] == 60
     ledger.put_off(60.0, about(NEW))
     ledger.put_off(60.0, about(NEWEST))
-    # The first three writes of this minute are over a minute ago: one for each newer head, and one for this.
+    # The first three writes of this minute are over a minute old: one for each newer head, and one for this.
     assert [ledger.earliest(now, about(one))[0] for one in (OLD, NEW, NEWEST)] == [62, 61, 60]
-    # Whoever writes about no head, such as an answer to a person, waits behind none of them.
+    # Writes about no head, such as an answer to a person, wait behind none of them.
     assert ledger.earliest(now, about(None))[0] == 60
     ledger.book(60.0, about(NEWEST))
-    assert ledger.earliest(60.0, about(OLD))[0] == 62, "NEW has the room of 61"
+    assert ledger.earliest(60.0, about(OLD))[0] == 62, "NEW has the place at 61"
     ledger.book(61.0, about(NEW))
     assert ledger.earliest(62.0, about(OLD))[0] == 62
 
 
-def test_room_counts_the_spacing_between_writes_too() -> None:
+def test_the_room_includes_the_spacing_between_writes() -> None:
     ledger = Ledger(replace(ALLOWANCE, writes_per_minute=1000, writes_per_hour=1000))
     for _ in range(20):
         ledger.book(0.0, Demand(write=True))
@@ -59,7 +59,7 @@ def test_room_counts_the_spacing_between_writes_too() -> None:
     assert ledger.earliest(0.0, about(NEWEST))[0] == alone
 
 
-def test_a_write_that_does_not_come_back_holds_up_nobody_for_long() -> None:
+def test_a_write_that_does_not_come_back_delays_others_only_for_a_while() -> None:
     ledger = used_up(9)
     ledger.put_off(60.0, about(NEW))
     assert ledger.earliest(59.0, about(OLD))[0] == 61
@@ -82,7 +82,7 @@ async def order_of(governor: Governor, time: JumpingTime, heads: Sequence[HeadWr
 
 
 @pytest.mark.parametrize("shared", [True, False])
-async def test_a_crowd_that_waits_is_written_the_newest_head_first(
+async def test_waiting_writes_go_out_with_the_newest_head_before_older_ones(
     database: Database, jumping: JumpingTime, *, shared: bool
 ) -> None:
     budget = WriteBudget(database.connector, lambda: jumping.now) if shared else None
@@ -92,12 +92,12 @@ async def test_a_crowd_that_waits_is_written_the_newest_head_first(
     began = jumping.now
     written = await order_of(governor, jumping, crowd)
     assert len(written) == len(crowd)
-    # Who finds room within seconds does not wait, so the first are written as they come, and neighbors may swap.
+    # A write with room within seconds does not wait, so the first go out as they come, and neighbors may swap.
     assert wrong_share(written[10:]) < 0.03
-    assert jumping.now - began < 2 * 3600, "no slower than the limit of an hour"
+    assert jumping.now - began < 2 * 3600, "as fast as the hourly limit allows"
 
 
 def wrong_share(written: Sequence[HeadWrite]) -> float:
-    """Return of how many pairs the older head was written first; in any order it is half of them."""
+    """Return the share of pairs in which the older head was written earlier; in random order it is a half."""
     pairs = [(one, other) for n, one in enumerate(written) for other in written[n + 1 :]]
     return sum(one.since < other.since for one, other in pairs) / len(pairs)

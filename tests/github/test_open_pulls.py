@@ -1,4 +1,4 @@
-"""When a person last did something on a pull request, and who reviews it, read out of GitHub's answer."""
+"""The last activity by a person on a pull request, and its reviewers, read from GitHub's answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATER, LAST = "2026-11-02T00:00:00Z", "2026-11-09T00:00:00Z"
 
 
 def node(*happened: Any, cut: bool = False, **more: Any) -> dict[str, Any]:
-    """A pull request that octocat opened with a commit of the same moment."""
+    """Return a pull request that octocat opened with a commit of the same time."""
     return {
         "number": 7,
         "isDraft": False,
@@ -90,11 +90,11 @@ def act(at: str, by: Any, edited: str | None = None) -> dict[str, Any]:
         "opened by a deleted account",
     ],
 )
-def test_when_a_person_last_did_something(found: dict[str, Any], at: str) -> None:
+def test_the_last_activity_by_a_person(found: dict[str, Any], at: str) -> None:
     assert pull_of(Payload(found)).active_at == moment(at)
 
 
-def test_who_was_asked_and_who_has_reviewed() -> None:
+def test_who_was_requested_and_who_has_reviewed() -> None:
     asked: list[Any] = [HUMAN, {"combinedSlug": "example-lab/gpu"}, BOT, None]
     reviewed: list[Any] = [None, {"__typename": "User", "login": "triager", "databaseId": 3}, BOT]
     found = pull_of(
@@ -119,7 +119,7 @@ def page(*numbers: int, cursor: str | None = None) -> dict[str, Any]:
 
 
 async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app: Apps) -> None:
-    """TVM #10807: only the first page was ever looked at."""
+    """TVM #10807: only the first page was read."""
     github = client_of(make_app(), INSTALLATION)
     scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, cursor="a"), page(3))))
     assert [pull.number for pull in await open_pulls(github, "octocat/compiler")] == [1, 2, 3]
@@ -127,7 +127,7 @@ async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app
     assert asked == [{"owner": "octocat", "name": "compiler", "after": after} for after in (None, "a")]
 
 
-async def test_there_is_an_end_to_pages(scripted: ScriptedGitHub, make_app: Apps) -> None:
+async def test_the_number_of_pages_is_limited(scripted: ScriptedGitHub, make_app: Apps) -> None:
     github = client_of(make_app(), INSTALLATION)
     scripted.will("POST", "/graphql", *(Say(body={"data": page(1, cursor="a")}) for _ in range(MOST_PAGES + 1)))
     assert len(await open_pulls(github, "octocat/compiler")) == MOST_PAGES

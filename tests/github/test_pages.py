@@ -1,4 +1,4 @@
-"""Lists are read to their end, or not at all."""
+"""Lists are read completely, or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ async def test_a_long_list_is_read_to_its_end_a_hundred_at_a_time(
 
 
 @pytest.mark.parametrize("named", [{}, {"iterable_key": "check_runs"}])
-async def test_a_wrapped_list_is_read_to_its_end(scripted: ScriptedGitHub, gh: GitHub, named: dict[str, str]) -> None:
+async def test_a_list_inside_an_object_is_read_to_its_end(
+    scripted: ScriptedGitHub, gh: GitHub, named: dict[str, str]
+) -> None:
     pages_of(scripted, 2, "check_runs")
     assert [item async for item in gh.getiter(LIST, VARS, iterable_key=named.get("iterable_key"))] == list(range(200))
 
@@ -53,7 +55,7 @@ async def test_a_list_that_is_too_long_is_an_error_and_not_a_short_list(scripted
     assert len(scripted.asked_for("GET", PATH)) == 2
 
 
-async def test_a_list_of_exactly_as_many_pages_as_allowed_is_fine(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_list_with_exactly_the_maximum_number_of_pages_is_read(scripted: ScriptedGitHub, gh: GitHub) -> None:
     pages_of(scripted, 2)
     assert len([item async for item in gh.getiter(LIST, VARS, max_pages=2)]) == 200
 
@@ -82,16 +84,16 @@ async def test_a_page_may_have_some_links(scripted: ScriptedGitHub, gh: GitHub) 
 
 
 @pytest.mark.parametrize("headers", [links(MOST_LINKS + 1), {"link": "<" * 8_000}, {"link": "<a" * 4_000}])
-async def test_a_page_with_more_links_than_github_sends_is_no_answer_of_github(
+async def test_a_page_with_more_links_than_github_sends_is_rejected(
     scripted: ScriptedGitHub, gh: GitHub, headers: dict[str, str]
 ) -> None:
-    """Each `<` makes gidgethub's pattern go through the rest of the header."""
+    """Each `<` makes gidgethub's pattern scan the rest of the header."""
     scripted.will("GET", PATH, Say(body=[1], headers=headers))
     with pytest.raises(AnswerError, match="more links than GitHub sends"):
         [item async for item in gh.getiter(LIST, VARS)]
 
 
-async def test_a_header_that_is_too_long_is_no_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_header_that_is_too_long_is_rejected(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body=[1], headers={"link": "x" * 100_000}))
     with pytest.raises(Unavailable):
         [item async for item in gh.getiter(LIST, VARS)]
@@ -105,7 +107,7 @@ async def test_a_header_that_is_too_long_is_no_answer(scripted: ScriptedGitHub, 
         ("/a?per_page=5", "/a?per_page=5"),
     ],
 )
-def test_the_largest_pages_are_asked_for(url: str, whole: str) -> None:
+def test_the_largest_pages_are_requested(url: str, whole: str) -> None:
     assert with_page_size(url) == whole
 
 

@@ -1,4 +1,4 @@
-"""What a person may do: GitHub's answers, read and remembered."""
+"""A person's role: GitHub's answers, read and cached."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def answer(permission: str, role: str | None, user: Any = "octocat") -> Say:
         "nobody GitHub knows here",
     ],
 )
-async def test_a_role(scripted: ScriptedGitHub, gh: GitHub, said: Say, role: str) -> None:
+async def test_the_role_is_read_from_githubs_answer(scripted: ScriptedGitHub, gh: GitHub, said: Say, role: str) -> None:
     scripted.will("GET", PATH, said)
     assert await Permissions().role(gh, "octocat/compiler", OCTOCAT) == role
 
 
-async def test_a_role_is_asked_for_once_in_a_while_whatever_the_case_of_the_name(
+async def test_a_role_is_looked_up_once_in_a_while_whatever_the_case_of_the_name(
     scripted: ScriptedGitHub, gh: GitHub
 ) -> None:
     scripted.will("GET", PATH, answer("write", "write"))

@@ -1,4 +1,4 @@
-"""Where we think a pull request's head is, whatever order the payloads come in."""
+"""Our record of a pull request's head, whatever order the payloads come in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def head_after(
     sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, number: int = 12, **more: Any
 ) -> Delivery:
-    """A payload that names a head, `at` seconds after the hour."""
+    """Return a payload that names a head, `at` seconds after the hour."""
     pull = {
         "number": number,
         "head": {"sha": sha, "ref": "fast", "repo": {"id": home}},
@@ -67,7 +67,7 @@ async def noted(records: Records, *deliveries: Delivery) -> str | None:
     return head.sha if head else None
 
 
-async def test_before_any_payload_nothing_is_known(records: Records) -> None:
+async def test_before_any_payload_no_head_is_known(records: Records) -> None:
     assert await noted(records) is None
     assert await repository_id_of(records, "octocat/compiler") is None
 
@@ -82,17 +82,19 @@ async def test_the_newest_head_stays_in_any_order(records: Records, order: tuple
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0, 1), (1, 0, 0)])
-async def test_two_payloads_of_one_second_are_ordered_by_the_push(records: Records, order: tuple[int, ...]) -> None:
+async def test_two_payloads_of_the_same_second_are_ordered_by_the_push(
+    records: Records, order: tuple[int, ...]
+) -> None:
     assert await noted(records, *(IN_ONE_SECOND[index] for index in order)) == B
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
-async def test_three_pushes_of_one_second_are_ordered_too(records: Records, order: tuple[int, ...]) -> None:
+async def test_three_pushes_of_the_same_second_are_ordered_too(records: Records, order: tuple[int, ...]) -> None:
     pushes = (head_after(B, 1, before=A), head_after(C, 1, before=B), head_after(D, 1, before=C))
     assert await noted(records, *(pushes[index] for index in order)) == D
 
 
-async def test_a_push_that_is_taken_back_within_the_second_is_followed(records: Records) -> None:
+async def test_a_push_that_is_reverted_within_the_second_is_followed(records: Records) -> None:
     assert (
         await noted(records, head_after(A, 1, action="opened"), head_after(B, 1, before=A), head_after(A, 1, before=B))
         == A
@@ -103,11 +105,11 @@ async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) 
     assert await noted(records, head_after(B, 1, before=A), head_after(B, 1, action="edited")) == B
 
 
-async def test_a_head_that_goes_back_is_followed(records: Records) -> None:
+async def test_a_head_that_moves_back_is_followed(records: Records) -> None:
     assert await noted(records, head_after(B, 1, before=A), head_after(A, 2, before=B)) == A
 
 
-async def test_what_is_stored_beside_the_head(records: Records) -> None:
+async def test_fields_stored_with_the_head(records: Records) -> None:
     await noted(records, head_after(A, 1, action="opened"))
     head = await head_of(records, 7, 12)
     assert head is not None
@@ -115,7 +117,7 @@ async def test_what_is_stored_beside_the_head(records: Records) -> None:
     assert await repository_id_of(records, "OCTOCAT/compiler") == 7
 
 
-async def test_a_forks_branch_is_none_of_ours(records: Records) -> None:
+async def test_a_forks_branch_is_not_ours(records: Records) -> None:
     for delivery in (head_after(A, 1, home=8), head_after(A, 2, head={"sha": A, "ref": "main", "repo": None})):
         await note_head(records, delivery)
         head = await head_of(records, 7, 12)
@@ -123,18 +125,18 @@ async def test_a_forks_branch_is_none_of_ours(records: Records) -> None:
         assert head.head_ref == ""
 
 
-async def test_other_events_say_nothing_of_the_head(records: Records) -> None:
+async def test_other_events_do_not_change_the_head(records: Records) -> None:
     other = Delivery("guid", "issue_comment", head_after(A, 1).payload, 0.0)
     assert await noted(records, other) is None
 
 
-async def test_a_payload_without_a_head_says_what_it_lacks(records: Records) -> None:
+async def test_a_payload_without_a_head_names_the_missing_field(records: Records) -> None:
     with pytest.raises(PayloadError, match=r"pull_request\.head\.sha"):
         await note_head(records, head_after(A, 1, head={}))
 
 
-async def test_the_pull_request_of_a_head_is_known_by_its_commit(records: Records) -> None:
-    """Commit statuses and workflow runs name a commit, and for a fork's GitHub reports no pull request of it."""
+async def test_the_pull_request_of_a_head_is_found_by_its_commit(records: Records) -> None:
+    """Commit statuses and workflow runs name a commit, and GitHub finds no pull request for a fork's commit."""
     await noted(records, head_after(A, 1, action="opened", home=8))
     assert await pulls_with_head(records, 7, A) == [12]
     assert await pulls_with_head(records, 7, B) == []
@@ -148,7 +150,7 @@ async def test_a_commit_that_is_no_longer_a_head_has_no_pull_request(records: Re
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[12], []]
 
 
-async def test_one_commit_may_be_the_head_of_several(records: Records) -> None:
+async def test_one_commit_may_be_the_head_of_several_pull_requests(records: Records) -> None:
     await noted(records, *(head_after(A, 1, action="opened", number=number) for number in (12, 3, 12)))
     assert await pulls_with_head(records, 7, A) == [12, 3]
     await noted(records, *(head_after(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
@@ -169,7 +171,7 @@ async def test_one_commit_may_be_the_head_of_several(records: Records) -> None:
         ([head_after(A, 1), head_after(B, 2, A), head_after(A, 3, B)], "03"),
     ],
 )
-async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
+async def test_the_recorded_time_of_a_move_is_never_too_early(
     records: Records, deliveries: list[Delivery], expected: str
 ) -> None:
     await noted(records, *deliveries)
@@ -190,10 +192,10 @@ async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
         ([head_after(B, 4, action="labeled"), head_after(C, 6, B)], "06"),
     ],
 )
-async def test_who_wrote_before_the_first_known_head_may_have_seen_another_one(
+async def test_somebody_who_wrote_before_the_first_recorded_head_may_have_seen_another_one(
     records: Records, deliveries: list[Delivery], since: str
 ) -> None:
-    """The webhook of a push was lost, and that of a label named the new head first."""
+    """The webhook of a push was lost, and a label event named the new head first."""
     await noted(records, *deliveries)
     head = await head_of(records, 7, 12)
     assert head is not None

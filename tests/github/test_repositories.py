@@ -1,4 +1,4 @@
-"""What is remembered about a repository, also across a crash."""
+"""The records about a repository, even after a crash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG = parse_config(f"repositories: {{{NAME}: {{}}}}".encode(), "app.yaml")
 
 
 @pytest.mark.parametrize("record", [REPOSITORY_ID.of(NAME).name, KNOWN_REPOSITORY.of(7).name])
-async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended_between_two_writes(
+async def test_a_repository_is_recorded_completely_although_the_first_try_ended_between_two_writes(
     tmp_path: Path, record: str
 ) -> None:
     database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
@@ -54,5 +54,5 @@ def test_a_reason_that_was_stored_as_a_sentence_is_read(sentence: str, away: Lef
     assert KNOWN_REPOSITORY.load("known-repository:7", stored, 1) == KnownRepository(7, NAME, NAME, away)
 
 
-def test_a_reason_is_stored_by_a_name_that_no_wording_changes() -> None:
+def test_a_reason_is_stored_by_a_name_that_does_not_change_with_its_text() -> None:
     assert KNOWN_REPOSITORY.dump(KnownRepository(7, NAME, NAME, LeftAlone.ARCHIVED))["away"] == "archived"

@@ -21,20 +21,20 @@ GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISS
         (["*"], [("a", PENDING), ("b", RED), ("c", GREEN)], [("b", RED), ("a", PENDING)]),
     ],
 )
-def test_each_pattern_matches_one_and_all_that_match_are_green(
+def test_each_pattern_needs_a_match_and_all_matches_must_be_green(
     require: list[str], signals: list[tuple[str, State]], expected: list[tuple[str, State]]
 ) -> None:
     found = blockers(require, [Signal(name, state) for name, state in signals])
     assert [(signal.name, signal.state) for signal in found] == expected
 
 
-def test_two_that_stand_alike_are_one_whatever_is_shown_beside_them() -> None:
-    """As a commit status and a check run of one name do."""
+def test_two_signals_with_the_same_state_are_one_whatever_is_shown_with_them() -> None:
+    """As a commit status and a check run with the same name."""
     twice = [Signal("lint", RED, "failure", "unused import", "https://ci.example.org/1"), Signal("lint", RED, "error")]
     assert blockers(["lint"], twice) == [Signal("lint", RED)]
 
 
-def test_what_the_bot_itself_reported_counts_for_nothing() -> None:
+def test_the_bots_own_reports_do_not_count() -> None:
     mine = Signal("ci/skip", GREEN, ours=True)
     assert blockers(["*"], [mine]) == [Signal("*", MISSING)]
     assert blockers(["ci/skip"], [mine]) == [Signal("ci/skip", MISSING)]
@@ -70,7 +70,7 @@ Places = list[tuple[float | None, dict[str, State]]]
         ),
     ],
 )
-def test_a_pattern_stands_for_what_it_matched_down_to_the_first_commit_that_is_settled(
+def test_a_pattern_stands_for_its_matches_down_to_the_first_settled_commit(
     places: Places, expected: dict[str, int]
 ) -> None:
     """The numbers are those of the commits that have the names, the newest 0."""
@@ -82,8 +82,8 @@ def test_a_pattern_stands_for_what_it_matched_down_to_the_first_commit_that_is_s
     assert {name: int(one.sha) for one in found for name in one.names} == expected
 
 
-def test_a_pattern_stands_for_nothing_else_and_not_for_what_the_bot_reports() -> None:
-    """What it does not match says nothing about whether it is settled either."""
+def test_a_pattern_stands_for_nothing_else_and_not_for_the_bots_reports() -> None:
+    """A name that it does not match does not settle a commit either."""
     signals = (Signal("cpu/pr-head", GREEN, at=OLD), Signal("docs", RED), Signal("bot/pr-head", RED, ours=True))
     found = stands_for("*/pr-head", [BaseCommit("0", signals), BaseCommit("1", (Signal("gpu/pr-head", GREEN),))], NOW)
     assert found == [Expected("*/pr-head", ("cpu/pr-head",), "0")]

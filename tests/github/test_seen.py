@@ -1,4 +1,4 @@
-"""A 404 on what was there before is doubted for a while."""
+"""A 404 on something that existed is doubted for a while."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: flo
     assert seen.doubts("1", PULL) is doubted
 
 
-def test_what_comes_back_is_doubted_again_when_it_vanishes_again() -> None:
+def test_something_that_returns_is_doubted_again_when_it_disappears_again() -> None:
     clock = Clock()
     seen = SeenAddresses(clock)
     for _ in range(2):
@@ -37,7 +37,7 @@ def test_what_comes_back_is_doubted_again_when_it_vanishes_again() -> None:
         assert not seen.doubts("1", PULL)
 
 
-def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_doubted() -> None:
+def test_a_404_is_believed_at_once_if_never_seen_removed_by_us_or_of_others() -> None:
     seen = SeenAddresses(Clock())
     assert not seen.doubts("1", PULL)
     seen.there("2", PULL)

@@ -1,4 +1,4 @@
-"""What several processes write for one installation, each with a governor of its own, on one database."""
+"""The writes of several processes for one installation, each with its own governor, on one database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def send(governor: Governor, demand: Demand = WRITE) -> float | None:
 async def test_two_replicas_and_restarts_stay_within_one_minutes_budget(
     budget: WriteBudget, jumping: JumpingTime
 ) -> None:
-    """Each process counted by itself: two replicas wrote 149 times in 60 s, one with restarts 194."""
+    """When each process counted alone, two replicas wrote 149 times in 60 s, one with restarts 194 times."""
     replicas = [Governor(jumping.timing(), shared=budget) for _ in range(2)]
     sent: list[float] = []
     for attempt in range(200):
@@ -65,9 +65,7 @@ async def test_anonymous_questions_share_their_budget_too(budget: WriteBudget, j
     assert await send(replicas[0], Demand()) is not None
 
 
-async def test_one_process_says_why_an_anonymous_question_is_not_asked(
-    budget: WriteBudget, jumping: JumpingTime
-) -> None:
+async def test_a_process_says_why_an_anonymous_question_is_refused(budget: WriteBudget, jumping: JumpingTime) -> None:
     governor = Governor(jumping.timing(), shared=budget)
     for _ in range(250):
         await send(governor, Demand(rank=Rank.ANONYMOUS))
@@ -109,7 +107,7 @@ async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(
     assert [await send(governor) for _ in range(10)].count(None) == 0
 
 
-async def test_a_database_that_hangs_holds_a_write_up_for_two_seconds_once(
+async def test_a_database_that_hangs_delays_a_write_by_two_seconds_once(
     budget: WriteBudget, jumping: JumpingTime
 ) -> None:
     away = Away(budget, hangs=True)

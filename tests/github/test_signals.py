@@ -1,4 +1,4 @@
-"""How a commit stands, and who says so: statuses and check runs of everybody, the latest of each."""
+"""The signals of a commit: statuses and check runs of everybody, the latest of each."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ async def test_a_check_run_and_a_status_say_which_app_reported_them(world: World
     }
 
 
-async def test_a_commit_that_nobody_has_looked_at_stands_for_nothing(world: World) -> None:
-    """A null rollup, as GraphQL calls it, was the end of the predecessor's script."""
+async def test_a_commit_without_any_report_has_no_signals(world: World) -> None:
+    """TVM's script crashed on this null `rollup`, as GraphQL calls it."""
     assert await stands(world, world.open().head_sha) == {}
 
 
 @pytest.mark.parametrize("conclusion", ["success", "neutral", "skipped"])
-async def test_what_satisfies_githubs_required_checks_is_green(world: World, conclusion: str) -> None:
+async def test_whatever_satisfies_githubs_required_checks_is_green(world: World, conclusion: str) -> None:
     """TVM #11569: neutral counted as a failure."""
     sha = world.open().head_sha
     world.repository.add_check_run(foreign_app(world, "lint"), sha, "style", conclusion=conclusion)
     assert [state for state, _ in (await stands(world, sha)).values()] == [State.GREEN]
 
 
-async def test_of_a_workflow_that_ran_twice_the_later_run_counts(world: World) -> None:
-    """TVM #11569: a job that was run again stood there twice, and its first failure blocked the merge."""
+async def test_the_later_of_two_runs_of_a_workflow_counts(world: World) -> None:
+    """TVM #11569: a rerun job was listed twice, and its first failure blocked the merge."""
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"unit": "failure"})
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
@@ -82,7 +82,7 @@ def asked_for_workflows(world: World) -> int:
 async def test_a_green_job_of_another_workflow_hides_no_red_one_of_the_same_name(
     world: World, states: tuple[str, str]
 ) -> None:
-    """Whoever opens a pull request may add a workflow to it, with a job of any name."""
+    """Anybody who opens a pull request may add a workflow with a job of any name."""
     sha = world.open().head_sha
     for workflow, state in zip(("CI", "Mine"), states, strict=True):
         world.repository.add_workflow_run(sha, workflow, state, {"cpu": state})
@@ -93,14 +93,14 @@ async def test_a_green_job_of_another_workflow_hides_no_red_one_of_the_same_name
     assert asked_for_workflows(world) == 2
 
 
-async def test_one_workflow_upon_two_events_is_as_good_as_the_worse_of_them(world: World) -> None:
+async def test_the_worse_run_of_a_workflow_with_two_events_counts(world: World) -> None:
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="pull_request")
     world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"}, event="push")
     assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
 
 
-async def test_which_workflow_it_was_is_asked_only_where_that_changes_something(world: World) -> None:
+async def test_the_workflow_is_looked_up_only_if_it_changes_the_result(world: World) -> None:
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success", "cpu": "success"})
     world.repository.add_workflow_run(sha, "Mine", "failure", {"lint": "failure", "cpu": "success"})
@@ -112,7 +112,7 @@ async def test_which_workflow_it_was_is_asked_only_where_that_changes_something(
     assert asked_for_workflows(world) == 0
 
 
-async def test_another_app_is_not_asked_about_for_workflows(world: World) -> None:
+async def test_workflows_of_other_apps_are_not_looked_up(world: World) -> None:
     sha, lint = world.open().head_sha, foreign_app(world, "lint")
     for conclusion in ("failure", "success"):
         suite = world.repository.new_check_suite(lint, sha)
@@ -121,7 +121,7 @@ async def test_another_app_is_not_asked_about_for_workflows(world: World) -> Non
     assert asked_for_workflows(world) == 0
 
 
-# What is our own
+# Our own reports
 
 
 async def ours_in(world: World, *branches: str) -> Ours:
@@ -130,7 +130,7 @@ async def ours_in(world: World, *branches: str) -> Ours:
     return Ours(me.app_id, me.user_id, frozenset({"ci/skip"}), frozenset(branches))
 
 
-async def test_our_own_statuses_and_check_runs_are_known_by_who_set_them(world: World) -> None:
+async def test_our_own_statuses_and_check_runs_are_recognized_by_who_set_them(world: World) -> None:
     sha, foreign = world.open().head_sha, foreign_app(world, "lint")
     mine = next(iter(world.github.apps.values()))
     world.repository.set_status(mine.bot, sha, "some-name", "success")
@@ -158,7 +158,7 @@ async def test_our_own_statuses_and_check_runs_are_known_by_who_set_them(world: 
         ("nightly", "pull_request_target", ["cpu"]),
     ],
 )
-async def test_what_runs_because_we_pushed_a_branch_is_left_out(
+async def test_runs_on_a_branch_that_we_pushed_are_left_out(
     world: World, branch: str, event: str, left: list[str]
 ) -> None:
     sha = world.repository.push("main", by="hubot").sha
@@ -174,7 +174,7 @@ async def test_a_forks_branch_with_the_name_of_one_of_ours_hides_nothing(world: 
     assert [(signal.name, signal.state) for signal in found] == [("cpu", State.RED)]
 
 
-async def test_who_looks_at_one_of_our_branches_sees_what_ran_there(world: World) -> None:
+async def test_runs_on_our_own_branch_count_for_that_branch(world: World) -> None:
     sha = world.repository.push("main", by="hubot").sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="push", branch="nightly")
     ours = (await ours_in(world, "nightly")).on("nightly")

@@ -1,4 +1,4 @@
-"""Text that tells a CI to skip a commit is taken out; text that does not stays."""
+"""Text that makes a CI skip a commit is removed; other text stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIRECTIVES = (*BRACKETED, "***NO_CI***", "***no_ci***")
 
 
 @pytest.mark.parametrize("directive", DIRECTIVES)
-def test_a_directive_is_taken_out_of_title_text_code_and_names(directive: str) -> None:
+def test_a_directive_is_removed_from_title_text_code_and_names(directive: str) -> None:
     assert title(f"Faster {directive} loops", 12) == "Faster loops (#12)"
     assert title(directive, 12) == "(#12)"
     said = message(f"It is fast.{directive}\n\n```\n{directive} x\n```", (), (), AUTHOR)
@@ -32,7 +32,7 @@ def test_a_directive_is_taken_out_of_title_text_code_and_names(directive: str) -
 @pytest.mark.parametrize(
     "line", ["skip-checks: true", "skip-checks:true", "Skip-Checks: true", "  skip-checks: true", "skip-checks : true"]
 )
-def test_a_trailer_is_taken_out(line: str) -> None:
+def test_a_trailer_is_removed(line: str) -> None:
     assert message(f"It is fast.\n\n\n{line}", (), (), AUTHOR) == "It is fast."
     assert message(f"It is fast.\n\n```\n{line}\n```", (), (), AUTHOR) == "It is fast.\n\n```\n\n```"
 
@@ -50,7 +50,7 @@ def test_a_trailer_is_taken_out(line: str) -> None:
         "It must skip-checks: no",
     ],
 )
-def test_what_no_ci_reads_as_a_directive_stays(text: str) -> None:
+def test_text_that_no_ci_reads_as_a_directive_stays(text: str) -> None:
     assert without_directives(text) == text
 
 
@@ -61,13 +61,13 @@ PIECES = st.lists(
 
 @given(pieces=PIECES)
 def test_nothing_that_is_left_is_a_directive(pieces: list[str]) -> None:
-    """Also where one was hidden inside of another."""
+    """Even if one was hidden inside another."""
     left = without_directives("".join(pieces))
     assert without_directives(left) == left
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 50])
-def test_however_deep_they_are_nested(depth: int) -> None:
+def test_nested_directives_are_removed_at_any_depth(depth: int) -> None:
     nested = "[skip " * depth + "[skip ci]" + "ci]" * depth
     left = without_directives(nested)
     assert without_directives(left) == left

@@ -1,4 +1,4 @@
-"""Whether a repository is public: read from GitHub, cached, and private wherever that is unknown."""
+"""Whether a repository is public: read from GitHub, cached, and private while that is unknown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPO = "/repos/{owner}/{repo}"
 
 @dataclass
 class Asked:
-    """The subject, before a GitHub of its own, by a clock of its own."""
+    """The subject, with its own GitHub and its own clock."""
 
     world: World
     clock: list[float]
@@ -36,7 +36,7 @@ class Asked:
         await until(lambda: self.requests() == count)
 
     async def heard(self, event: str, action: str, **said: Any) -> None:
-        """Let the bot note a delivery whose `repository` says this beside its name and id."""
+        """Let the bot note a delivery whose `repository` has these fields besides its name and ID."""
         repository = {"id": self.world.repository.id, "full_name": FULL_NAME, **said}
         body = {"action": action, "repository": repository, "repositories_added": [repository]}
         await self.world.pipeline.note(Delivery(f"{event}-{action}", event, Payload(body), 0.0))
@@ -79,7 +79,7 @@ async def test_github_is_asked_once_for_a_while(here: Asked, private: bool) -> N
     assert here.requests() == 1
 
 
-async def test_an_old_answer_makes_nobody_read_what_is_private_by_now(here: Asked) -> None:
+async def test_an_expired_answer_does_not_let_anybody_read_what_is_private_now(here: Asked) -> None:
     assert await here.visibility.is_public(FULL_NAME)
     here.world.repository.private = True
     here.clock[0] = FRESH_SECONDS
@@ -87,8 +87,8 @@ async def test_an_old_answer_makes_nobody_read_what_is_private_by_now(here: Aske
     assert here.requests() == 2
 
 
-async def test_what_was_private_is_asked_again_in_the_background(here: Asked) -> None:
-    """Nobody waits, so that the time taken does not tell that there is a private repository of this name."""
+async def test_a_private_repository_is_asked_about_again_in_the_background(here: Asked) -> None:
+    """Nobody waits, so response times do not reveal that a private repository has this name."""
     here.world.repository.private = True
     assert not await here.visibility.is_public(FULL_NAME)
     here.world.repository.private = False
@@ -102,20 +102,20 @@ async def test_what_was_private_is_asked_again_in_the_background(here: Asked) ->
     assert here.requests() == 2
 
 
-async def test_one_that_is_not_ours_is_not_public_and_nobody_is_asked(here: Asked) -> None:
+async def test_a_repository_that_is_not_ours_is_not_public_and_costs_no_request(here: Asked) -> None:
     assert not await here.visibility.is_public("octocat/elsewhere")
     assert here.requests() == 0
 
 
 @pytest.mark.parametrize("private", [False, True])
-async def test_what_app_yaml_says_needs_no_question(here: Asked, private: bool) -> None:
+async def test_a_setting_in_app_yaml_needs_no_request(here: Asked, private: bool) -> None:
     text = f"repositories:\n  octocat/compiler:\n    api: {{private: {str(private).lower()}}}\n"
     here.world.repository.private = not private
     assert await subject(here.world, here.clock, text).is_public(FULL_NAME) is not private
     assert here.requests() == 0
 
 
-async def test_while_github_is_down_it_is_private_until_it_was_asked(here: Asked) -> None:
+async def test_while_github_is_down_a_repository_is_private_until_it_was_read(here: Asked) -> None:
     here.world.github.faults.add("GET", REPO, status=404, times=1)
     assert not await here.visibility.is_public(FULL_NAME)
     here.clock[0] = PAUSE - 0.5
@@ -153,7 +153,7 @@ SAYS_NOTHING = [
 
 
 @pytest.mark.parametrize(("event", "action", "said"), SAYS_PRIVATE)
-async def test_what_a_payload_calls_private_is_private_at_once_in_every_process(
+async def test_a_repository_that_a_payload_calls_private_is_private_at_once_in_every_process(
     here: Asked, event: str, action: str, said: dict[str, Any]
 ) -> None:
     processes = [here.visibility, subject(here.world, here.clock)]
@@ -165,7 +165,7 @@ async def test_what_a_payload_calls_private_is_private_at_once_in_every_process(
 
 @pytest.mark.parametrize(("event", "action", "said"), SAYS_NOTHING)
 @pytest.mark.parametrize("private", [False, True])
-async def test_no_payload_makes_public(
+async def test_no_payload_makes_a_repository_public(
     here: Asked, private: bool, event: str, action: str, said: dict[str, Any]
 ) -> None:
     here.world.repository.private = private
@@ -175,7 +175,7 @@ async def test_no_payload_makes_public(
     assert here.requests() == 1
 
 
-async def test_the_answer_of_github_outweighs_an_old_payload_until_the_next(here: Asked) -> None:
+async def test_githubs_answer_outweighs_an_old_payload_until_the_next(here: Asked) -> None:
     for count in (1, 2):
         await here.heard("push", "", private=True)
         assert await here.visibility.is_public(FULL_NAME)

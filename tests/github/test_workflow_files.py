@@ -1,4 +1,4 @@
-"""Whether workflow files change, also where GitHub lists only the first of many changed files."""
+"""Whether workflow files change, even if GitHub lists only the first of many changed files."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ async def changes(world: World, files: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("count", [1, MOST_COMPARED_FILES - 1, MOST_COMPARED_FILES, MOST_COMPARED_FILES + 1])
-async def test_a_changed_workflow_is_found_behind_as_many_files_as_there_are(world: World, count: int) -> None:
+async def test_a_changed_workflow_is_found_after_any_number_of_other_files(world: World, count: int) -> None:
     assert await changes(world, {**many(count), WORKFLOW: "on: pull_request"})
 
 
 @pytest.mark.parametrize("count", [1, MOST_COMPARED_FILES, MOST_COMPARED_FILES + 1])
-async def test_of_many_files_none_is_a_workflow(world: World, count: int) -> None:
+async def test_many_files_without_a_workflow_are_recognized(world: World, count: int) -> None:
     assert not await changes(world, {**many(count), ".github/labels.yml": "b"})
 
 
-async def test_workflows_that_come_with_many_files_are_found_where_there_was_no_folder(tmp_path: Path) -> None:
+async def test_workflows_that_come_with_many_files_are_found_even_without_a_folder_before(tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
         assert not await changes(world, many(MOST_COMPARED_FILES))
         assert await changes(world, {**dict.fromkeys(many(MOST_COMPARED_FILES), "new"), WORKFLOW: "on: push"})
@@ -56,7 +56,7 @@ async def test_workflows_that_come_with_many_files_are_found_where_there_was_no_
     ("count", "changed"),
     [(MOST_PULL_FILES, WORKFLOW), (MOST_PULL_FILES + 1, WORKFLOW), (MOST_PULL_FILES + 1, "src/last.cc")],
 )
-async def test_a_pull_request_of_more_files_than_github_lists_is_searched_whole(
+async def test_a_pull_request_with_more_files_than_github_lists_is_searched_completely(
     world: World, count: int, changed: str
 ) -> None:
     files = {**many(count - 1), changed: "on: pull_request"}

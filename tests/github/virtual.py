@@ -1,4 +1,4 @@
-"""Time that passes only when everybody sleeps."""
+"""Time that passes only while everybody sleeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JumpingTime:
 class SharedTime:
     """A clock for many tasks: it moves to the end of the next sleep as soon as every task sleeps."""
 
-    ROUNDS = 12  # turns of the event loop after which a task without I/O has come to its next sleep
+    ROUNDS = 12  # turns of the event loop after which a task without I/O has reached its next sleep
 
     def __init__(self) -> None:
         self.now = 0.0
