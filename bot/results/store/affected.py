@@ -1,4 +1,4 @@
-"""Which check runs say something else because of a commit: those that may be compared with it, or lack its suite."""
+"""Find the check runs that a commit changes: those of commits that may be compared with it, or that lack its suite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LATER = (
     .where(schema.points.c.committed_at >= sa.bindparam("committed_at"))
     .limit(1)
 )
-"""Whether a target has results of any later commit: the newest one, which most are, changes no other."""
+"""Whether a target has results of a later commit. Most commits are the newest of their target, and change no other."""
 
 
 def by(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
@@ -45,13 +45,14 @@ def _compared(connection: sa.Connection, repository: str, series: Series, facts:
         later.c.series_id == series.id,
         later.c.committed_at >= facts.committed_at,
         later.c.sha != facts.sha,
+        # A nightly commit is compared with as many ancestors as confirm a failure, a pull request with one.
         number < sa.case((later.c.mainline, CONFIRMED_RUNS), else_=1),
     )
     return set(connection.execute(statement).scalars())
 
 
 def _next(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
-    """Return the next commits on the nightly branch that the target has, which were committed in the same moment."""
+    """Return the next commits of the target on the nightly branch; there are several if they have the same time."""
     points, every = schema.points, schema.series
     of_target = (every.c.target_id == series.target_id, points.c.mainline, points.c.sha != facts.sha)
     moment = connection.execute(

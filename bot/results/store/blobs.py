@@ -1,4 +1,4 @@
-"""Compress and read the blobs of the store: columns, names, and the reasons of tests that did not simply pass."""
+"""Write and read the blobs of the store: columns, names, and the reasons of tests that did not simply pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TROUBLES = {trouble.value: trouble for trouble in Trouble}
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The reasons of tests that did not simply pass: positions of tests, ascending, and the number of each reason."""
+    """The reasons of tests that did not simply pass: the tests' positions, ascending, and the number of each reason."""
 
     ordinals: Sequence[int]
     numbers: Sequence[int]
@@ -64,12 +64,14 @@ def raw(blob: bytes) -> bytes:
 Placed = Iterator[tuple[int | None, int]]
 """Positions among the names of a suite, each with the hash of its test.
 
-The position is None for a name that the suite does not have. Some hashes may belong to no test of the run.
+The position is None for a name that the suite does not have. Some hashes may belong to no test of the run. A hash of 64
+bits stands for a name, because 300,000 names take 50 MB; a collision occurs in one of 400 million such runs
+(docs/decisions/results-as-columns.md).
 """
 
 
 def placed_by_walk(known: Sequence[bytes]) -> Placed:
-    """Yield the positions of all names of a suite, which are too many for memory."""
+    """Yield the positions of all names of a suite, one by one, for suites whose names are too many for memory."""
     return enumerate(map(hash, read_names(known)))
 
 
@@ -96,27 +98,27 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
 
 
 def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
-    """Lay out a run whose names are those of its suite, in their order; or all of them are new."""
+    """Lay out a run whose names are those of its suite, in the same order, or are all new."""
     ordinals, numbers = _reasons_at(range(len(columns.tests)), columns)
     return _laid_out(columns, array("H", columns.tests.values()), ordinals, numbers, columns.tests if is_new else {})
 
 
 def _reasons_at(ordinals: Sequence[int], columns: Columns) -> tuple[list[int], list[int]]:
-    """Return the places of the tests that did not simply pass, of those of all tests, and the numbers of reasons."""
+    """Return the places of the tests that did not simply pass, and the numbers of their reasons."""
     every = list(map(columns.reasons.get, columns.tests))
     places = [ordinal for ordinal, number in zip(ordinals, every, strict=True) if number is not None]
     return places, [number for number in every if number is not None]
 
 
 class Placement:
-    """The places of a run's tests among the names of its suite: they stay, so that the next run needs no search."""
+    """The places of a run's tests among the names of its suite, stored so that the next run needs no search."""
 
     __slots__ = ("_firsts", "_is_ascending", "_length", "_ordinals", "_starts")
 
     def __init__(self, ordinals: Sequence[int]) -> None:
         self._ordinals = array("I", ordinals)
         self._length = max(ordinals, default=-1) + 1
-        # Stretches of tests that follow each other in the suite, too: mostly they are few.
+        # Stretches of tests that also follow each other in the suite. They are few, so they are copied as slices.
         breaks = [at for at, (one, next_one) in enumerate(pairwise(ordinals), 1) if next_one != one + 1]
         self._starts = array("I", [0, *breaks])
         self._firsts = array("I", [ordinals[at] for at in self._starts] if ordinals else [])
@@ -141,6 +143,7 @@ class Placement:
 def _laid_out(
     columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], left: dict[int, int]
 ) -> LaidOut:
+    # Zeros at the end need no room: beyond its end, a column reads as absent (`columns.at`).
     statuses, durations = (each.rstrip(b"\0") for each in status_and_duration(column))
     return LaidOut(
         compressed(statuses),
@@ -152,7 +155,7 @@ def _laid_out(
 
 
 def _left(tests: dict[int, int], placed: Callable[[], Placed], found: int) -> dict[int, int]:
-    """Return the tests of which `found` ones are not, without a copy where it is none or all."""
+    """Return the tests that the suite lacks; it has `found` of them. If that is none or all, nothing is copied."""
     if found in (0, len(tests)):
         return {} if found else tests
     left = dict(tests)
@@ -169,8 +172,8 @@ def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
 
 
 def reasons_blob(reasons: Reasons) -> bytes:
-    """Write reasons down: as JSON, then the distances between tests, and reasons' numbers."""
-    # A list of each field: like stands beside like, which compresses better. Texts' numbers mostly follow each other.
+    """Write reasons as a blob: JSON, then the distances between tests, then the numbers of reasons."""
+    # A list for each field, because similar values side by side compress better. Numbers of texts mostly rise by one.
     texts = [why.text for why in reasons.whys]
     fields = [
         [why.trouble for why in reasons.whys],
@@ -201,7 +204,7 @@ def read_reasons(blob: bytes | None) -> Reasons:
 
 
 def names_blob(names: Iterable[str]) -> bytes:
-    """Write names down as a block."""
+    """Write names as a block."""
     writer = NamesWriter()
     every = iter(names)
     while piece := list(islice(every, PIECE)):

@@ -89,6 +89,7 @@ def _last_reasons(runs: Sequence[Stored]) -> tuple[list[Reason], dict[int, int]]
     whys: list[Reason] = []
     found: dict[int, int] = {}
     for run in runs:
+        # A later run of a test replaces its reason, also if the test simply passed there.
         for ordinal in [ordinal for ordinal in found if at(run.statuses, ordinal)]:
             del found[ordinal]
         start = len(whys)

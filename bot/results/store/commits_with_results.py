@@ -39,6 +39,7 @@ class CommitsWithResults:
         with self._reading() as connection:
             series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]
             other = points.alias()
+            # One subquery per series, which reads only the end of an index, as in `newest_points`.
             oldest = (
                 sa.select(other.c.committed_at)
                 .where(other.c.series_id == table.c.id)

@@ -138,6 +138,7 @@ def _earlier(connection: sa.Connection, series: int, until: Position | None, mos
         .limit(most + 1)
     )
     found = [(row.committed_at, row.sha) for row in connection.execute(statement)]
+    # One more was read, only to see whether there are older ones. Reversed, because the query is newest first.
     return found[most - 1 :: -1], len(found) > most
 
 
@@ -166,6 +167,7 @@ def _others(connection: sa.Connection, suite: SuiteRow, target: int, here: Posit
     nightly = every.select_from(series.join(targets).join(points, points.c.id == newest))
     nightly = nightly.where(points.c.committed_at >= here[0] - RECENT).order_by(points.c.committed_at.desc())
     found: dict[int, tuple[str, str]] = {}
+    # The same commit first: `setdefault` keeps the first run of each target.
     for statement in (same, nightly):
         for row in connection.execute(statement.limit(MOST_TARGETS)):
             found.setdefault(row.id, (row.sha, f"{row.lab}/{row.target}"))

@@ -23,9 +23,9 @@ HEAD = "0007"
 """The newest version of the schema in this release."""
 
 CONNECTIONS = 4
-"""Connections of one process, at most: only timers and pages use them."""
+"""The most connections of one process. Few are enough, because only timers and pages use them."""
 LOCK_ID = 0x6E6A7273
-"""The key of the advisory lock on PostgreSQL that each writer holds."""
+"""The key of the advisory lock on PostgreSQL that each writer holds: the letters `njrs`."""
 WRITES = "nightjar_writes"
 
 
@@ -58,8 +58,12 @@ class ResultsDatabase:
                 "postgresql+psycopg://",
                 creator=lambda: psycopg.connect(conninfo),
                 pool_size=CONNECTIONS,
+                # A connection may have died unnoticed since its last use, for example when PostgreSQL restarted:
+                # https://docs.sqlalchemy.org/en/20/core/pooling.html#disconnect-handling-pessimistic
                 pool_pre_ping=True,
             )
+            # By default, each statement of a transaction sees what was committed before that statement:
+            # https://www.postgresql.org/docs/current/transaction-iso.html
             self._reading = self._writing.execution_options(isolation_level="REPEATABLE READ")
 
     def open(self) -> None:
@@ -69,6 +73,7 @@ class ResultsDatabase:
                 raise DatabaseError(NO_FOLDER.format(folder=self._path.parent))
             create_privately(self._path)
         try:
+            # Under the lock of writers, so that replicas which start at once migrate one after the other.
             with self.writing() as connection:
                 _migrate(connection)
         except sa.exc.SQLAlchemyError as error:
@@ -105,7 +110,7 @@ def _migrate(connection: sa.Connection) -> None:
     found = _version(connection)
     if found == HEAD:
         return
-    # Imported here, for that takes longer than all the rest and is hardly ever needed.
+    # Imported here, because the import takes longer than all the rest and is needed only after an upgrade.
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -129,14 +134,16 @@ def _version(connection: sa.Connection) -> str | None:
 
 
 def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-    # The driver would begin transactions by itself, and none for what only reads:
+    # Otherwise the driver begins transactions by itself, and none before statements that only read:
     # https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
     connection.isolation_level = None
+    # Foreign keys are off by default (https://sqlite.org/foreignkeys.html#fk_enable), and columns go with their run.
     for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {setting}")
 
 
 def _begin(connection: sa.Connection) -> None:
     options: dict[str, Any] = dict(connection.get_execution_options())
-    # A transaction that reads first and then writes could not wait for another writer: SQLite would refuse it.
+    # A transaction that reads first and writes later cannot wait for another writer: SQLite refuses its first write.
+    # https://sqlite.org/lang_transaction.html
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES) else "BEGIN")

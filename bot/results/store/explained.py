@@ -1,7 +1,7 @@
-"""Which new failures of a grid's points the known flakiness of their tests explains, for all series at once.
+"""Find the new failures of a grid's points that the known flakiness of their tests explains, for all series at once.
 
-Only a test of which one run in its window had both outcomes is known to be flaky. An index has the changes at such
-runs, so that no other test need be followed from run to run. `flakiness.py` does the same for one run.
+A test is known to be flaky only if one run in its window had both outcomes. An index has the changes at such runs, so
+no other test has to be followed from run to run. `flakiness.py` does the same for one run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FreshFailures:
     linked: bytes
 
 
-# Made once: each run is asked about, and that takes longer than the answer.
+# Made once, because each run needs them, and making them takes longer than answering them.
 _CHANGES, _SERIES, _POINTS, _OTHERS = schema.changes, schema.series, schema.points, schema.points.alias()
 _OLDEST = (
     sa.select(_OTHERS.c.committed_at)
@@ -91,7 +91,7 @@ def explained_places(
     spans: dict[int, dict[int, list[NameSpan]]] = {}
     for series in had_both:
         candidates = {place for one in asked[series] for place in one.places}
-        if not aliases:  # under which any test may be another one
+        if not aliases:  # an alias may make any test one of the flaky ones
             candidates &= all_names_of(renames[series], flaky[series])
         if candidates:
             name_of = known.every(connection, suites[series]) if aliases else ()

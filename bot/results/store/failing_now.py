@@ -119,10 +119,10 @@ def _since(
     for series, of_series in spans.items():
         here = (newest[series].committed_at, newest[series].sha)
         for place, those in of_series.items():
-            # Between two of its changes a test ended in the same way, so no other commits are needed.
+            # Between two of its changes a test always ended in the same way, so other commits are not needed.
             moments = {row[0] for name, _, _ in those for row in changes[series].get(name, ())}
             chain = sorted({one for one in {*moments, oldest[series]} if oldest[series] <= one < here})
-            # Where nothing has changed, it ended everywhere as it does now.
+            # If nothing has changed, it ended at all commits as it does now.
             past = past_of(those, changes[series], chain, FAILED) if chain else []
             found[series, place] = failure_context(past, [sha for _, sha in chain]).since or here[1]
     return found

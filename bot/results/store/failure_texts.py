@@ -1,4 +1,4 @@
-"""Store each text of a failure once; new texts of a run are compressed together in packs.
+"""Store each text of a failure once. New texts of a run are compressed together in packs, because most are alike.
 
 Each text has a number. A pack holds the texts with consecutive numbers from its own number on.
 """

@@ -147,6 +147,7 @@ def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
     ).scalar()
     if here is None or before is None:
         return set()
+    # Not only these two runs: a suite that is back in a later one, which arrived first, is not given up.
     there = set(connection.execute(every.where(of_target, points.c.committed_at >= before)).scalars())
     return set(connection.execute(every.where(of_target)).scalars()) - there
 
@@ -181,8 +182,10 @@ def of_suite(
         reported.add(ordinal)
         sides[_side(at(now, ordinal))].append(Failure(newest.suite, name_of[ordinal], row.since, row.good))
     began: tuple[Failure, ...] = ()
+    # A failure lasts if two runs in a row saw it (docs/decisions/regression-notifications.md), so there must be two.
     if before:
         then = _statuses(connection, target, newest.suite, before)
+        # Only these need their history, which takes more queries: most new failures on a device fail once.
         lasting = [
             ordinal
             for ordinal in failing

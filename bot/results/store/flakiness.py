@@ -63,7 +63,7 @@ def of_tests(
     pasts = histories(connection, here.series_id, renames, chain, column, ordinals, ids)
     if chain[-1][1] == sha:
         return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in pasts}
-    # The commit is no member of the series, as the head of a pull request: it comes after those that are.
+    # The commit is not in the series, for example the head of a pull request, so its run comes after the series'.
     return {
         name_of[ordinal]: flakiness_of([*history, (len(chain), now[name_of[ordinal]])], len(chain) + 1)
         for ordinal, history in pasts

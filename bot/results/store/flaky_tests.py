@@ -37,9 +37,9 @@ from bot.results.store.renamed import series_names
 
 IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000
-"""Tests that are considered, at most; those with the most proof come first."""
+"""The most tests that are considered; those with the most proof come first."""
 LEAST_FLIPS = 3
-"""A test without proof is listed from so many changes between good and bad on: a failure that was fixed has two."""
+"""A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
 
 
@@ -98,7 +98,7 @@ def _places(of: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
     return sa.func.aggregate_strings(sa.cast(of, sa.Text), SEPARATOR)
 
 
-# A row for each series, for grouping by tests too makes SQLite sort all flips, which takes twice as long as the rest.
+# One row per series: to group by tests too, SQLite would sort all flips, which takes twice as long as the rest.
 _CHANGES, _POINTS = schema.changes, schema.points
 _FLIPPED = (
     sa.select(_POINTS.c.series_id)
@@ -152,7 +152,7 @@ def _candidates(
         ranked = nlargest(MOST_TESTS, ranked)
     found = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
     for series, column in columns.items():
-        # What is flaky in each run never changes.
+        # A test that is flaky in every run never changes, so it has no rows.
         for ordinal in marked_places(column.translate(IS_FLAKY)):
             proved, flips = found.get((series, ordinal), (0, 0))
             found[series, ordinal] = (max(1, proved), flips)

@@ -1,6 +1,6 @@
-"""Results by commit: for each suite of each target the runs of the nightly branch, each with the tests beside it.
+"""Read results by commit: for each suite of each target, the runs of the nightly branch with their tests.
 
-However many tests there are, a grid takes a few statements that indices answer, and work on whole columns.
+A grid takes a few statements, which indices answer, and works on whole columns, however many tests there are.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Grids:
         counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, asked))}
         compared = with_earlier(rows, previous)
         if asked.newest_only:
-            # The last of each series, for they are in their order.
+            # Later points replace earlier ones of the same series.
             compared = list(
                 {row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values()
             )

@@ -1,4 +1,4 @@
-"""Which points a grid has: suites on targets, their newest commits, and the row of each."""
+"""Find the points of a grid: suites on targets, their newest commits, and the row of each."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def newest_commits(connection: sa.Connection, lines: Sequence[GridLine], asked: 
         .scalar_subquery()
     )
     found = connection.execute(sa.select(oldest).where(series.c.id.in_(numbers))).scalars()
-    # One line alone has as many commits since then; those of the others come between them.
+    # No older commit is shown: one line alone has enough newer ones, and those of others only add to them.
     since = max((one for one in found if one is not None), default=0.0)
     statement = (
         sa.select(points.c.committed_at, points.c.sha)

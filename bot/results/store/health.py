@@ -25,7 +25,7 @@ from bot.results.store.newest_points import (
 )
 
 MOST_BYTES = 16_000_000
-"""Of the columns that are in memory at once."""
+"""Bytes of the columns that are in memory at the same time."""
 
 
 def _bits(of: set[int]) -> bytes:
@@ -73,7 +73,7 @@ def flips_of_suites(
 def _few_bytes(
     by_series: Mapping[int, SuiteOnTarget], places: Mapping[int, Sequence[Place]]
 ) -> Iterator[Sequence[int]]:
-    """Yield series in parts, of which the columns take so much memory at most."""
+    """Yield series in parts whose columns together take at most `MOST_BYTES`."""
     some, size = list[int](), 0
     for number, those in places.items():
         size += by_series[number].row.names * len(those)

@@ -103,7 +103,7 @@ def flakiest(
         counts[new] += counts.pop(old, 0)
     name_of = known.every(connection, found)
     _join_aliases(counts, name_of, aliases)
-    # Names break ties, and are read for no more tests than may be returned.
+    # Names break ties, and are read only for tests that may be returned.
     enough = sorted(counts.values(), reverse=True)[:limit]
     wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
     ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)

@@ -19,7 +19,7 @@ from bot.results.store import health, runs, schema
 from bot.results.store.newest_points import first_on_nightly, suites_on_targets
 
 MOST_UNUSABLE = 20
-"""Refused and incomplete uploads that are listed."""
+"""The most refused and incomplete uploads that are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from bot.results.store.slow_tests import Durations, durations_of
 
 
 class ListsOfTests:
-    """Reads lists of tests. Moments are in seconds since 1970."""
+    """Reads lists of tests; calls block, as those of `ResultsStore`. Moments are in seconds since 1970."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
         self._reading = reading

@@ -1,4 +1,4 @@
-"""The dictionary of test IDs of a suite: compressed blocks to which is only ever added, so that a place stays."""
+"""Store the test IDs of a suite as a dictionary of compressed blocks. Blocks are only added, so places never change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bot.results.store import schema, texts
 from bot.results.store.blobs import Placement
 
 MAX_KNOWN = 200_000
-"""Names that a process keeps at hand; with their places they take about 50 MB."""
+"""Names that a process caches; with their places, they take about 50 MB."""
 MAX_PLACED = 1_000_000
-"""Tests of runs whose places it keeps at hand; they take 4 MB, or three times as much where each is on its own."""
+"""Tests of runs whose places a process caches: 4 MB, or up to 12 MB if few follow each other in the suite."""
 
 
 class SuiteRow(NamedTuple):
@@ -36,7 +36,7 @@ _FIND = sa.select(schema.suites.c.id, schema.suites.c.names).where(
 
 
 def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> SuiteRow | None:
-    """Return a suite of a repository; None, or a new one, where nothing is known about it."""
+    """Return a suite of a repository. If it is unknown: None, or a new one with `make`."""
     table = schema.suites
     row = connection.execute(_FIND, {"repository": repository, "suite": suite}).first()
     if row is not None:
@@ -48,12 +48,13 @@ def find(connection: sa.Connection, repository: str, suite: str, *, make: bool =
 
 
 def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[int, bytes]:
-    """Return the blocks of names that a suite had at that moment, by the place of their first name.
+    """Return the blocks of names that a suite had when `suite` was read, by the place of their first name.
 
     A block begins at the place `start`, and those before it are left out.
     """
     table = schema.names
     statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id)
+    # Somebody else may have added blocks since the row was read.
     statement = statement.where(table.c.first >= start, table.c.first < suite.names)
     return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
 
@@ -64,9 +65,10 @@ def every(connection: sa.Connection, suite: SuiteRow) -> list[str]:
 
 
 def add(connection: sa.Connection, suite: SuiteRow, new: int, block: bytes) -> SuiteRow:
-    """Add a block of new names that the suite does not have. Raises `TooMuch` where it has had too many names."""
+    """Add a block of names that the suite lacks. Raises `TooMuch` if the suite would have too many."""
     if not new:
         return suite
+    # Names are never removed, so names that differ in every run would grow without an end.
     if suite.names + new > MAX_SUITE_NAMES:
         raise TooMuch(texts.TOO_MANY_NAMES)
     values = {"suite_id": suite.id, "first": suite.names, "names": block}
@@ -88,7 +90,7 @@ class NamesAtMoment:
         return dict(zip(self.ordered, range(len(self.ordered)), strict=True))
 
     def take_places(self, before: NamesAtMoment) -> None:
-        """Take over the places of the names that were there before, if they are known: to copy them costs a tenth."""
+        """Copy the places of earlier names, if they were computed: that costs a tenth of computing them again."""
         if "places" in vars(before):
             start = len(before.ordered)
             new = self.ordered[start:]
@@ -112,6 +114,7 @@ class SuiteNames:
 
     def uncommitted(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
         """Return all names of a suite likewise, in a transaction that may have added some, and may be undone."""
+        # Not cached: after a rollback, another run may give these places to other names.
         return self._read(connection, suite).ordered
 
     def places(self, connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
@@ -127,7 +130,7 @@ class SuiteNames:
     ) -> Placement | list[int | None]:
         """Return the places of a run's names, which stand in blobs: a list with None where the suite lacks one.
 
-        Most runs of a target have the names of the one before, in their order, and are found by the digest of these.
+        Most runs of a target have the same names as the run before, in the same order: their digest finds the places.
         """
         key = suite.id, hashlib.sha256(b"".join(blobs)).digest()
         with self._lock:

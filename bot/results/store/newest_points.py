@@ -1,4 +1,4 @@
-"""The newest runs of each suite on each target: what pages about the state of many tests begin with.
+"""Read the newest runs of each suite on each target. Pages about the state of many tests begin with them.
 
 However many targets there are, it takes a few statements, which indices answer.
 """
@@ -184,7 +184,7 @@ def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, li
 
 
 def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
-    """Return how the tests of each suite on each target ended in its newest run, by series."""
+    """Return the status column of the newest run of each suite on each target, by series."""
     by_series = {one.series: one for one in every}
     places = {
         number: (by_series[number].target_id, points[-1].sha, by_series[number].suite)

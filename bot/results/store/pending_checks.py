@@ -32,20 +32,20 @@ class _SuitePoint(NamedTuple):
     committed_at: float
 
 
-# Made once, for that takes longer than to have them answered.
+# Made once, because making a statement takes longer than answering it.
 _POINTS, _SUITES = schema.points, schema.suites
 _OF_TARGET = schema.series.c.target_id == sa.bindparam("target")
 _OF_SHAS = _POINTS.c.sha.in_(sa.bindparam("shas", expanding=True))
 _JOINED = _POINTS.join(schema.series).join(_SUITES, schema.series.c.suite_id == _SUITES.c.id)
 _SUITE = sa.type_coerce(_SUITES.c.suite, sa.Text)
-"""As it is stored: of thousands of rows, few have another one (`_suite_name`)."""
+"""The stored form of a name. There are thousands of rows but few names, so `_suite_name` converts each name once."""
 _IS_REPORTED = sa.exists().where(
     schema.runs.c.target_id == sa.bindparam("target"),
     schema.runs.c.sha == _POINTS.c.sha,
     schema.runs.c.suite == _SUITES.c.suite,
     runs.in_reported_state,
 )
-# A point stays when all of its runs turn out to be refused: nothing more of that suite is awaited.
+# The point stays even if all of its runs turn out to be refused. Then no more results of that suite are expected.
 _ARRIVED = (
     sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.committed_at, _POINTS.c.complete)
     .select_from(_JOINED)
@@ -90,17 +90,17 @@ _TOUCH = {
 
 
 def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
-    """Note that what the checks of these commits tell has changed."""
+    """Note that the check runs of these commits must say something else."""
     first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
     if rows := [first | {"sha": sha} for sha in sorted(set(shas))]:
-        # All at once: a commit that comes late touches all later ones.
+        # In one statement, because a commit that arrives late touches many later ones.
         connection.execute(_TOUCH[connection.dialect.name], rows)
 
 
 def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:
     """Note that a check run is being written for a revision."""
     table = schema.checks
-    # If results have changed since, whether more is awaited is decided again. A slower replica that marks an older
+    # If results have changed since, it is decided again whether more are expected. A slower replica that marks an older
     # revision changes nothing.
     is_newest = table.c.revision == pending.revision
     over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
@@ -117,9 +117,9 @@ def scheduled_checks(
 ) -> list[PendingCheck]:
     """Return the check runs of a repository that must be written at a moment.
 
-    That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
-    changed for `deadline` seconds. Whatever arrives makes a new revision, so a check run that was written for the
-    newest one waits for the deadline alone: nobody asks again and again whether something is still missing.
+    A check run is written once nothing has changed for `settle` seconds, and again when everything has arrived or
+    nothing has changed for `deadline` seconds. Each arrival makes a new revision. So a check run that was written for
+    the newest revision only waits for the deadline, and the bot need not look again and again for missing results.
     """
     table = schema.checks
     in_time = sa.or_(table.c.announced < table.c.revision, table.c.changed_at <= now - deadline)
@@ -144,8 +144,8 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
     """Return a check run that need not wait for more, if it is still to be written.
 
     All of its suites are complete, and it has every suite that the newest earlier commit on the nightly branch had.
-    That is so for the first time alone: what comes once a check run was written waits until it is quiet, for each of
-    hundreds of runs would write another one.
+    This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
+    each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
     conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
     for check in _select(connection, *conditions):
@@ -159,7 +159,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
 
 
 def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
-    """Return the commits of which no suite, shard or file is missing; runs that cannot be used are not awaited."""
+    """Return the commits of which no suite, shard or file is missing. Nothing more is expected of unusable runs."""
     found = set[str]()
     for some in schema.in_parts(shas):
         arrived, awaited = _arrived(connection, target, some)
@@ -185,8 +185,8 @@ def _arrived(
 ) -> tuple[dict[str, list[_SuitePoint]], set[str]]:
     """Return the points of those commits all of whose suites are complete, and the commits that wait for more.
 
-    Of neither need runs be read. A suite that is not complete waits for more, unless files of one of its runs never
-    came: such a run is not awaited.
+    Runs need not be read for either. An incomplete suite waits for more, unless files of one of its runs never arrived:
+    the bot no longer waits for such a run.
     """
     found, incomplete = defaultdict[str, list[_SuitePoint]](list), set[str]()
     for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
@@ -218,7 +218,7 @@ def _all_here(reported: Iterable[Run]) -> bool:
 def missing_suites(connection: sa.Connection, target: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
     """Return the suites that the newest earlier commit on the nightly branch had, and this one lacks.
 
-    `reported` are its runs. Of a pull request's head a lab may test as little as it likes.
+    `reported` are its runs. A lab may test as little of a pull request's head as it likes.
     """
     known = list(reported)
     if not _is_mainline(known):
@@ -246,7 +246,7 @@ def _moments(connection: sa.Connection, target: int, shas: Sequence[str]) -> dic
 def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str, float]) -> dict[str, set[str]]:
     """Return for each of some commits the suites of the newest earlier commit on the nightly branch, if there is one.
 
-    `moments` tells when each was made. The number of statements does not depend on how many they are.
+    `moments` has the time of each commit. The number of statements does not depend on the number of commits.
     """
     if not moments:
         return {}

@@ -1,4 +1,4 @@
-"""What a point of a series is, by the runs of its commit: whether all are there, and have usable results."""
+"""Find out from the runs of a commit whether its point is complete, and whether its results are usable."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def point_facts(
     complete = bool(stored) and runs.shards(run for _, run in reported).complete
     columns = runs.columns(connection, stored, known)
     infra = ""
+    # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
     if complete and not has_evidence(columns):
         seen, _ = verdicts(series.known.uncommitted(connection, series.suite), columns)
         infra = infra_of(seen)

@@ -46,11 +46,11 @@ class RenamePairs:
         return zip(self._new, self._old_of, strict=True)
 
     def old_of(self, new: int) -> int | None:
-        """Return what a test was called before, None if it was not renamed."""
+        """Return the old place of a renamed test, None if it was not renamed."""
         return _paired(self._new, self._old_of, new)
 
     def new_of(self, old: int) -> int | None:
-        """Return what a test was called from then on, None if it was not renamed."""
+        """Return the new place of a renamed test, None if it was not renamed."""
         return _paired(self._by_old, self._new_of, old)
 
 
@@ -68,10 +68,10 @@ class PointRenames(NamedTuple):
 
 
 def pairs_blob(old_of: Mapping[int, int]) -> bytes:
-    """Write pairs down: sorted by the new place, and by the old one.
+    """Write pairs as a blob, once sorted by the new place, and once by the old one, so that either finds the other.
 
-    The first bytes of all numbers stand first, then the second ones: places mostly follow each other, so that these
-    repeat and compress to nearly nothing.
+    The first bytes of all numbers come first, then the second bytes, and so on. Places mostly follow each other, so the
+    higher bytes repeat and compress to nearly nothing.
     """
     old = old_of.__getitem__
     by_new = sorted(old_of)

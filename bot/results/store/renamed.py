@@ -1,4 +1,4 @@
-"""What the tests of a series were called from commit to commit: by renames that were found, and by listed aliases."""
+"""Find the names that tests of a series had from commit to commit, by detected renames and by listed aliases."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def series_names(
     """
     found, asked = SeriesNames(), set(wanted)
     every = renames_of(connection, [series]) if renames is None else renames
+    # An alias may join any tests, so all renames are needed; for many tests, one pass is faster than a search for each.
     if aliases or len(asked) > schema.AT_ONCE:
         for point in every:
             for new, old in point.pairs:
@@ -95,7 +96,7 @@ def all_names_of(every: Sequence[PointRenames], wanted: Collection[int]) -> set[
 
 
 def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found: SeriesNames) -> None:
-    """Add the renames of some tests, before and after: a release may rename all others."""
+    """Add only the renames of some tests, before and after: a release may have renamed all others too."""
     asked = set(wanted)
     waiting = list(asked)
     while waiting:
@@ -110,20 +111,20 @@ def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found:
                         waiting.append(other)
 
 
-# Made once, for that takes longer than to have it answered.
+# Made once, because making the statement takes longer than answering it.
 _CHANGES, _POINTS = schema.changes, schema.points
 _SINCE = (
     sa.select(*(_CHANGES.c[name] for name in ("series_id", "ordinal", "before", "after")))
     .add_columns(_POINTS.c.committed_at, _POINTS.c.sha)
     .join(_POINTS)
-    # SQLite answers pairs without the index, so that this names their sides too: it looks up all combinations of these.
+    # SQLite uses no index for pairs. So the statement also names both sides, and SQLite looks up their combinations.
     .where(_CHANGES.c.series_id.in_(sa.bindparam("series", expanding=True)))
     .where(_CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
     .where(sa.tuple_(_CHANGES.c.series_id, _CHANGES.c.ordinal).in_(sa.bindparam("pairs", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
 )
 MOST_LOOKED_UP = 2_000
-"""Combinations that one statement looks up, each of which takes a microsecond; a statement takes some hundred."""
+"""Combinations that one statement looks up. Each takes a microsecond, and a statement itself some hundred."""
 
 
 def changes_since(

@@ -1,4 +1,4 @@
-"""Which failures of a target last, and of which of them people got messages: the part of the store for that."""
+"""The part of the store for lasting failures of targets, and for the messages that reported them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class FailureReports:
             return failures.late_run(connection, about, sha)
 
     def given_up(self, about: TargetKey, sha: str) -> set[str]:
-        """Return the suites of which nothing came at a nightly run, nor at the one before, nor later."""
+        """Return the suites without results at a nightly run, at the one before, and at all later ones."""
         with self._database.reading() as connection:
             return failures.given_up(connection, about, sha)
 
     def reported(self, about: TargetKey, aliases: Aliases = NO_ALIASES) -> list[Failure]:
-        """Return the failures of a target that people know and that have not ended, under their present names."""
+        """Return the reported failures of a target that have not ended, under the tests' current names."""
         with self._database.reading() as connection:
             return failures.reported(connection, self._known, about, aliases)
 

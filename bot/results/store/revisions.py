@@ -1,6 +1,6 @@
-"""The revision of a repository's results: a number that grows with everything that changes what pages show of them.
+"""The revision of a repository's results: a number that grows with every change of what pages show.
 
-It grows in the transaction of the change. So what was read after a revision is at least as new as the revision.
+It grows in the transaction of the change, so whatever is read after a revision is at least as new as it.
 """
 
 from __future__ import annotations

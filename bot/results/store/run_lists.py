@@ -31,6 +31,7 @@ def page(
         if last is None:
             raise LookupError(before.folder)
         statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
+    # One statement with the index of states; below, one for each target with the indices of targets.
     if state is not None and anywhere:
         return [runs.read(row) for row in connection.execute(statement).mappings()]
     # An index has the runs of a target in their order, and those of a commit.
@@ -65,6 +66,7 @@ def waiting(connection: sa.Connection, repository: str) -> list[Run]:
 def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]:
     """Return when the newest stored run of each target arrived, in seconds since 1970."""
     table, targets = schema.runs, schema.targets
+    # One subquery per target stops at its last run in the index `nightjar_runs_received`.
     at = (
         sa.select(table.c.received_at)
         .where(table.c.target_id == targets.c.id, schema.found_state == RunState.STORED.value)
@@ -94,6 +96,7 @@ def targets(connection: sa.Connection, repository: str, sha: str) -> list[Target
 def usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
     """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
     table, targets = schema.runs, schema.targets
+    # A refused run counts too, but without its bytes: its files were not ingested.
     taken = table.c.state != RunState.REFUSED.value
     statement = (
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((taken, table.c.bytes), else_=0)), 0))

@@ -26,7 +26,7 @@ Place = tuple[int, str, str]
 
 
 class BareRun(NamedTuple):
-    """A run as far as its number and its ID tell it."""
+    """A run without its claims, which most readers do not need."""
 
     number: int
     run_id: str
@@ -66,6 +66,7 @@ def shards(runs: Iterable[Run]) -> Shards:
     cuts: dict[int, set[int]] = {}
     for run in ordered:
         cuts.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
+    # A number of shards that is complete wins, then the larger one.
     total = max(cuts, key=lambda cut: (len(cuts[cut]) == cut, cut), default=1)
     sent = cuts.get(total, set())
     stored_later: set[tuple[int, int]] = set()
@@ -112,7 +113,7 @@ def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False
 
 
 def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
-    """Write a run's row again; return its number. `number` is None for one that is not stored yet."""
+    """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
     admission = run.admission
     values: dict[str, Any] = {
         "suite": run.claims.suite if run.claims else None,
@@ -185,8 +186,8 @@ _IS_REPORTED = (
     schema.runs.c.suite.is_not(None),
     schema.runs.c.committed_at.is_not(None),
 )
-# Not by pairs: it takes longer to make such a statement than to answer it, and without statistics SQLite would rather
-# read every run that has one of these states.
+# Two lists instead of pairs: a statement with pairs takes longer to make than to answer, and without statistics, SQLite
+# prefers to read every run with one of these states. Callers drop the combinations that they did not ask for.
 _AT_PLACES = (
     schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
     schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
@@ -264,7 +265,7 @@ def reported_runs_at(
 
 
 def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
-    """Return the runs of each of some suites at commits on targets, likewise; what labs claim is hardly ever read."""
+    """Return the runs of each of some suites at commits on targets, likewise, but without their claims."""
     wanted = set(places)
     targets, shas = sorted({target for target, _, _ in wanted}), sorted({sha for _, sha, _ in wanted})
     rows: dict[Place, list[sa.Row[Any]]] = {}
@@ -273,6 +274,7 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
             if (place := (row.target_id, row.sha, row.suite)) in wanted:
                 rows.setdefault(place, []).append(row)
     for of_place in rows.values():
+        # Claims are read only to order several runs of one place; most places have one.
         if len(of_place) > 1:
             of_place.sort(key=lambda row: _order_of(row.run_id, Claims(**text.loads(row.claims))))  # type: ignore[arg-type]  # as `save` wrote it
     return {

@@ -1,6 +1,6 @@
-"""The tables of results, for both databases; `bot/results/migrations` makes them.
+"""The tables of results, for both databases.
 
-What stands here is what those migrations lead to, and a test compares the two.
+`bot/results/migrations` creates them step by step; a test compares the outcome with these definitions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sqlalchemy.engine import Dialect
 from bot.engine import text
 
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""SQLite numbers rows by itself for INTEGER alone."""
+"""SQLite numbers rows by itself only if the type is INTEGER: https://sqlite.org/lang_createtable.html#rowid"""
 
 
 class Storable(sa.types.TypeDecorator[str]):
-    """Text from outside, which both databases hold unharmed (`bot.engine.text`)."""
+    """Text from outside, in a form that both databases can store (`bot.engine.text`)."""
 
     impl = sa.Text
     cache_ok = True
@@ -28,12 +28,12 @@ class Storable(sa.types.TypeDecorator[str]):
         return None if value is None else text.storable(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the text as it came."""
+        """Return the original text."""
         return None if value is None else text.original(value)
 
 
 AT_ONCE = 500
-"""The most values of one IN; SQLite allows 32,766 (https://sqlite.org/limits.html#max_variable_number)."""
+"""The most values of one IN. SQLite allows 32,766 (https://sqlite.org/limits.html#max_variable_number)."""
 
 Value = TypeVar("Value")
 
@@ -45,10 +45,12 @@ def in_parts(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
 
 
 metadata = sa.MetaData()
+# Conditions of partial indices. Queries repeat them literally, without parameters: SQLite uses such an index only if it
+# can prove that the query's condition implies the index's own. https://sqlite.org/partialindex.html
 OPEN = sa.text("(announced < revision OR NOT over)")
 NOT_ENDED = sa.text("ended = ''")
 OF_FLAKY = sa.text("(before >= 8 OR after >= 8)")
-"""A test became flaky, or ceased to be (`columns.FLAKY`). Queries must repeat it literally to use the index."""
+"""A test became flaky, or ceased to be (`columns.FLAKY`)."""
 
 
 def _id() -> sa.Column[int]:
@@ -69,6 +71,8 @@ suites = sa.Table(
     sa.UniqueConstraint("repository", "suite", name="nightjar_suites_once"),
 )
 
+# Blocks are only added, never changed, so the place of a name is stable, and columns can refer to it
+# (docs/decisions/results-as-columns.md).
 names = sa.Table(
     "nightjar_names",
     metadata,
@@ -105,13 +109,14 @@ runs = sa.Table(
     sa.Column("mainline", sa.Boolean),
     sa.Column("pull_request", sa.Integer),
     sa.UniqueConstraint("target_id", "sha", "run_id", name="nightjar_runs_once"),
-    sa.Index("nightjar_runs_received", "target_id", "received_at"),
-    sa.Index("nightjar_runs_state", "state", "received_at"),
+    sa.Index("nightjar_runs_received", "target_id", "received_at"),  # the last run of a target, and those of a period
+    sa.Index("nightjar_runs_state", "state", "received_at"),  # runs that wait for files, and lists by state
 )
 found_state = sa.func.coalesce(runs.c.state, "")
 """The state of a run, for statements that find runs by something else.
 
-Without statistics, SQLite takes the index of states for the better one, and reads every stored run.
+The function keeps SQLite from using the index of states: without statistics, it prefers that one, and reads every
+stored run.
 """
 
 columns = sa.Table(
@@ -131,6 +136,8 @@ texts = sa.Table(
     sa.Column("texts", sa.LargeBinary, nullable=False),  # `text_packs.py`
 )
 
+# A row is found by its digest alone. Without a row ID, SQLite stores it only in the index of the primary key:
+# https://sqlite.org/withoutrowid.html
 digests = sa.Table(
     "nightjar_digests",
     metadata,
@@ -160,13 +167,16 @@ points = sa.Table(
     sa.Column("mainline", sa.Boolean, nullable=False),
     sa.Column("complete", sa.Boolean, nullable=False),
     sa.Column("infra", Storable, nullable=False),  # why its results are unusable; empty if they are not
-    sa.Column("linked", sa.Boolean, nullable=False),  # it is a member of the series
+    # It is a member of the series: complete, on the nightly branch and not infra. Otherwise thousands of tests would
+    # look removed, and then new.
+    sa.Column("linked", sa.Boolean, nullable=False),
     # How many tests ended in which way, as a grid counts them; null where a grid counts them itself (`counted.py`).
     *(sa.Column(name, sa.Integer) for name in ("passed", "failed", "skipped", "flaky", "new")),
     sa.UniqueConstraint("series_id", "sha", name="nightjar_points_once"),
-    sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),
+    sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),  # the SHA orders commits of the same second
 )
 
+# The test comes before the point in the key, because a history asks for one test at all points.
 changes = sa.Table(
     "nightjar_changes",
     metadata,
@@ -175,11 +185,12 @@ changes = sa.Table(
     sa.Column("point_id", Id, sa.ForeignKey("nightjar_points.id"), primary_key=True),
     sa.Column("before", sa.SmallInteger, nullable=False),
     sa.Column("after", sa.SmallInteger, nullable=False),
-    sa.Index("nightjar_changes_point", "point_id", "before", "after"),  # so that flips are counted without the rows
+    sa.Index("nightjar_changes_point", "point_id", "before", "after"),  # counts flips without reading the rows
     sa.Index("nightjar_changes_flaky", "point_id", sqlite_where=OF_FLAKY, postgresql_where=OF_FLAKY),
     sqlite_with_rowid=False,
 )
 
+# One row for all renames at a commit: a runner that changes its rule for names renames thousands of tests at once.
 renames = sa.Table(
     "nightjar_renames",
     metadata,
@@ -188,6 +199,7 @@ renames = sa.Table(
     sa.Column("pairs", sa.LargeBinary, nullable=False),  # `rename_pairs.py`
 )
 
+# For the whole repository, and for ever: ancestry never changes (docs/decisions/ancestors-by-comparison.md).
 ancestry = sa.Table(
     "nightjar_ancestry",
     metadata,
@@ -200,6 +212,8 @@ ancestry = sa.Table(
     sqlite_with_rowid=False,
 )
 
+# Rows stay when a failure ends, so that people can ask what was reported. `since` is in the key, because a test may
+# fail again (docs/decisions/regression-notifications.md).
 reports = sa.Table(
     "nightjar_reports",
     metadata,
@@ -213,7 +227,7 @@ reports = sa.Table(
     sa.Column("ended_in", sa.Text, nullable=False),
     sa.Column("ended_at", sa.Double, nullable=False),
     sa.Index("nightjar_reports_open", "series_id", sqlite_where=NOT_ENDED, postgresql_where=NOT_ENDED),
-    sa.Index("nightjar_reports_newest", "series_id", "reported_at"),
+    sa.Index("nightjar_reports_newest", "series_id", "reported_at"),  # the Atom feed
     sqlite_with_rowid=False,
 )
 
@@ -223,12 +237,13 @@ checks = sa.Table(
     _of("target", key=True),
     sa.Column("sha", sa.Text, primary_key=True),
     sa.Column("changed_at", sa.Double, nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("announced", sa.Integer, nullable=False),  # the revision that a check run was written for, or 0
-    sa.Column("over", sa.Boolean, nullable=False),  # and nothing more was expected then
+    sa.Column("revision", sa.Integer, nullable=False),  # grows with every change of what the check run says
+    sa.Column("announced", sa.Integer, nullable=False),  # the revision that a check run was last written for, or 0
+    sa.Column("over", sa.Boolean, nullable=False),  # whether no more results were expected then
     sa.Index("nightjar_checks_open", "target_id", sqlite_where=OPEN, postgresql_where=OPEN),
 )
 
+# Pages are stored until this number grows.
 revisions = sa.Table(
     "nightjar_revisions",
     metadata,

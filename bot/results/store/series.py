@@ -102,8 +102,10 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         "linked": facts.linked,
     }
     changed = row is None or any(row[name] != value for name, value in values.items())
+    # Counted without the commit before: only `new` and `fixed` depend on that, and `counted` stores `new` below.
     values |= counted.of_tests(count_cell(None, statuses) if facts.linked else None)
     renamed = False
+    # Out of its old place first: the admission may now have another time, which is the order of the series.
     if row is not None and row["linked"]:
         renamed = _unlink(connection, series, row, find_renames)
     if row is None:
@@ -165,6 +167,7 @@ def _compare(
     if before is None:
         return forgotten
     columns = _columns(connection, series, (before["sha"], after["sha"]), known)
+    # The later column may be longer, because the suite has had more names since, or shorter.
     then, now = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
     changed = list(differences(then, now))
     renamed = _renamed(connection, series, then, now, changed, find_renames)
@@ -172,11 +175,12 @@ def _compare(
     key = {"series_id": series.id, "point_id": after["id"]}
     rows = []
     for ordinal in changed:
+        # A renamed test is compared with its old name. If it ended in the same way, neither name needs a row.
         was, ended = then[renamed.get(ordinal, ordinal)], now[ordinal]
         if was != ended and ordinal not in removed:
             rows.append((series.id, ordinal, after["id"], was, ended))
     if rows:
-        # By the driver: to bind the values of thousands of rows costs more than to write the rows.
+        # By the driver itself: SQLAlchemy takes longer to bind thousands of rows than the database takes to write them.
         is_postgresql = connection.dialect.name == "postgresql"
         connection.exec_driver_sql(_NEW_CHANGES.replace("?", "%s") if is_postgresql else _NEW_CHANGES, rows)
     if renamed:
@@ -201,6 +205,7 @@ def _renamed(
     connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
     """Return the renamed tests, with their old names."""
+    # A rename needs a test that was removed and one that is new.
     if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
         return {}
     name_of = series.known.uncommitted(connection, series.suite)

@@ -142,6 +142,7 @@ def _newest(
 
 def _any(columns: Iterable[bytes]) -> bytes:
     """Return 1 for each test for which one of the columns has 1."""
+    # Each column is one large number, so that no loop runs over the tests.
     every = list(columns)
     found = 0
     for column in every:
@@ -162,7 +163,7 @@ def _idle(connection: sa.Connection, those: Sequence[_Newest], since: float) -> 
         return []
     changes, points = schema.changes, schema.points
     series = [run.one.series for run in those]
-    # A test that ran in an earlier run of that time, and was skipped from then on, has a change there.
+    # A test that ran in that time and is skipped now has a change in that time.
     statement = (
         sa.select(points.c.series_id, points.c.committed_at, changes.c.ordinal, changes.c.after)
         .select_from(points.join(changes, changes.c.point_id == points.c.id))
@@ -171,7 +172,7 @@ def _idle(connection: sa.Connection, those: Sequence[_Newest], since: float) -> 
     )
     first = _first_since(connection, series, since)
     for row in connection.execute(statement):
-        # What ended at the first run of that time ran before it.
+        # A change away from running at the first run of that time only shows that the test ran before that time.
         if row.after in _RAN_BYTES or row.committed_at > first.get(row.series_id, since):
             candidates.discard(row.ordinal)
     return sorted(candidates)

@@ -1,7 +1,7 @@
 """Find slow tests of a target, and compute how much time it saves to skip those above a cut-off (TVM's RFC 0055).
 
-A duration is the mean over the last good runs in which a test ran. Means are made for each combination of durations
-that there is, not for each test, as a suite may have 300,000.
+A duration is the mean over the last good runs in which a test ran. A mean is computed once for each combination of
+durations that occurs, not for each test: a suite may have 300,000.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bot.results.store.newest_points import (
 )
 
 GOOD_RUNS = 3
-"""Runs of which the mean is made."""
+"""The number of runs in a mean."""
 CUT_OFFS = tuple(range(10, 101, 10))
 """In seconds."""
 MOST_TESTS = 1_000
@@ -90,7 +90,7 @@ class _Timed:
 
 
 def durations_of(connection: sa.Connection, known: SuiteNames, asked: AskedTests) -> Durations:
-    """Return how long the tests of the target take that is asked for."""
+    """Return how long the tests of the asked target take."""
     every = suites_on_targets(connection, asked.repository, *(asked.target or ()))
     points = newest_points(connection, {one.series for one in every}, GOOD_RUNS)
     columns = _columns(connection, every, points)
@@ -147,6 +147,7 @@ def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.B
 
 def _masked(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
     """Return the durations of tests that ran; the last of several runs that timed a test counts."""
+    # Each column is one large number, so that no loop runs over the tests.
     merged = 0
     for column in columns:
         timed = int.from_bytes(column.translate(_TIMED), "little")

@@ -1,4 +1,4 @@
-"""Everything known about a repository in one form, whatever the order of its arrival and its numbers inside."""
+"""Everything known about a repository in one form, independent of the order of arrival and of internal numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where results are stored: what each run reported, and the combined result of all runs of a commit.
+"""Store results: what each run reported, and the combined result of all runs of a commit.
 
 Results are stored as columns and change segments, not as a row for each (`docs/decisions/results-as-columns.md`).
-Calls block, and may come from any number of threads and replicas at once; each is one transaction, all of it or
+Calls block, and may come from any number of threads and replicas at once. Each is one transaction, all of it or
 nothing. Nothing is ever removed.
 """
 
@@ -119,8 +119,8 @@ class ResultsStore:
     ) -> list[Run]:
         """Return runs, newest first; `before` is the last one of the page before. Raises LookupError for its key.
 
-        What is left out matches anything. The repository is accepted in any letter case: a run whose folder writes it
-        otherwise than app.yaml is refused under that.
+        Filters that are None match anything. The repository may be in any letter case: a run whose folder writes it
+        otherwise than app.yaml is refused, and listed under its own name.
         """
         with self._database.reading() as connection:
             return run_lists.page(connection, repository, lab, target, sha, state, before, limit)
@@ -160,16 +160,16 @@ class ResultsStore:
         with self._database.reading() as connection:
             return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())
 
-    # What arrives
+    # Store runs
 
     def note(self, run: Run, renames: Renames | None = None) -> bool:
-        """Keep what is known about a run whose results are not there, and return whether that is news.
+        """Store what is known about a run without results; return whether that is new.
 
         `renames` says which tests were renamed, and may raise `SearchNeeded`: then nothing has changed. Without it,
         they are searched for between two transactions.
 
-        One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
-        refused one makes none.
+        A run with stored results stays unchanged. The check run shows runs that wait for files or are incomplete, but
+        no refused ones.
         """
 
         def write(connection: sa.Connection, search: Renames) -> bool:
@@ -189,8 +189,8 @@ class ResultsStore:
     def put(self, run: Run, columns: Columns, renames: Renames | None = None, *, replace: bool = False) -> bool:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
 
-        `renames` is as in `note`. What was stored first stays, for the bucket is written once; `replace` is for reading
-        the bucket again.
+        `renames` is as in `note`. The first results stay, because objects in the bucket are written once. `replace` is
+        for reading the bucket again.
         """
         suite_name = run.claims.suite if run.claims else ""
         with self._database.reading() as connection:
@@ -198,7 +198,7 @@ class ResultsStore:
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
-            # The slow part is done before the write transaction, in which all other writers wait.
+            # The slow part comes before the write transaction, because all other writers wait for that.
             laid_out = writing.lay_out(connection, self._known, suite, columns)
             texts = failure_texts.prepare(connection, columns)
 
@@ -243,10 +243,10 @@ class ResultsStore:
         *,
         news: bool = True,
     ) -> None:
-        """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
+        """Update everything that follows from a run: the points of its suites, and which check runs are pending.
 
-        `written` are columns that are known already, by the number of their run, and `suites` likewise. Without `news`
-        the same was read once more, and no check changes unless a rule has that points go by.
+        `written` are columns that need not be read again, by the number of their run; `suites` likewise. Without
+        `news`, the same results were read again, so a check changes only if the rules for points have changed.
         """
         touched = set()
         reported = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.REPORTED}
@@ -261,10 +261,10 @@ class ResultsStore:
                 touched |= {run.key.sha, *affected.by(connection, run.key.repository, of, facts)}
         checks.touch(connection, target, touched, self._now())
 
-    # What it comes to
+    # The results of a commit
 
     def state(self, about: TargetKey, sha: str) -> TargetState:
-        """Return all that is known about a commit on a target, whatever the order in which it came."""
+        """Return all that is known about a commit on a target; the order of arrival does not matter."""
         suites: dict[str, SuiteState] = {}
         admission = None
         with self._database.reading() as connection:
@@ -303,7 +303,7 @@ class ResultsStore:
         )
 
     def seen(self, about: TargetKey, suite: str, sha: str) -> dict[str, SeenTest]:
-        """Return the verdict of every test of a suite at a commit; none, where nothing is stored."""
+        """Return the verdict of each test of a suite at a commit; empty if nothing is stored."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
             found = names.find(connection, about.repository, suite)
@@ -313,12 +313,12 @@ class ResultsStore:
             return self._verdicts(connection, found, [one for one in reported if one[1].state is RunState.STORED])[0]
 
     def durations(self, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
-        """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""
+        """Return how many seconds each test of a suite took at a commit, for the tests whose runs reported it."""
         with self._database.reading() as connection:
             return durations.of_suite(connection, self._known, about, suite, sha)
 
     def changed(self, about: TargetKey, suite: str, before: str, after: str) -> dict[str, Change]:
-        """Return the tests that ended otherwise at one commit than at another, with how they ended at each."""
+        """Return the tests whose results differ between two commits, with both results."""
         with self._database.reading() as connection:
             return history.changed(connection, self._known, about, suite, (before, after))
 
@@ -339,7 +339,7 @@ class ResultsStore:
             return ancestry.relations(connection, repository, shas)
 
     def learn(self, repository: str, relations: Sequence[Relation]) -> None:
-        """Store how commits lie to one another."""
+        """Store which commits are ancestors of others."""
         with self._database.writing() as connection:
             ancestry.learn(connection, repository, relations)
             revisions.grow(connection, repository)
@@ -352,7 +352,7 @@ class ResultsStore:
             return checks.scheduled_checks(connection, repository, now, settle, deadline)
 
     def whole(self, about: TargetKey, sha: str) -> PendingCheck | None:
-        """Return the check run of a commit if it need not wait for more, and is still to be written."""
+        """Return the check run of a commit if it is pending and expects no more results."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
             return None if target is None else checks.whole(connection, target, sha)
@@ -365,19 +365,19 @@ class ResultsStore:
                 checks.announced(connection, target, pending)
 
     def touch(self, about: TargetKey, sha: str) -> None:
-        """Have the check run of a commit written again, though its results are the same."""
+        """Mark the check run of a commit as pending, although its results are the same."""
         with self._database.writing() as connection:
             target = runs.target_id(connection, about)
             if target is not None:
                 checks.touch(connection, target, [sha], self._now())
 
     def is_pending(self, about: TargetKey, sha: str) -> bool:
-        """Return whether the check run of a commit is still to be written, or waits for more."""
+        """Return whether the check run of a commit is pending, or expects more results."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
             return target is not None and checks.is_pending(connection, target, sha)
 
-    # What there is to be learned
+    # Histories
 
     def history(
         self, repository: str, suite: str, test_id: str, aliases: Aliases = NO_ALIASES
@@ -394,6 +394,6 @@ class ResultsStore:
             return history.flakiest(connection, self._known, about, suite, limit, since, aliases)
 
     def snapshot(self, repository: str) -> dict[str, object]:
-        """Return everything known about a repository as JSON, the same whatever the order in which it came."""
+        """Return everything known about a repository as JSON, which does not depend on the order of arrival."""
         with self._database.reading() as connection:
             return snapshot.of(connection, repository, TextReader(self._database.reading).text)

@@ -1,4 +1,4 @@
-"""One test at the newest commits of each target, out of its changes: no column is read of a run that is complete.
+"""Read one test at the newest commits of each target from its changes. Columns are read only of incomplete runs.
 
 However many targets there are, it takes a few statements, which indices answer.
 """
@@ -25,7 +25,7 @@ from bot.results.store.trace import Position, Segment, TestHistory
 class TestRun:
     """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
 
-    `was` is its status byte at the commit that this one is compared with, None where there is none, and `now` that at
+    `was` is its status byte at the commit that this one is compared with, None if there is none, and `now` that at
     this one. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name` is what
     it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise, `infra` may
     say why not.
@@ -92,7 +92,7 @@ def test_runs(
 
 
 def last_run_before(connection: sa.Connection, series: int, position: Position) -> Position | None:
-    """Return the linked point of a series that comes before a position, None for none."""
+    """Return the last linked point of a series before a position, None if there is none."""
     points = schema.points
     here = sa.tuple_(sa.literal(position[0], sa.Double), sa.literal(position[1], sa.Text))
     statement = (
@@ -113,7 +113,7 @@ def _read_unlinked(
     suite: str,
     reported: Mapping[runs.Place, Sequence[runs.BareRun]],
 ) -> dict[int, bytes]:
-    """Return the status columns of points of which only the columns say how the test ended, by their numbers."""
+    """Return the status columns of points outside the series, by their numbers: there are no changes at those."""
     groups = {
         row["id"]: [one.number for one in bare if one.is_stored]
         for row in rows

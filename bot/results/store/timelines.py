@@ -1,4 +1,4 @@
-"""One test over the runs of its suite on a target: how it ended in each, and which messages people got about it."""
+"""Read one test over the runs of its suite on a target: its results, and the messages about it."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class Timelines:
         """Return the newest messages about tests of a repository since a moment, newest first."""
         table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
         other = table.alias()
-        # One series alone has as many messages since then; those of the others come between them.
+        # No older message is listed: one series alone has `limit` newer ones, and those of others only add to them.
         last = (
             sa.select(other.c.reported_at)
             .where(other.c.series_id == series.c.id)

@@ -1,4 +1,4 @@
-"""The outcome of one test from commit to commit, on every target and under every name that it had."""
+"""Trace one test from commit to commit, on every target and under every name that it had."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class _OtherNames:
 
 def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, others: _OtherNames) -> None:
     """Go back through the names of a test, in all series at once."""
-    # The queries that are left: by series, the name of the test, and until when.
+    # The work that is left: by series, a name of the test, and the moment until which it had that name.
     open_ones = dict.fromkeys(lines, (place, _END))
     every = renames_of(connection, lines)
     while open_ones:
@@ -143,7 +143,7 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, ot
             since = came.position if came else (float("-inf"), "")
             found = [one for one in of_line if one.ordinal == ordinal and since <= one.position]
             if came and came == alias:
-                # Before, it had another name, so that it was there.
+                # It was not absent before, but had another name.
                 found = [one._replace(before=None) if one.position == since else one for one in found]
             left = [one.position for one in known if one.old == ordinal and one.position > since]
             found += [_Change(position, ordinal, None, ABSENT) for position in left]

@@ -1,4 +1,4 @@
-"""Write what a run says about its tests."""
+"""Write the results of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 
 def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, columns: Columns) -> LaidOut:
-    """Bring a run into the order of the names that its suite has at that moment."""
+    """Put a run into the order of the names that its suite has now."""
+    # The first cases are the usual ones, and look up no names: a new suite, and the same tests in the same order.
     if not suite.names:
         return blobs.lay_out_in_order(columns, is_new=True)
     if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
@@ -25,6 +26,7 @@ def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, colum
         if isinstance(placed, Placement):
             return placed.lay_out(columns)
         return blobs.lay_out(columns, lambda: zip(placed, columns.tests, strict=True), suite.names)
+    # Too many names to hold in memory: walk through the compressed blocks instead.
     every = list(names.blocks(connection, suite).values())
     return blobs.lay_out(columns, partial(blobs.placed_by_walk, every), suite.names)
 
@@ -33,9 +35,9 @@ _NEW = schema.columns.insert()
 
 
 def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapping[int, int], *, is_new: bool) -> bool:
-    """Write the results of a run, in the place of any that were there; return False if those were the same.
+    """Write the results of a run in place of its stored ones, if any; return False if those were the same.
 
-    `number_of` are the numbers of failures' texts. `is_new` tells that there are no results of the run.
+    `number_of` are the numbers of failures' texts. `is_new`: nothing is stored for the run yet.
     """
     reasons = laid_out.stored.reasons
     whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
