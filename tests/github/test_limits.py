@@ -151,7 +151,7 @@ def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second()
     assert sent == [100, 100, 100, 100, 100, 101, 102, 103]
 
 
-def test_a_cost_larger_than_the_window_is_an_error() -> None:
+def test_a_cost_larger_than_the_window_never_fits() -> None:
     assert SlidingWindow(3, 60).earliest(0.0, 4) == float("inf")
 
 

@@ -120,7 +120,7 @@ def test_code_quotes_comments_and_parts_of_words_copy_in_nobody(body: str) -> No
         ("cc @a @b[bot]", ("a",), ()),
     ],
 )
-def test_differences_to_tvms_script(body: str, users: tuple[str, ...], teams: tuple[str, ...]) -> None:
+def test_differences_from_tvms_script(body: str, users: tuple[str, ...], teams: tuple[str, ...]) -> None:
     assert parse_ccs(body) == Ccs(users=users, teams=teams)
 
 

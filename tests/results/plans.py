@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 @dataclass
 class Plans:
-    """The number of statements, and the steps of their plans that read a whole table, each with its statement."""
+    """The number of statements, and the plan steps that read a whole table, each with its statement."""
 
     statements: int = 0
     scans: list[str] = field(default_factory=list)
@@ -22,8 +22,8 @@ class Plans:
 def plans_seen() -> Iterator[Plans]:
     """Explain each statement that runs in the block, in any thread.
 
-    PostgreSQL reads a small table as a whole although it has an index. A setting makes it avoid that, so that it reads
-    a whole table only if no index helps.
+    PostgreSQL reads a small table as a whole even if it has an index. A setting makes it avoid that, so it reads a
+    whole table only if no index helps.
     """
     plans = Plans()
 
@@ -50,7 +50,7 @@ def plans_seen() -> Iterator[Plans]:
 
 
 def whole_tables_read(work: Callable[[], object]) -> tuple[int, list[str]]:
-    """Do some work; return how many statements it ran, and the steps of their plans that read a whole table."""
+    """Do some work; return how many statements it ran, and the plan steps that read a whole table."""
     with plans_seen() as plans:
         work()
     return plans.statements, plans.scans

@@ -29,7 +29,7 @@ SUITES = ("api", "1cpu", "internal", "extended")
 
 @dataclass(frozen=True)
 class Boundary:
-    """The same tests before and after a change of the rule for names; `truth` are those that were renamed."""
+    """The same tests before and after a change of the naming rule; `truth` has those that were renamed."""
 
     before: dict[str, Status]
     after: dict[str, Status]
@@ -39,7 +39,7 @@ class Boundary:
 Parts = tuple[str, str, str, str]
 """The area, topic, suite and function of a test."""
 RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
-    # `kernel.poll.kernel.poll.poll_api.test_poll_wait` loses the words that it has twice.
+    # `kernel.poll.kernel.poll.poll_api.test_poll_wait` loses its repeated words.
     "left out": (
         lambda p: f"{p[0]}.{p[1]}.{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",
         lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",
@@ -61,7 +61,7 @@ RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
 
 
 def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, vanishing: float = 0.02) -> Boundary:
-    """Make tests of some topics and rename a `share` of the topics; a share `vanishing` of them vanishes or appears."""
+    """Create tests of some topics and rename a `share` of the topics; a share `vanishing` disappears or appears."""
     chance = random.Random(f"{seed} {rule}")
     old_name, new_name = RULES[rule]
     before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()

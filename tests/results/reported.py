@@ -1,4 +1,4 @@
-"""States and comparisons for the tests of reports, each with only what its test is about."""
+"""States and comparisons for tests of the report, each with only what its test needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def a_suite(
 def compared(
     *new_failures: str, baseline: Baseline | None = BASE, confirmed: Iterable[str] = (), **values: Any
 ) -> ComparedSuite:
-    """Return a comparison with these new failures; numbers stand for as many tests of that kind."""
+    """Return a comparison with these new failures; a number stands for as many tests of that kind."""
     counts = values.pop("counts", Counts(passed=576, failed=len(new_failures), skipped=1267))
     some = {kind: tests if not isinstance(tests, int) else many(kind, tests) for kind, tests in values.items()}
     has = baseline is not None

@@ -1,4 +1,4 @@
-"""Which runs are ingested: whose they are, and for which commits."""
+"""Which runs are ingested: from which labs, and for which commits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def refusal(world: World, sha: str, claimed: int | None = None) -> str:
     return str(caught.value)
 
 
-def test_a_lab_and_its_targets_are_those_of_app_yaml() -> None:
+def test_only_labs_and_targets_of_app_yaml_are_accepted() -> None:
     assert lab_of(key("5" * 40), CONFIG).runs_per_day == 3
     with pytest.raises(Refused, match=r"has no lab other-lab for octocat/compiler"):
         lab_of(key("5" * 40, lab="other-lab"), CONFIG)
@@ -64,7 +64,7 @@ def test_a_lab_and_its_targets_are_those_of_app_yaml() -> None:
         (0, 1_000_000, 1_000_001, "exceed 2 MB today"),
     ],
 )
-def test_a_lab_sends_so_much_a_day(runs: int, sent: int, size: int, refused: str) -> None:
+def test_a_lab_may_upload_a_limited_amount_per_day(runs: int, sent: int, size: int, refused: str) -> None:
     lab: Lab = CONFIG.labs["example-lab"]
     if not refused:
         check_quota(lab, runs, sent, size)
@@ -73,36 +73,36 @@ def test_a_lab_sends_so_much_a_day(runs: int, sent: int, size: int, refused: str
         check_quota(lab, runs, sent, size)
 
 
-async def test_an_earlier_commit_of_the_nightly_branch_may_be_tested(world: World) -> None:
+async def test_an_earlier_commit_of_the_nightly_branch_is_accepted(world: World) -> None:
     first = world.repository.push("nightly", by="octocat")
     world.repository.push("nightly", by="octocat")
     assert await admitted(world, first.sha) == Admission(first.date.timestamp(), mainline=True)
 
 
-async def test_a_commit_of_main_alone_is_not_tested(world: World) -> None:
+async def test_a_commit_only_on_main_is_refused(world: World) -> None:
     world.repository.push("nightly", by="octocat")
     ahead = world.repository.push("main", by="octocat")
     assert f"{ahead.sha} is neither on nightly nor the head of a pull request" in await refusal(world, ahead.sha)
 
 
-async def test_a_commit_that_does_not_exist_is_not_tested(world: World) -> None:
+async def test_a_commit_that_does_not_exist_is_refused(world: World) -> None:
     assert await refusal(world, "5" * 40) == f"there is no commit {'5' * 40} in octocat/compiler"
 
 
-async def test_the_head_of_a_pull_request_is_tested_and_its_number_found(world: World) -> None:
+async def test_the_head_of_a_pull_request_is_accepted_and_its_number_found(world: World) -> None:
     pull = world.open()
     admission = await admitted(world, pull.head_sha)
     assert (admission.mainline, admission.pull_request) == (False, pull.number)
 
 
-async def test_an_older_commit_of_a_pull_request_is_not_tested(world: World) -> None:
+async def test_an_older_commit_of_a_pull_request_is_refused(world: World) -> None:
     pull = world.open()
     before = pull.head_sha
     pull.push(by="octocat")
     assert "neither on nightly nor the head of a pull request" in await refusal(world, before)
 
 
-async def test_the_head_of_a_pull_request_from_a_fork_is_known_by_the_number_that_is_claimed(world: World) -> None:
+async def test_the_head_of_a_pull_request_from_a_fork_is_found_by_the_claimed_number(world: World) -> None:
     pull = world.repository.open_pull_request("hubot", fork=True)
     assert (await admitted(world, pull.head_sha, claimed=pull.number)).pull_request == pull.number
     assert "set pull_request in the manifest" in await refusal(world, pull.head_sha)
@@ -115,12 +115,12 @@ async def test_a_claimed_pull_request_must_have_that_head(world: World) -> None:
     assert "no pull request 4242" in await refusal(world, pull.head_sha, claimed=4242)
 
 
-async def test_a_commit_of_the_nightly_branch_cannot_be_passed_off_as_a_pull_requests(world: World) -> None:
+async def test_a_commit_of_the_nightly_branch_cannot_be_claimed_for_a_pull_request(world: World) -> None:
     nightly, pull = world.repository.push("nightly", by="octocat"), world.open()
     assert "leave pull_request out" in await refusal(world, nightly.sha, claimed=pull.number)
 
 
-async def test_the_head_of_the_last_webhook_counts_although_github_already_has_a_newer_one(
+async def test_the_head_of_the_last_webhook_counts_even_if_github_already_has_a_newer_one(
     world: World,
 ) -> None:
     pull = world.open()
@@ -130,7 +130,7 @@ async def test_the_head_of_the_last_webhook_counts_although_github_already_has_a
     assert (await admitted(world, tested, claimed=pull.number)).pull_request == pull.number
 
 
-async def test_an_answer_is_asked_for_once(world: World) -> None:
+async def test_each_question_is_asked_once(world: World) -> None:
     pull = world.open()
     github = await world.pipeline.app.reader(FULL_NAME)
     admissions = Admissions(world.records)

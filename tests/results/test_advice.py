@@ -1,4 +1,4 @@
-"""What a lab could do better, as advice in its report."""
+"""Advice in the report about what a lab could do better."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_xunit2_gets_the_advice_to_use_xunit1_or_reportlog() -> None:
     assert advice(case(path="")) == [NO_FILE]
 
 
-def test_names_that_hold_no_module_cannot_be_resolved() -> None:
+def test_names_without_a_module_cannot_be_resolved() -> None:
     assert advice(case("adds", classname="Operators", path="")) == [NO_MODULE]
 
 
-def test_formats_that_have_no_paths_are_not_blamed() -> None:
+def test_formats_without_paths_get_no_advice_about_them() -> None:
     assert advice(case(classname="", path=""), format="executorch-csv") == []
 
 
@@ -66,11 +66,11 @@ def test_names_that_change_with_every_run_are_shown(name: str) -> None:
     "name",
     ["test_op[0x10]", "test_op[1000000000000000000000000000000000]", "test_op[0xff-64]", "test_template[/tmpl/]"],
 )
-def test_numbers_in_names_are_no_addresses(name: str) -> None:
+def test_numbers_in_names_do_not_count_as_addresses(name: str) -> None:
     assert advice(case(name)) == []
 
 
-def test_names_that_occur_twice_are_shown_and_counted() -> None:
+def test_repeated_names_are_shown_and_counted() -> None:
     [warning] = advice(case("test_add"), case("test_add"), case("test_add"), case("test_sub"))
     assert warning.startswith("2 of its cases have the same name as another one")
     assert "tests.test_ops::test_add" in warning or "tests/test_ops.py::test_add" in warning
@@ -82,12 +82,12 @@ def test_attempts_at_one_test_need_no_other_names() -> None:
     assert advice(again, again, teardown) == []
 
 
-def test_tests_without_a_name_are_no_repeated_name() -> None:
+def test_tests_without_a_name_do_not_count_as_a_repeated_name() -> None:
     assert advice(case(UNNAMED), case(UNNAMED)) == []
 
 
 @pytest.mark.parametrize("report", sorted((DATA / "pytest").glob("kinds.*.*[!t]")), ids=lambda path: path.name)
-def test_reruns_and_errors_of_teardown_in_real_reports_are_no_repeated_names(report: Path) -> None:
+def test_reruns_and_errors_of_teardown_in_real_reports_do_not_count_as_repeated_names(report: Path) -> None:
     onlooker = Onlooker()
     with report.open("rb") as file:
         for one in read(file, report.name):
@@ -99,7 +99,7 @@ def test_missing_durations_are_counted() -> None:
     assert advice(case(), case("test_sub")._replace(seconds=None)) == ["1 of its 2 cases have no duration"]
 
 
-def test_what_has_no_duration_by_its_nature_is_no_reason_for_advice() -> None:
+def test_cases_without_a_duration_by_nature_get_no_advice() -> None:
     crashed = case("test_sub")._replace(status=Status.ERRORED, seconds=None, trouble=Trouble.CRASH)
     assert advice(case(), crashed) == []
 

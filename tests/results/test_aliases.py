@@ -1,4 +1,4 @@
-"""What maintainers write below `renames` counts when results are read; taken away, it never was."""
+"""Aliases below `renames` in app.yaml apply when results are read, and leave no trace when removed."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def test_a_failure_under_the_new_name_still_fails() -> None:
     assert (comparison.new_failures, comparison.removed, comparison.new) == ((), (), ())
 
 
-def test_a_test_that_begins_to_fail_with_its_new_name_is_a_new_failure() -> None:
+def test_a_test_that_begins_to_fail_under_its_new_name_is_a_new_failure() -> None:
     comparison = compare({NEW: FAILED}, {OLD: PASSED}, exit_status=1, aliases=ALIASES)
     assert (comparison.new_failures, comparison.new) == ((NEW,), ())
     assert compare({NEW: PASSED}, {OLD: FAILED}, exit_status=0, aliases=ALIASES).fixed == (NEW,)
 
 
-def test_a_lab_that_has_the_old_name_still_is_compared_as_ever() -> None:
+def test_a_lab_that_still_has_the_old_name_is_compared_as_before() -> None:
     comparison = compare({OLD: FAILED}, {OLD: PASSED}, exit_status=1, aliases=ALIASES)
     assert (comparison.new_failures, comparison.renamed) == ((OLD,), ())
     back = compare({OLD: FAILED}, {NEW: FAILED}, exit_status=1, aliases=ALIASES)
     assert (back.still_failing, back.renamed) == ((OLD,), ((NEW, OLD),))
 
 
-def test_the_word_of_maintainers_goes_before_what_is_found() -> None:
+def test_a_configured_alias_wins_over_a_found_rename() -> None:
     before = {f"kernel.poll.test_{number}": PASSED for number in range(12)}
     now = {f"poll.test_{number}": PASSED for number in range(12)} | {"poll.first": PASSED}
     del now["poll.test_0"]
@@ -53,7 +53,7 @@ def test_the_word_of_maintainers_goes_before_what_is_found() -> None:
     assert found["kernel.poll.test_5"] == "poll.test_5"
 
 
-def test_a_regression_is_confirmed_over_its_rename() -> None:
+def test_a_regression_is_confirmed_across_its_rename() -> None:
     suite = SuiteState(SUITE, (), {NEW: FAILED, OTHER: PASSED}, {}, 1, (), (), ())
     before, earlier = {OLD: FAILED, OTHER: PASSED}, {OLD: PASSED, OTHER: PASSED}
     for aliases, confirmed in ((ALIASES, {NEW}), (Aliases(), set[str]())):
@@ -72,7 +72,7 @@ def history(store: ResultsStore, test: str, aliases: Aliases) -> list[tuple[int,
     return [(int(one.sha, 16), one.name, one.status and one.status.value) for one in segments]
 
 
-def test_history_goes_on_under_the_new_name_and_ends_again_without_the_alias(store: ResultsStore) -> None:
+def test_history_continues_under_the_new_name_and_splits_again_without_the_alias(store: ResultsStore) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"}, {NEW: "failed"}, {NEW: "passed"})
     before = store.snapshot(REPOSITORY)
     joined = [(1, OLD, "passed"), (2, OLD, "failed"), (3, NEW, "failed"), (4, NEW, "passed")]
@@ -82,13 +82,13 @@ def test_history_goes_on_under_the_new_name_and_ends_again_without_the_alias(sto
     assert store.snapshot(REPOSITORY) == before
 
 
-def test_history_knows_a_test_that_never_changed_under_its_old_name(store: ResultsStore) -> None:
+def test_history_includes_a_test_that_never_changed_under_its_old_name(store: ResultsStore) -> None:
     put(store, {OLD: "failed", OTHER: "passed"}, {NEW: "passed", OTHER: "passed"})
     assert history(store, NEW, ALIASES) == [(1, OLD, "failed"), (2, NEW, "passed")]
     assert history(store, OTHER, ALIASES) == [(1, OTHER, "passed")]
 
 
-def test_history_follows_a_prefix_that_is_dropped_and_restored_and_a_gap(store: ResultsStore) -> None:
+def test_history_follows_a_prefix_that_is_dropped_and_restored_across_a_gap(store: ResultsStore) -> None:
     long, short = "kernel.poll.wait", "poll.wait"
     put(store, {long: "passed"}, {short: "passed"}, {OTHER: "passed"}, {long: "failed"})
     assert history(store, long, PREFIX) == [
@@ -106,7 +106,7 @@ def test_flips_count_under_the_newest_name(store: ResultsStore) -> None:
 
 
 @pytest.mark.parametrize("aliases", [ALIASES, PREFIX, Aliases([("a", "b")])])
-def test_where_no_run_has_another_name_nothing_changes(store: ResultsStore, aliases: Aliases) -> None:
+def test_an_alias_without_renamed_runs_changes_nothing(store: ResultsStore, aliases: Aliases) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"})
     assert history(store, OLD, aliases) == [(1, OLD, "passed"), (2, OLD, "failed")]
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, aliases=aliases)] == [(OLD, 1)]

@@ -26,14 +26,14 @@ def containing(parents: Parents, commit: int) -> set[int]:
 
 
 class Repository:
-    """Commits, and what is stored of how they lie to one another."""
+    """Commits, and the stored relations between them."""
 
     def __init__(self, parents: Parents) -> None:
         self.parents = parents
         self.known: list[Relation] = []
 
     def nearest(self, commit: int, *candidates: Iterable[int], wanted: int = 2) -> tuple[list[list[int]], int]:
-        """Return the nearest ancestors of each suite, and how many questions they took."""
+        """Return the nearest ancestors for each suite, and the number of requests."""
         every = {
             str(number): [Candidate(str(one), float(one)) for one in sorted(suite, reverse=True)]
             for number, suite in enumerate(candidates)
@@ -60,7 +60,7 @@ def line(length: int) -> dict[int, tuple[int, ...]]:
     return {number: (number - 1,) if number else () for number in range(length)}
 
 
-def test_on_one_line_each_commit_takes_one_question() -> None:
+def test_on_a_linear_history_each_commit_costs_one_request() -> None:
     repository = Repository(line(100))
     asked = [repository.nearest(number, range(0, number, 7)) for number in range(7, 99, 7)]
     assert asked == [([[number - 7, number - 14][: number // 7]], 1) for number in range(7, 99, 7)]
@@ -72,7 +72,7 @@ def test_suites_share_their_answers() -> None:
     assert repository.nearest(9, [8, 7, 6], [8, 6], [7]) == ([[8, 7], [8, 6], [7]], 0)
 
 
-def test_of_two_branches_only_the_own_one_counts() -> None:
+def test_of_two_branches_only_the_commits_own_one_counts() -> None:
     # Even commits are on one branch, odd ones on another; both begin at 0.
     parents = {number: (max(number - 2, 0),) if number else () for number in range(40)}
     repository = Repository(parents)
@@ -83,7 +83,7 @@ def test_of_two_branches_only_the_own_one_counts() -> None:
         assert asked <= 3
 
 
-def test_of_a_branch_that_was_reset_what_was_removed_is_left_out() -> None:
+def test_the_removed_commits_of_a_reset_branch_are_left_out() -> None:
     parents = line(50) | {50: (10,), 51: (50,)}
     repository = Repository(parents)
     for number in range(1, 50):
@@ -92,13 +92,13 @@ def test_of_a_branch_that_was_reset_what_was_removed_is_left_out() -> None:
     assert repository.nearest(51, range(51)) == ([[50, 10]], 2)
 
 
-def test_without_any_knowledge_a_reset_branch_is_found_by_where_the_histories_met() -> None:
+def test_without_stored_relations_a_reset_branch_is_searched_from_the_merge_base() -> None:
     parents = line(50) | {50: (10,), 51: (50,)}
     found, asked = Repository(parents).nearest(51, set(range(50)) - {10})
     assert (found, asked <= MOST_ASKED) == ([[9, 8]], True)
 
 
-def test_of_unrelated_commits_nothing_is_found_and_not_everything_asked() -> None:
+def test_unrelated_commits_give_no_ancestor_after_a_limited_number_of_requests() -> None:
     parents = dict.fromkeys(range(200), ())
     found, asked = Repository(parents).nearest(199, range(199))
     assert (found, asked <= MOST_ASKED) == ([[]], True)
@@ -106,7 +106,7 @@ def test_of_unrelated_commits_nothing_is_found_and_not_everything_asked() -> Non
 
 @st.composite
 def histories(draw: st.DrawFn) -> dict[int, tuple[int, ...]]:
-    """Draw commits with one parent or two, in few lines."""
+    """Draw commits with one or two parents, on few branches."""
     parents: dict[int, tuple[int, ...]] = {0: ()}
     for number in range(1, draw(st.integers(2, 14))):
         some = draw(st.lists(st.integers(max(0, number - 4), number - 1), min_size=1, max_size=2, unique=True))
@@ -115,9 +115,7 @@ def histories(draw: st.DrawFn) -> dict[int, tuple[int, ...]]:
 
 
 @given(histories(), st.data())
-def test_whatever_the_history_only_ancestors_are_found(
-    parents: dict[int, tuple[int, ...]], data: st.DataObject
-) -> None:
+def test_in_any_history_only_ancestors_are_found(parents: dict[int, tuple[int, ...]], data: st.DataObject) -> None:
     repository = Repository(parents)
     for number in data.draw(st.permutations(range(1, len(parents)))):
         candidates = data.draw(st.sets(st.integers(0, number - 1), min_size=1))

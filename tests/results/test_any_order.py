@@ -1,4 +1,4 @@
-"""Whatever the order in which runs arrive, in how many pieces and how often, they come to the same."""
+"""Runs have the same result whatever their order, their pieces and their repetitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.results.state import RunState
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
 
-# Each example has a repository of its own in the one database of the test.
+# Each example has its own repository in the test's only database.
 on_one_database = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 numbers = itertools.count()
 
@@ -31,7 +31,7 @@ results = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(STATUSES), min
 
 @st.composite
 def uploads(draw: st.DrawFn) -> list[Upload]:
-    """Draw runs of a few commits: some in shards of which some are missing, some of pull requests, some repeated."""
+    """Draw runs of a few commits: some in shards with some missing, some of pull requests, some repeated."""
     found = []
     for number in range(draw(st.integers(1, 6))):
         commit = draw(st.integers(1, 4))
@@ -63,13 +63,13 @@ def fresh() -> str:
 
 
 def snapshot(store: ResultsStore, repository: str) -> Any:
-    """Return all that there is, as if the repository had another name."""
+    """Return all contents of the store, as if the repository had another name."""
     return json.loads(json.dumps(store.snapshot(repository)).replace(repository, "octocat/compiler"))
 
 
 @on_one_database
 @given(uploads(), st.data())
-def test_any_order_and_any_repetition_end_in_the_same(
+def test_any_order_and_any_repetition_give_the_same_records(
     store: ResultsStore, uploads: list[Upload], data: st.DataObject
 ) -> None:
     one, other = fresh(), fresh()
@@ -101,9 +101,7 @@ def _plain(suites: Mapping[str, Any], repository: str) -> object:
 
 @on_one_database
 @given(uploads())
-def test_what_the_store_tells_is_what_one_result_after_the_other_comes_to(
-    store: ResultsStore, uploads: list[Upload]
-) -> None:
+def test_the_store_gives_the_same_answers_as_a_simple_model(store: ResultsStore, uploads: list[Upload]) -> None:
     repository = fresh()
     stored(store, repository, uploads)
     for target in TARGETS:
@@ -153,7 +151,7 @@ def _segments(uploads: Sequence[Upload], name: str) -> list[tuple[str, Status | 
 
 @on_one_database
 @given(results, results, results, st.integers(1, 4), st.data())
-def test_a_run_in_shards_comes_to_the_same_as_the_whole(
+def test_a_run_in_shards_gives_the_same_records_as_the_whole(
     store: ResultsStore,
     first: dict[str, str],
     second: dict[str, str],

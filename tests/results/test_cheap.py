@@ -1,4 +1,4 @@
-"""Only what is over within milliseconds is compared outside of the processes that have limits."""
+"""Only comparisons that take milliseconds run outside the processes with limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_search_for_renamed_tests_is_not_cheap() -> None:
     assert not is_cheap(named("new_", 1000), named("old_", 1000))
 
 
-def test_neither_are_many_tests_or_many_messages() -> None:
+def test_many_tests_or_many_messages_are_not_cheap() -> None:
     assert not is_cheap(named("test_", MOST_CHEAP_TESTS + 1), None)
     failed = {f"test_{n}": SeenTest(Status.FAILED, message=f"{n}") for n in range(MOST_CHEAP_MESSAGES + 1)}
     assert not is_cheap(failed, None)

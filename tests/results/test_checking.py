@@ -1,4 +1,4 @@
-"""Files of a lab, checked on its own machine as the bot will read them."""
+"""A lab's files, checked on its own machine as the bot will read them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def test_counts_are_counted_again_whatever_the_file_says(tmp_path: Path) -> None:
+def test_tests_are_counted_independently_of_the_files_own_counts(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "ops.xml", JUNIT)])
     [file] = report.files
     assert report.good
@@ -53,7 +53,7 @@ def test_counts_are_counted_again_whatever_the_file_says(tmp_path: Path) -> None
     assert (file.collection_errors, file.crashes) == (1, 1)
 
 
-def test_compressed_files_are_read_as_what_they_hold(tmp_path: Path) -> None:
+def test_compressed_files_are_read_by_their_content(tmp_path: Path) -> None:
     [file] = check_files([write(tmp_path, "ops.xml.gz", gzip.compress(JUNIT.encode()))]).files
     assert (file.format, file.counts.passed) == ("junit", 1)
 
@@ -91,7 +91,7 @@ def test_a_folder_or_a_missing_file_is_reported(tmp_path: Path) -> None:
     assert missing.problem == f"{tmp_path / 'missing.xml'} cannot be read: no such file or directory"
 
 
-def test_a_file_that_is_too_large_is_not_even_opened(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "ops.xml"
     with path.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
@@ -107,7 +107,7 @@ def test_a_wrong_format_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_a_run_without_usable_results_gets_a_warning(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "a.xml", broken(3)), write(tmp_path, "b.xml", broken(5))])
-    assert report.good  # it can be read, and the failures are the lab's
+    assert report.good  # readable, but the failures are the lab's
     [warning] = report.warnings
     assert "5 of 5 test files could not be imported" in warning
 
@@ -129,7 +129,7 @@ def run_folder(root: Path, *, sha: str = SHA, **more: Any) -> Path:
     return folder
 
 
-def test_a_run_is_checked_with_all_that_its_manifest_says(tmp_path: Path) -> None:
+def test_a_run_is_checked_with_everything_in_its_manifest(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     for path in (folder, folder / "manifest.json"):
         report = check_run(path)
@@ -146,7 +146,7 @@ def test_a_run_of_another_commit_than_its_folder_is_refused(tmp_path: Path) -> N
     assert f"the folder is for {SHA}" in report.problems[0]
 
 
-def test_a_folder_that_is_not_laid_out_as_in_the_bucket_is_checked_all_the_same(tmp_path: Path) -> None:
+def test_a_folder_with_another_layout_than_the_bucket_is_still_checked(tmp_path: Path) -> None:
     folder = run_folder(tmp_path).rename(tmp_path / "somewhere")
     report = check_run(folder)
     assert report.good
@@ -174,13 +174,13 @@ def test_a_wrong_or_missing_manifest_is_reported(tmp_path: Path) -> None:
     assert "has no manifest.json" in check_run(folder).problems[0]
 
 
-def test_a_file_that_the_manifest_does_not_name_is_reported(tmp_path: Path) -> None:
+def test_a_file_missing_in_the_manifest_is_reported(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     write(folder, "core.dump", b"x")
     assert check_run(folder).warnings == ("core.dump is not in manifest.json, so the bot does not read it",)
 
 
-def test_the_exit_status_tells_a_crash_before_the_first_test(tmp_path: Path) -> None:
+def test_the_exit_status_reveals_a_crash_before_the_first_test(tmp_path: Path) -> None:
     empty = "<testsuites/>"
     entry = {"name": "none.xml", "bytes": len(empty), "sha256": hashlib.sha256(empty.encode()).hexdigest()}
     folder = run_folder(tmp_path, files=[entry], exit_status=139)
@@ -190,7 +190,7 @@ def test_the_exit_status_tells_a_crash_before_the_first_test(tmp_path: Path) -> 
     assert "ended with exit status 139 before its first test" in warning
 
 
-def test_what_the_bot_would_repair_is_said_before_the_upload(tmp_path: Path) -> None:
+def test_repairs_by_the_bot_are_announced_before_the_upload(tmp_path: Path) -> None:
     content = "\n" + JUNIT.replace("assert 1 == 2", "assert \x1b[31m1\x00 == 2")
     report = check_files([write(tmp_path, "ops.xml", '<?xml version="1.0"?>' + content)])
     assert report.good

@@ -1,4 +1,4 @@
-"""When the check runs of commits are to be written, and written again."""
+"""When the check runs of commits are written, and written again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
         assert store.put(upload.run, upload.columns)
 
 
-def test_a_check_is_scheduled_once_its_results_have_settled_and_again_when_they_change(url_with_tables: str) -> None:
+def test_a_check_is_scheduled_when_its_results_have_settled_and_again_when_they_change(url_with_tables: str) -> None:
     moment = 1000.0
     store = ResultsStore(url_with_tables, now=lambda: moment)
     store.open()
@@ -61,7 +61,7 @@ def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(url_wit
     store.close()
 
 
-def test_an_unusable_run_is_reported_once_and_not_waited_for(store: ResultsStore) -> None:
+def test_an_unusable_run_is_reported_once_without_waiting(store: ResultsStore) -> None:
     store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
     (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
     assert pending.over
@@ -69,7 +69,7 @@ def test_an_unusable_run_is_reported_once_and_not_waited_for(store: ResultsStore
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
 
 
-def test_a_check_waits_for_a_shard_and_not_for_files_that_never_came(store: ResultsStore) -> None:
+def test_a_check_waits_for_a_shard_but_not_for_files_that_never_arrived(store: ResultsStore) -> None:
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
     for state, is_over in ((RunState.WAITING, False), (RunState.INCOMPLETE, True)):
@@ -81,7 +81,7 @@ def test_a_check_waits_for_a_shard_and_not_for_files_that_never_came(store: Resu
     assert pending.over
 
 
-def test_a_check_does_not_wait_for_a_suite_whose_only_run_is_refused_after_all(store: ResultsStore) -> None:
+def test_a_check_does_not_wait_for_a_suite_whose_only_run_is_refused_in_the_end(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
     other = Upload(1, {MUL: "passed"}, "other", suite="other")
     for state, is_over in ((RunState.WAITING, False), (RunState.REFUSED, True)):
@@ -103,7 +103,7 @@ def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store
     assert store.whole(ABOUT, sha(2)) is None
 
 
-def test_reading_everything_again_has_no_check_written_again_unless_something_is_another(store: ResultsStore) -> None:
+def test_reading_everything_again_writes_only_changed_checks(store: ResultsStore) -> None:
     nightly_runs = [
         Upload(number, {ADD: "failed", f"{MUL}[{number}]": "passed"}, suite=suite, run_id=suite)
         for number in (3, 1, 2)
@@ -124,7 +124,7 @@ def test_reading_everything_again_has_no_check_written_again_unless_something_is
     }
 
 
-def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_again(url_with_tables: str) -> None:
+def test_after_a_change_of_a_rule_reading_everything_again_writes_the_changed_checks(url_with_tables: str) -> None:
     nightly_runs = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
     rules: list[Infra] = [lambda _: "", lambda _: "it is the lab's trouble"]
     for rule in rules:
@@ -139,7 +139,7 @@ def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_rea
         store.close()
 
 
-def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
+def test_a_late_commit_rewrites_the_checks_whose_baseline_it_may_be(store: ResultsStore) -> None:
     put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
@@ -152,7 +152,7 @@ def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it
     }
 
 
-def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(store: ResultsStore) -> None:
+def test_a_late_commit_becomes_the_baseline_of_commits_without_a_nearer_one(store: ResultsStore) -> None:
     for number in (2, 3, 4, 5):
         put(store, Upload(number, {}))
     put(store, Upload(6, {ADD: "passed"}))
@@ -165,7 +165,7 @@ def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(st
     }
 
 
-def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_baselines_change(
+def test_a_late_commit_rewrites_only_the_checks_whose_baselines_change(
     store: ResultsStore,
 ) -> None:
     numbers = [1, 2, *range(4, 14)]
@@ -178,7 +178,7 @@ def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_base
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
     put(store, Upload(3, {ADD: "failed"}))
-    # The second of these two has it as the one before its baseline.
+    # For the second of these two it is the commit before its baseline.
     assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(3),
         sha(4),
@@ -186,7 +186,7 @@ def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_base
     }
 
 
-def test_a_suite_that_comes_late_is_missing_at_the_next_commit_alone(store: ResultsStore) -> None:
+def test_a_late_suite_is_missing_only_at_the_next_commit(store: ResultsStore) -> None:
     put(store, *(Upload(number, {ADD: "passed"}) for number in (1, 2, 3, 4)))
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
@@ -215,21 +215,21 @@ def test_a_suite_of_the_previous_nightly_run_is_missing_until_it_arrives_in_any_
     assert store.state(ABOUT, sha(2)).complete
 
 
-def test_a_suite_that_was_given_up_is_missing_once_and_of_no_pull_request(store: ResultsStore) -> None:
+def test_an_abandoned_suite_is_missing_once_and_never_in_a_pull_request(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
     put(store, Upload(2, {ADD: "passed"}), Upload(3, {ADD: "passed"}))
     put(store, Upload(4, {ADD: "passed"}, suite="other", mainline=False, pull_request=7))
     assert [store.state(ABOUT, sha(number)).missing_suites for number in (2, 3, 4)] == [("other",), (), ()]
 
 
-def test_what_is_known_already_changes_no_check(store: ResultsStore) -> None:
+def test_a_repeated_report_changes_no_check(store: ResultsStore) -> None:
     waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
     assert store.note(waiting)
     assert not store.note(waiting)
     assert [pending.revision for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [1]
 
 
-def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
+def test_a_check_can_be_requested_again(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
@@ -237,7 +237,7 @@ def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
     assert [pending.revision for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [2]
 
 
-def test_what_waits_for_a_missing_shard_costs_one_statement_however_much_it_is(store: ResultsStore) -> None:
+def test_runs_that_wait_for_a_missing_shard_cost_one_statement_whatever_their_number(store: ResultsStore) -> None:
     executed = list[str]()
 
     def note(*arguments: Any) -> None:
@@ -260,6 +260,6 @@ def test_what_waits_for_a_missing_shard_costs_one_statement_however_much_it_is(s
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13):
         assert not pending.over
         store.announced(pending)
-    assert counts[0] == counts[1], "a burst costs the same few statements as one check"
+    assert counts[0] == counts[1], "many checks cost as few statements as one"
     assert not any("nightjar_runs.claims" in statement for statement in executed), "no run is read"
     assert statements() == 1

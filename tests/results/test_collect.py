@@ -1,4 +1,4 @@
-"""Cases of files become one verdict per test."""
+"""Cases in files become one verdict per test."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_several_cases_of_one_test_in_a_file_are_attempts(attempts: list[Status]
 
 @pytest.mark.parametrize("one", SEVERITY)
 @pytest.mark.parametrize("other", SEVERITY)
-def test_of_two_tests_that_a_file_calls_alike_the_worse_counts_and_nothing_is_flaky(one: Status, other: Status) -> None:
+def test_of_two_tests_with_the_same_name_in_a_file_the_worse_counts_and_neither_is_flaky(
+    one: Status, other: Status
+) -> None:
     cases = [case(status, message=str(status))._replace(attempt=False) for status in (one, other)]
     worse = min(one, other, key=SEVERITY.index)
     columns = collect(cases, resolve)
@@ -75,7 +77,7 @@ def test_of_two_tests_that_a_file_calls_alike_the_worse_counts_and_nothing_is_fl
         ('name="jest"', False),
     ],
 )
-def test_a_name_that_junit_repeats_is_another_attempt_for_pytest_alone(suite: str, flaky: bool) -> None:
+def test_a_repeated_name_in_junit_is_another_attempt_only_for_pytest(suite: str, flaky: bool) -> None:
     twice = '<testcase classname="AddTest" name="adds" time="0.1"/>' * 2
     schema = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
     columns = collect(
@@ -84,7 +86,7 @@ def test_a_name_that_junit_repeats_is_another_attempt_for_pytest_alone(suite: st
     assert [is_flaky(split(packed)[0]) for packed in columns.tests.values()] == [flaky]
 
 
-def test_the_first_attempt_that_failed_says_why() -> None:
+def test_the_reason_comes_from_the_first_failed_attempt() -> None:
     attempts = [case(PASSED), case(FAILED, message="the first"), case(ERRORED, message="the second"), case(PASSED)]
     assert why(collect(attempts, resolve)).message == "the first"
 
@@ -94,7 +96,7 @@ def test_the_longest_attempt_is_the_duration() -> None:
     assert duration(split(columns.tests[hash(ID)])[1]) == pytest.approx(0.011)
 
 
-def test_what_the_file_itself_calls_flaky_is_flaky() -> None:
+def test_a_test_that_the_file_itself_calls_flaky_is_flaky() -> None:
     assert verdict(collect([case(PASSED, flaky=True)], resolve)) == (PASSED, True)
 
 
@@ -108,7 +110,7 @@ def test_of_two_files_of_a_run_the_worse_status_counts_and_nothing_is_flaky(one:
     assert why(columns).message == ("one" if worse is one else "other")
 
 
-def test_files_of_a_run_keep_their_tests_flakiness_and_texts() -> None:
+def test_files_of_a_run_keep_the_flakiness_and_texts_of_their_tests() -> None:
     first = collect([Case("a", FAILED, nodeid="a.py::a", text="one")], resolve)
     second = collect([Case("b", FAILED, nodeid="b.py::b", text="two"), case(PASSED, flaky=True)], resolve)
     columns = merge([first, second, collect([case(PASSED)], resolve)])
@@ -119,12 +121,12 @@ def test_files_of_a_run_keep_their_tests_flakiness_and_texts() -> None:
     assert text_of(columns, "b.py::b") == "two"
 
 
-def test_a_verdict_that_gives_way_takes_its_reason_along() -> None:
+def test_an_outvoted_verdict_is_removed_with_its_reason() -> None:
     skipped = collect([case(SKIPPED, message="no device")], resolve)
     assert hash(ID) not in merge([skipped, collect([case(PASSED)], resolve)]).reasons
 
 
-def test_no_file_at_all_is_no_test_at_all() -> None:
+def test_no_file_gives_no_test() -> None:
     assert len(merge([])) == 0
 
 
@@ -133,14 +135,14 @@ def text_of(columns: Columns, test_id: str) -> str:
     return texts[why(columns, test_id).text - 1].decode()
 
 
-def test_a_failure_keeps_where_it_is_and_what_it_said() -> None:
+def test_a_failure_keeps_its_location_and_its_text() -> None:
     failure = Case("t", FAILED, nodeid="t/a.py::t", line=7, trouble=Trouble.SETUP, message="m", text="trace")
     columns = collect([failure], lambda _: ("t/a.py::t", "t/a.py"))
     assert why(columns, "t/a.py::t")._replace(text=0) == Reason(Trouble.SETUP, "m", 0, IN_ID, 7, "")
     assert text_of(columns, "t/a.py::t") == "trace"
 
 
-def test_a_text_is_stored_once_and_only_its_head_and_tail() -> None:
+def test_a_text_is_stored_once_with_only_its_head_and_tail() -> None:
     text = "a" * MAX_TEXT_HEAD + "b" * 5_000 + "c" * MAX_TEXT_TAIL
     columns = collect([Case(name, FAILED, nodeid=name, text=text) for name in ("one", "two")], resolve)
     assert len(columns.texts) == 1
@@ -150,11 +152,11 @@ def test_a_text_is_stored_once_and_only_its_head_and_tail() -> None:
     assert "5,000 characters left out" in text_stored
 
 
-def test_a_message_is_cut() -> None:
+def test_a_message_is_truncated() -> None:
     assert why(collect([case(FAILED, message="é" * 5_000)], resolve)).message == "é" * (MAX_MESSAGE - 1) + "…"
 
 
-def test_tests_that_simply_passed_leave_no_reason_and_skips_of_one_reason_share_it() -> None:
+def test_passed_tests_store_no_reason_and_skips_with_the_same_reason_share_it() -> None:
     cases = [
         Case(str(n), SKIPPED if n % 2 else PASSED, nodeid=f"t.py::{n}", message="no gpu" * (n % 2)) for n in range(9)
     ]
@@ -163,17 +165,17 @@ def test_tests_that_simply_passed_leave_no_reason_and_skips_of_one_reason_share_
     assert set(columns.reasons) == {hash(f"t.py::{n}") for n in range(9) if n % 2}
 
 
-def test_measures_of_a_test_that_passed_are_stored() -> None:
+def test_measures_of_a_passed_test_are_stored() -> None:
     columns = collect([Case("t", PASSED, nodeid=ID, measures={"snr": float("inf"), "delegated": 3})], resolve)
     assert why(columns).measures == '{"delegated":3,"snr":Infinity}'
 
 
-def test_an_id_is_one_line_whatever_its_format_says() -> None:
+def test_an_id_is_one_line_whatever_the_format() -> None:
     columns = collect([Case("t", PASSED, nodeid="a.py::t[\n]"), case(PASSED)], resolve)
     assert list(read_names(columns.names)) == ["a.py::t[\\n]", ID]
 
 
-def test_what_the_reader_refuses_is_refused() -> None:
+def test_a_refusal_by_the_reader_is_passed_on() -> None:
     def cases() -> Iterator[Case]:
         yield case(PASSED)
         raise Refused("te.xml ends too early")
@@ -182,7 +184,7 @@ def test_what_the_reader_refuses_is_refused() -> None:
         collect(cases(), resolve)
 
 
-def test_names_of_more_cases_than_one_batch_are_all_there() -> None:
+def test_names_beyond_one_batch_of_cases_are_complete() -> None:
     cases = [Case(str(n % 9_000), PASSED, nodeid=f"t.py::{n % 9_000}", attempt=True) for n in range(9_500)]
     columns = collect(cases, resolve)
     assert list(read_names(columns.names)) == [f"t.py::{n}" for n in range(9_000)]
@@ -190,17 +192,17 @@ def test_names_of_more_cases_than_one_batch_are_all_there() -> None:
     assert sum(is_flaky(split(packed)[0]) for packed in columns.tests.values()) == 500
 
 
-def test_a_run_has_so_many_tests_at_most_however_many_files_it_has() -> None:
+def test_the_number_of_tests_in_a_run_is_limited_whatever_the_number_of_files() -> None:
     with pytest.raises(TooMuch, match="more than 1,000,000 tests together; upload the run in shards"):
         merge([Columns(tests=dict.fromkeys(range(MAX_TESTS), 1)), Columns(tests={-1: 1})])
 
 
 @pytest.mark.parametrize("count", [0, 1, 4_096, 8_192])
-def test_any_number_of_cases_ends(count: int) -> None:
+def test_any_number_of_cases_is_folded(count: int) -> None:
     assert len(collect((Case("t", PASSED, nodeid=f"t.py::{n}") for n in range(count)), resolve)) == count
 
 
-def test_a_failure_stands_in_the_file_that_it_names_and_its_test_stays_the_same() -> None:
+def test_a_failure_is_located_in_the_file_that_it_names_and_its_test_stays_the_same() -> None:
     files = ["tests/test_ops.py", "tests/helper.py"]
     line = '<testcase classname="tests.test_ops" name="test_add">{}</testcase>'
     places = {}

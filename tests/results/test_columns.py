@@ -1,4 +1,4 @@
-"""A run as columns: what bytes say, and how runs become one."""
+"""A run as columns: the meaning of bytes, and how runs are merged."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_a_duration_is_stored_to_three_percent_or_half_a_millisecond(seconds: fl
     assert abs(stored - seconds) <= max(0.03 * seconds, 0.000501)
 
 
-def test_no_duration_stays_none_and_a_day_is_read_as_more_than_four_hours() -> None:
+def test_a_missing_duration_stays_missing_and_a_day_is_read_as_more_than_four_hours() -> None:
     assert duration(duration_code(None)) is None
     assert duration_code(86400.0) == duration_code(MAX_SECONDS) == 255
     assert (duration(255) or 0) > 4.5 * 3600
 
 
 @given(statuses)
-def test_a_byte_says_how_a_test_ended(byte: int) -> None:
+def test_a_byte_holds_the_status_of_a_test(byte: int) -> None:
     status = status_of(byte)
     assert status is not None
     assert 0 < byte < STATUS_BYTES
@@ -52,7 +52,7 @@ def test_a_byte_says_how_a_test_ended(byte: int) -> None:
 
 
 @given(st.lists(columns, min_size=1, max_size=4))
-def test_the_last_run_that_has_a_test_says_how_it_ended(runs: list[bytes]) -> None:
+def test_the_last_run_that_has_a_test_decides_its_status(runs: list[bytes]) -> None:
     result = merged(runs)
     for ordinal in range(max(map(len, runs))):
         bytes_of_test = [at(run, ordinal) for run in runs if at(run, ordinal)]
@@ -63,7 +63,7 @@ def test_the_last_run_that_has_a_test_says_how_it_ended(runs: list[bytes]) -> No
 
 
 @given(columns, columns)
-def test_differences_are_found_wherever_they_are(before: bytes, after: bytes) -> None:
+def test_all_differences_are_found(before: bytes, after: bytes) -> None:
     places = range(max(len(before), len(after)))
     assert list(differences(before, after)) == [place for place in places if at(before, place) != at(after, place)]
 
@@ -80,7 +80,7 @@ def test_differences_are_found_wherever_they_are(before: bytes, after: bytes) ->
         (status_byte(Status.PASSED) | FLAKY, status_byte(Status.PASSED), False),
     ],
 )
-def test_a_flip_is_a_change_between_good_and_bad_or_into_flaky(before: int, after: int, flip: bool) -> None:
+def test_a_flip_is_a_change_between_good_and_bad_or_to_flaky(before: int, after: int, flip: bool) -> None:
     assert is_flip(before, after) is flip
 
 
@@ -88,12 +88,12 @@ names = st.lists(st.text(min_size=1).map(lambda name: name.replace("\n", "")), u
 
 
 @given(names, st.integers(1, 9))
-def test_names_come_back_in_order(every: list[str], size: int) -> None:
+def test_names_are_read_back_in_order(every: list[str], size: int) -> None:
     written = [names_blob(every[start : start + size]) for start in range(0, len(every), size)]
     assert list(read_names(written)) == every
 
 
-def test_names_beyond_one_piece_come_back() -> None:
+def test_names_beyond_one_block_are_read_back() -> None:
     many = [f"tests/test_{number // 100}.py::test_{number}[é-{'x' * (number % 50)}]" for number in range(10_000)]
     assert list(read_names([names_blob(many)])) == many
 
@@ -110,7 +110,7 @@ reasons = st.builds(
 
 
 @given(st.lists(reasons, min_size=1, max_size=5, unique=True), st.sets(st.integers(0, 500_000), max_size=9), st.data())
-def test_reasons_come_back(whys: list[Reason], ordinals: set[int], data: st.DataObject) -> None:
+def test_reasons_are_read_back(whys: list[Reason], ordinals: set[int], data: st.DataObject) -> None:
     numbers = [data.draw(st.integers(0, len(whys) - 1)) for _ in ordinals]
     assert read_reasons(reasons_blob(Reasons(sorted(ordinals), numbers, whys))) == Reasons(
         sorted(ordinals), numbers, whys

@@ -70,7 +70,7 @@ def in_state(state: str, flaky: bool = False) -> dict[str, SeenTest]:
 
 @pytest.mark.parametrize(("before", "now", "expected"), EVERY_PAIR)
 @pytest.mark.parametrize("flaky", [False, True])
-def test_every_pair_of_states_is_reported_as_one_thing(before: str, now: str, expected: set[str], flaky: bool) -> None:
+def test_every_pair_of_states_has_one_class(before: str, now: str, expected: set[str], flaky: bool) -> None:
     comparison = compared_runs(in_state(now, flaky), in_state(before))
     assert classes(TEST, comparison) == expected
     assert (TEST in comparison.failing) == (now in ("failed", "errored"))
@@ -84,7 +84,7 @@ def test_without_a_baseline_only_failures_are_reported() -> None:
     assert comparison == Comparison(Counts(passed=1, failed=1, flaky=1), False, failing=(TEST,), flaky=(TEST,))
 
 
-def test_a_test_is_newly_flaky_where_its_baseline_does_not_call_it_so() -> None:
+def test_a_test_is_newly_flaky_if_its_baseline_does_not_report_it_as_flaky() -> None:
     assert compared_runs(in_state("passed", flaky=True), in_state("passed")).newly_flaky == (TEST,)
     assert compared_runs(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
     assert compared_runs(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
@@ -116,7 +116,7 @@ def test_the_tests_of_a_file_that_could_not_be_collected_are_precluded_and_the_f
     assert classes(f"{B}::test_z", comparison) == {"removed"}
 
 
-def test_so_are_those_below_a_folder_or_a_dotted_module_that_could_not_be_collected() -> None:
+def test_tests_below_a_folder_or_module_that_could_not_be_collected_are_precluded_too() -> None:
     now = run(f"{B}::test_y") | unread("tests/gpu", "tests.test_c")
     comparison = compared_runs(now, run(f"{B}::test_y", "tests/gpu/test_d.py::test_x", "tests.test_c.TestC::test_x"))
     assert comparison.precluded == ("tests.test_c.TestC::test_x", "tests/gpu/test_d.py::test_x")
@@ -127,7 +127,7 @@ def test_a_file_that_fails_at_collection_again_is_still_failing() -> None:
 
 
 @pytest.mark.parametrize("now", ["passed", "failed", "skipped"])
-def test_a_file_is_fixed_when_its_tests_are_there_again_however_they_end(now: str) -> None:
+def test_a_file_is_fixed_once_its_tests_are_back_whatever_their_status(now: str) -> None:
     comparison = compared_runs(run(TEST, status=now) | run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))
     assert classes(A, comparison) == {"fixed"}
     assert "new" in classes(TEST, comparison)
@@ -137,32 +137,32 @@ def test_a_file_that_could_not_be_collected_and_no_longer_exists_is_removed() ->
     assert classes(A, compared_runs(run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))) == {"removed"}
 
 
-def test_the_file_of_a_test_that_crashes_could_be_collected() -> None:
+def test_a_test_that_crashes_does_not_count_as_a_collection_error_of_its_file() -> None:
     assert classes(A, compared_runs(crashed(TEST) | run(f"{B}::test_y"), unread(A))) == {"fixed"}
 
 
-def test_if_only_collection_errors_came_pytest_stopped_and_nothing_is_removed() -> None:
+def test_after_collection_errors_alone_nothing_is_removed_because_pytest_stopped() -> None:
     comparison = compared_runs(unread(A) | run("tests/test_c.py", status="skipped"), run(TEST, f"{B}::test_y"), None)
     assert comparison.precluded == (TEST, f"{B}::test_y")
     assert (comparison.new_failures, comparison.infra) == ((A,), "")
 
 
-def test_tests_that_were_skipped_show_that_pytest_went_on_after_a_collection_error() -> None:
+def test_skipped_tests_show_that_pytest_continued_after_a_collection_error() -> None:
     comparison = compared_runs(unread(A) | run(f"{B}::test_y", status="skipped"), run(f"{B}::test_y", f"{B}::test_z"))
     assert (comparison.removed, comparison.precluded) == ((f"{B}::test_z",), ())
 
 
-def test_a_folder_is_not_fixed_by_a_file_in_it_that_cannot_be_collected_either() -> None:
+def test_a_folder_is_not_fixed_by_a_file_in_it_that_cannot_be_collected() -> None:
     now = unread("tests/ir/test_c.py") | run(f"{B}::test_y")
     assert classes("tests/ir", compared_runs(now, unread("tests/ir"))) == {"removed"}
     assert classes("tests/ir", compared_runs(now | run("tests/ir/test_d.py::test_x"), unread("tests/ir"))) == {"fixed"}
 
 
-# Files that were skipped as a whole
+# Files that were skipped completely
 
 
 @pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.COLLECTION])
-def test_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_removed(trouble: Trouble) -> None:
+def test_tests_of_a_completely_skipped_file_are_newly_skipped_and_not_removed(trouble: Trouble) -> None:
     now = run(A, status="skipped", trouble=trouble) | run(f"{B}::test_y")
     before = run(TEST) | run(OTHER, status="failed") | run(f"{A}::test_s", status="skipped") | run(f"{B}::test_y")
     comparison = compared_runs(now, before)
@@ -170,49 +170,49 @@ def test_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_remove
     assert (comparison.removed, comparison.precluded, comparison.new) == ((), (), (A,))
 
 
-def test_a_file_that_was_skipped_and_runs_again_is_neither_removed_nor_fixed() -> None:
+def test_a_skipped_file_that_runs_again_is_neither_removed_nor_fixed() -> None:
     assert classes(A, compared_runs(run(TEST), run(A, status="skipped"))) == set()
 
 
 # Runs that ended early
 
 
-def test_nobody_knows_of_the_tests_in_a_file_in_which_the_process_died() -> None:
+def test_the_other_tests_of_a_file_in_which_the_process_died_are_unknown() -> None:
     comparison = compared_runs(crashed(TEST) | run(f"{B}::test_y"), run(TEST, OTHER, f"{B}::test_y", f"{B}::test_z"))
     assert (comparison.precluded, comparison.removed) == ((OTHER,), (f"{B}::test_z",))
     assert comparison.new_failures == (TEST,)
 
 
 @pytest.mark.parametrize("exit_status", [-9, -1, 2, 3, 4, 124, 125, 137, 139, 0xC0000005])
-def test_nobody_knows_of_tests_that_are_missing_in_a_run_that_was_ended(exit_status: int) -> None:
+def test_tests_missing_in_a_killed_run_are_unknown(exit_status: int) -> None:
     comparison = compared_runs(run(OTHER), run(TEST, OTHER), exit_status)
     assert classes(TEST, comparison) == {"precluded"}
 
 
 @pytest.mark.parametrize("exit_status", [None, 0, 1, 5, 8])
-def test_tests_that_are_missing_from_a_finished_run_are_removed(exit_status: int | None) -> None:
+def test_tests_missing_in_a_finished_run_are_removed(exit_status: int | None) -> None:
     assert classes(TEST, compared_runs(run(OTHER), run(TEST, OTHER), exit_status)) == {"removed"}
 
 
-def test_a_run_that_skipped_whole_files_came_to_its_end() -> None:
+def test_a_run_that_skipped_whole_files_counts_as_finished() -> None:
     skipped = run(A, status="skipped")
     assert classes(OTHER, compared_runs(skipped, skipped | run(f"{B}::test_y"), 0)) == set()
     assert classes(f"{B}::test_y", compared_runs(skipped, run(f"{B}::test_y"), 0)) == {"removed"}
 
 
-def test_an_internal_error_of_the_runner_ends_the_run_and_is_fixed_when_it_does_not_come_again() -> None:
+def test_an_internal_error_of_the_runner_ends_the_run_and_is_fixed_once_it_is_absent() -> None:
     assert classes(TEST, compared_runs(run(OTHER) | INTERNAL, run(TEST, OTHER))) == {"precluded"}
     assert classes("pytest::internal", compared_runs(run(OTHER), run(OTHER) | INTERNAL)) == {"fixed"}
 
 
-def test_missing_tests_that_failed_are_either_files_that_run_again_or_removed_tests() -> None:
+def test_missing_failed_tests_are_either_files_that_run_again_or_removed_tests() -> None:
     failed = [A, OTHER, f"{B}::test_y", "tests/test_c.py"]
     assert absent(run(TEST), failed, exit_status=1) == ({A}, {OTHER, f"{B}::test_y", "tests/test_c.py"})
     assert absent(run(TEST) | unread(B), failed, exit_status=1) == ({A}, {OTHER, "tests/test_c.py"})
     assert absent(run(TEST), failed, exit_status=2) == ({A}, set())
 
 
-def test_a_run_of_which_everything_was_skipped_tested_nothing() -> None:
+def test_a_run_with_only_skipped_tests_tested_nothing() -> None:
     assert untested(run(TEST, OTHER, status="skipped")) == UNTESTED.format(skipped=2)
     assert untested(run(TEST, status="skipped") | run(OTHER)) == ""
 
@@ -220,7 +220,7 @@ def test_a_run_of_which_everything_was_skipped_tested_nothing() -> None:
 # Renames
 
 
-def test_a_renamed_test_is_compared_with_its_old_self() -> None:
+def test_a_renamed_test_is_compared_under_its_old_name() -> None:
     names = "abcdefghijkl"
     before = run(*(f"{A}::test_{name}" for name in names)) | run(f"{A}::test_a", status="failed")
     now = run(*(f"{B}::test_{name}" for name in names)) | run(f"{B}::test_b", status="failed")
@@ -230,7 +230,7 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
     assert (comparison.new, comparison.removed) == ((f"{B}::test_y",), ())
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
+def test_an_abandoned_search_for_renamed_tests_is_reported() -> None:
     before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
     assert compared_runs(now, before).unsearched is False
     comparison = compare(now, before, exit_status=1, most_steps=10)
@@ -295,17 +295,17 @@ def test_a_run_without_usable_results_is_reported_as_the_labs_fault(
         many(29, "skipped") | many(1, start=29),
     ],
 )
-def test_a_run_that_is_not_quite_as_bad_says_something(now: dict[str, SeenTest]) -> None:
+def test_a_run_that_is_slightly_better_counts_as_usable(now: dict[str, SeenTest]) -> None:
     assert compared_runs(now, BEFORE).infra == ""
 
 
-def test_that_all_is_skipped_is_odd_where_three_tests_ended_well_before() -> None:
+def test_a_completely_skipped_run_is_a_lab_fault_if_three_tests_passed_before() -> None:
     before = many(3) | many(27, "skipped", start=3)
     assert compared_runs(many(30, "skipped"), before).infra == ALL_SKIPPED.format(skipped=30, good=3)
 
 
 @pytest.mark.parametrize("before", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])
-def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, SeenTest] | None) -> None:
+def test_a_completely_skipped_run_is_no_lab_fault_if_it_was_so_before(before: dict[str, SeenTest] | None) -> None:
     assert compared_runs(many(30, "skipped"), before).infra == ""
 
 
@@ -319,7 +319,7 @@ def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, 
         "cannot open C:\\lab\\{}",
     ],
 )
-def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(message: str) -> None:
+def test_messages_that_differ_in_numbers_addresses_paths_and_workers_have_one_cause(message: str) -> None:
     now = {
         f"{A}::test_{index}": SeenTest(Status.FAILED, message=message.format(index, "abcdefghijkl"[index]))
         for index in range(12)
@@ -327,7 +327,7 @@ def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(
     assert compared_runs(now, None).infra == ONE_CAUSE.format(failed=12, ran=12)
 
 
-# Masses
+# Mass failures
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(
         (MASS_TESTS, 179, True),
     ],
 )
-def test_so_many_new_failures_at_once_are_a_mass(failed: int, passed: int, mass: bool) -> None:
+def test_this_many_new_failures_at_once_are_a_mass_failure(failed: int, passed: int, mass: bool) -> None:
     now = many(failed, "failed") | many(passed, start=failed)
     comparison = compared_runs(now, many(failed + passed))
     assert (len(comparison.new_failures), comparison.mass) == (failed, mass)

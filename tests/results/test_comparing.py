@@ -1,4 +1,4 @@
-"""What a suite's run is compared with, and what two runs in a row confirm."""
+"""What a suite's run is compared with, and what two consecutive runs confirm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.results.reported import BASE, a_run, a_suite
         ([a_run(exit_status=2), a_run("b", shard_index=2, exit_status=1), a_run("c", shard_index=3)], 2),
     ],
 )
-def test_the_exit_status_is_the_worst_of_the_last_of_each_shard(runs: list[Run], status: int | None) -> None:
+def test_the_exit_status_is_the_worst_among_the_last_runs_of_each_shard(runs: list[Run], status: int | None) -> None:
     assert exit_status(replace(a_suite(), runs=tuple(runs))) == status
 
 
@@ -37,7 +37,7 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
     assert confirmed_suite.confirmed == {"tests/again/test_tile.py::test_7"}
 
 
-def test_what_began_with_many_others_is_confirmed_as_any_failure() -> None:
+def test_mass_failures_are_confirmed_like_any_failure() -> None:
     def nightly_run(status: Status) -> dict[str, SeenTest]:
         return {f"a::{n}": SeenTest(status if n < 30 else Status.PASSED) for n in range(100)}
 

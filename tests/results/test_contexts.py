@@ -1,4 +1,4 @@
-"""What is said beside a failure: since when, the last pass, how often the test failed, and where else it fails."""
+"""The context of a failure: since when, the last pass, how often the test failed, and where else it fails."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STATEMENTS = 11
 def stored(
     store: ResultsStore, letters: str, *tests: str, first: int = 1, others: Iterable[str] = (), **values: object
 ) -> None:
-    """Store a run for each letter: how the tests ended at each commit."""
+    """Store a run for each letter, which gives the status of the tests at each commit."""
     for number, letter in enumerate(letters, first):
         ended = (
             OTHERS
@@ -77,7 +77,7 @@ def context(
         ("PF~F", 0, 3, 2, 3),
     ],
 )
-def test_it_says_since_when_a_test_fails_and_how_often_it_did_before(
+def test_the_context_says_since_when_a_test_fails_and_how_often_it_failed_before(
     store: ResultsStore, letters: str, since: int, good: int, failed: int, runs: int
 ) -> None:
     stored(store, letters)
@@ -87,7 +87,7 @@ def test_it_says_since_when_a_test_fails_and_how_often_it_did_before(
 
 
 def model(letters: str) -> FailureContext:
-    """Return the context by looking at one run after the other."""
+    """Return the context from one run after another."""
     since = good = len(letters)
     for number in reversed(range(len(letters))):
         if letters[number] in "P~":
@@ -104,20 +104,20 @@ def model(letters: str) -> FailureContext:
 
 
 @given(st.text("PFS~-", max_size=3 * WINDOW))
-def test_segments_say_the_same_as_one_run_after_the_other(letters: str) -> None:
+def test_segments_give_the_same_context_as_single_runs(letters: str) -> None:
     segments = [
         (number, SEEN[letter]) for number, letter in enumerate(letters) if not number or letters[number - 1] != letter
     ]
     assert failure_context(segments, [sha(number) for number in range(len(letters))]) == model(letters)
 
 
-def test_runs_after_the_baseline_say_nothing(store: ResultsStore) -> None:
+def test_runs_after_the_baseline_do_not_count(store: ResultsStore) -> None:
     stored(store, "PFPPF")
     assert context(store, 5, baseline=3) == FailureContext(good=sha(3), failed=1, runs=3)
     assert context(store, 2, baseline=1) == FailureContext(good=sha(1), runs=1)
 
 
-def test_a_first_run_has_no_past(store: ResultsStore) -> None:
+def test_a_first_run_has_no_context(store: ResultsStore) -> None:
     stored(store, "F")
     assert store.timelines.contexts(ABOUT, sha(1), {SUITE: AskedFailures("", [TEST])}) == {
         (SUITE, TEST): FailureContext()
@@ -125,19 +125,19 @@ def test_a_first_run_has_no_past(store: ResultsStore) -> None:
     assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
 
 
-def test_runs_older_than_those_that_are_read_are_mentioned(store: ResultsStore) -> None:
+def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
     stored(store, "PFFFFF")
     assert context(store, 6, most_runs=3) == FailureContext(since=sha(3), older=True)
 
 
-def test_a_renamed_test_keeps_its_past(store: ResultsStore) -> None:
+def test_a_renamed_test_keeps_its_context(store: ResultsStore) -> None:
     before, now = ([f"te/test_{file}.py::test_{n}" for n in range(40)] for file in ("old", "new"))
     stored(store, "PF", before[7], others=before[:7] + before[8:])
     stored(store, "FF", now[7], first=3, others=now[:7] + now[8:])
     assert context(store, 4, test=now[7]) == FailureContext(since=sha(2), good=sha(1), runs=1)
 
 
-def test_a_test_that_maintainers_renamed_keeps_its_past(store: ResultsStore) -> None:
+def test_a_test_renamed_in_app_yaml_keeps_its_context(store: ResultsStore) -> None:
     stored(store, "PF", "old_name")
     stored(store, "FF", "completely/different", first=3)
     aliases = Aliases([("old_name", "completely/different")])
@@ -145,7 +145,7 @@ def test_a_test_that_maintainers_renamed_keeps_its_past(store: ResultsStore) -> 
     assert context(store, 4, test="completely/different").good == ""
 
 
-def test_it_says_on_which_other_targets_the_test_fails(store: ResultsStore) -> None:
+def test_the_context_names_the_other_targets_on_which_the_test_fails(store: ResultsStore) -> None:
     stored(store, "PPF")
     stored(store, "PF", target="hexagon")  # it has not tested the third commit yet
     stored(store, "PFP", target="metal")
@@ -164,7 +164,7 @@ def test_a_target_without_runs_for_a_month_is_not_mentioned(store: ResultsStore)
     assert context(store, 3).also_on == ()
 
 
-def test_other_targets_of_the_same_head_of_a_pull_request_come_first(store: ResultsStore) -> None:
+def test_other_targets_of_the_same_pull_request_head_come_first(store: ResultsStore) -> None:
     for target in ("adreno", "hexagon", "metal"):
         stored(store, "PF" if target == "metal" else "PP", target=target)
     stored(store, "F", first=3, mainline=False, pull_request=42)
@@ -174,7 +174,7 @@ def test_other_targets_of_the_same_head_of_a_pull_request_come_first(store: Resu
 
 
 def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[str]:
-    """Return the statements that it takes to answer."""
+    """Return the statements that the answer needs."""
     asked: Mapping[str, AskedFailures] = {SUITE: AskedFailures(sha(commit - 1), list(tests))}
     run = list[str]()
 
@@ -189,11 +189,11 @@ def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[s
     return [statement for statement in run if statement.startswith("SELECT")]
 
 
-def test_more_failures_and_more_targets_take_no_more_statements(store: ResultsStore) -> None:
+def test_more_failures_and_more_targets_need_no_more_statements(store: ResultsStore) -> None:
     tests = [f"test_{number}" for number in range(30)]
     for target in ("adreno", "hexagon", "metal", "cuda"):
         stored(store, "PFPF", *tests, target=target)
-    statements(store, 4, tests)  # reads the names, which a process keeps
+    statements(store, 4, tests)  # reads the names, which a process caches
     one, many = statements(store, 4, tests[:1]), statements(store, 4, tests)
     assert len(one) == len(many) <= STATEMENTS
 
@@ -223,7 +223,7 @@ def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None
 
     def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
         if statement.startswith("SELECT"):
-            # So few rows are read as a whole where that may be; what no index answers still is.
+            # Without the setting, so few rows would be read as a whole; with it, only a missing index causes that.
             cursor = connection.connection.cursor()
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute("SET LOCAL enable_bitmapscan = off")

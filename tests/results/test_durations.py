@@ -1,4 +1,4 @@
-"""How long the tests of a suite took, according to all of its runs."""
+"""The durations of a suite's tests, over all its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[ResultsStore]:
 
 
 def put(store: ResultsStore, run_id: str, *, sha: str = SHA, attempt: int = 1, **seconds: float | None) -> None:
-    """Store a run of tests that took so long."""
+    """Store a run of tests with these durations."""
     key = RunKey(ABOUT.repository, ABOUT.lab, ABOUT.target, sha, run_id)
     claims, admission = Claims("ops", attempt=attempt), Admission(1_795_152_000.0, mainline=True)
     run = Run(key, "v1", RunState.STORED, "", 1_795_152_000.0, 0, claims, admission)
@@ -47,7 +47,7 @@ def test_each_timed_test_has_its_seconds(store: ResultsStore) -> None:
     assert store.durations(TargetKey("octocat/compiler", "ci", "mac"), "ops", SHA) == {}
 
 
-def test_of_several_runs_the_last_that_timed_a_test_counts(store: ResultsStore) -> None:
+def test_of_several_runs_the_last_one_that_timed_a_test_counts(store: ResultsStore) -> None:
     put(store, "2", attempt=2, add=3.0, mul=None)
     put(store, "1", add=1.0, mul=2.0, div=4.0)
     put(store, "0", sha=OTHER, add=9.0)

@@ -1,4 +1,4 @@
-"""Failures' texts are stored once each, in packs, and every test keeps its own."""
+"""The texts of failures are stored once each, in packs, and each test keeps its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failed(texts: Iterable[str]) -> Columns:
 
 
 def saved(database: ResultsDatabase, *runs: Columns) -> None:
-    """Store the texts of runs that arrive at once, and check that each is read as its test had it."""
+    """Store the texts of simultaneous runs, and check that each is read as its test had it."""
     with database.reading() as connection:
         prepared = [failure_texts.prepare(connection, columns) for columns in runs]
     for columns, texts in zip(runs, prepared, strict=True):
@@ -56,23 +56,23 @@ def stored(database: ResultsDatabase) -> list[str]:
         return [text.decode() for blob in blobs for text in unpacked(blob)]
 
 
-def test_a_text_that_an_earlier_run_had_is_not_stored_again(database: ResultsDatabase) -> None:
+def test_a_text_of_an_earlier_run_is_not_stored_again(database: ResultsDatabase) -> None:
     for texts in ("ab", "bc", "abc", "c"):
         saved(database, failed(texts))
     assert stored(database) == ["a", "b", "c"]
 
 
-def test_a_text_that_two_files_of_a_run_have_is_stored_once(database: ResultsDatabase) -> None:
+def test_a_text_that_two_files_of_a_run_share_is_stored_once(database: ResultsDatabase) -> None:
     saved(database, merge([failed("ab"), failed("bc"), failed("da")]))
     assert stored(database) == ["a", "b", "c", "d"]
 
 
-def test_runs_that_arrive_at_once_keep_their_own_texts(database: ResultsDatabase) -> None:
+def test_simultaneous_runs_keep_their_own_texts(database: ResultsDatabase) -> None:
     saved(database, failed("ab"), failed("xbc"), failed("c"))
     assert stored(database) == ["a", "b", "x", "c"]
 
 
-def test_long_texts_fill_several_packs_of_which_one_is_read_for_a_test(database: ResultsDatabase) -> None:
+def test_long_texts_fill_several_packs_and_one_of_them_is_read_for_a_test(database: ResultsDatabase) -> None:
     long = [f"{number:9}" + f"{number} " * 3_000 for number in range(30)]
     columns = failed(long)
     assert len(columns.packs) > sum(map(len, long)) // (2 * PACK_BYTES)

@@ -29,7 +29,7 @@ def flaky(history: str) -> Flakiness:
 
 
 def put_story(store: ResultsStore, story: Mapping[str, str], *, pull_request: int | None = None) -> None:
-    """Store a run of each letter in which any test is present."""
+    """Store a run for each letter, if any test is present in it."""
     for number, letters in enumerate(zip(*story.values(), strict=True), 1):
         seen = {test: ENDED[letter] for test, letter in zip(story, letters, strict=True)}
         tests = {test: one.status.value for test, one in seen.items() if one}
@@ -55,24 +55,24 @@ def put_story(store: ResultsStore, story: Mapping[str, str], *, pull_request: in
         ("FFF", 0, 0, 0, 0, 3),
     ],
 )
-def test_what_the_runs_of_a_test_say(
+def test_what_the_runs_of_a_test_prove(
     history: str, runs: int, failed: int, proved: int, suspected: int, row: int
 ) -> None:
     assert flaky(history) == Flakiness(runs, failed, proved, suspected, row)
 
 
-def test_what_is_older_than_the_window_counts_no_longer() -> None:
+def test_runs_older_than_the_window_do_not_count() -> None:
     assert flaky("p" + "P" * (WINDOW - 2) + "F").explains
     assert not flaky("p" + "P" * (WINDOW - 1) + "F").explains
 
 
 @pytest.mark.parametrize("history", ["PFPPFPPFPPFPPF", "PFPFPFPFPFPFPFPF"])
-def test_a_suspicion_explains_nothing(history: str) -> None:
+def test_a_suspicion_explains_no_failure(history: str) -> None:
     assert flaky(history).suspected
     assert not flaky(history).explains
 
 
-def test_there_is_no_rate_of_few_runs() -> None:
+def test_few_runs_give_no_rate() -> None:
     assert flaky("p" + "P" * (LEAST_RUNS - 2)).bound == 1
     assert flaky("p" + "P" * (LEAST_RUNS - 1)).bound < 0.25
 
@@ -88,7 +88,7 @@ def test_there_is_no_rate_of_few_runs() -> None:
         ("pFP" * 10, 3),
     ],
 )
-def test_how_many_failed_runs_in_a_row_are_more_than_flakiness(history: str, needed: int) -> None:
+def test_how_many_failed_runs_in_a_row_exceed_flakiness(history: str, needed: int) -> None:
     assert flaky(history).needed == needed
     assert flaky(history + "F" * (needed - 1)).explains == ("p" in history)
     assert not flaky(history + "F" * needed).explains
@@ -116,34 +116,34 @@ def test_the_newest_failures_do_not_count_among_the_runs_that_explain_them(histo
 
 
 @given(st.integers(LEAST_RUNS, WINDOW), st.data())
-def test_the_bound_is_above_the_rate_that_was_seen_and_grows_with_it(runs: int, data: st.DataObject) -> None:
+def test_the_bound_is_above_the_observed_rate_and_grows_with_it(runs: int, data: st.DataObject) -> None:
     failed = data.draw(st.integers(0, runs - 1))
     few, more = (Flakiness(runs, count, 1).bound for count in (failed, failed + 1))
     assert failed / runs < few < more <= 1
     assert Flakiness(runs, failed, 1).needed == MOST_NEEDED or few**2 < ALPHA
 
 
-def test_the_store_knows_how_flaky_tests_are_at_a_commit_of_the_nightly_branch(store: ResultsStore) -> None:
+def test_the_store_returns_the_flakiness_at_a_commit_of_the_nightly_branch(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPPF", "b": "PPFPF", "c": "PPPPP"})
     found = store.failures.flakiness(ABOUT, SUITE, sha(5), store.seen(ABOUT, SUITE, sha(5)))
     assert found == {"a": flaky("PfPPF"), "b": flaky("PPFPF"), "c": flaky("PPPPP")}
     assert store.failures.flakiness(ABOUT, SUITE, sha(4), {"a": PASSED}) == {"a": flaky("PfPP")}
 
 
-def test_what_a_pull_requests_head_says_comes_after_the_nightly_branch(store: ResultsStore) -> None:
+def test_the_head_of_a_pull_request_counts_after_the_nightly_branch(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP"})
     put_story(store, {"a": "----F"}, pull_request=42)
     assert store.failures.flakiness(ABOUT, SUITE, sha(5), {"a": FAILED}) == {"a": flaky("PfPPF")}
 
 
-def test_nobody_knows_how_flaky_an_unknown_test_is(store: ResultsStore) -> None:
+def test_an_unknown_test_has_no_flakiness(store: ResultsStore) -> None:
     assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"a": FAILED}) == {}
     put_story(store, {"a": "P"})
     assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"b": FAILED}) == {}
     assert store.failures.flakiness(ABOUT, SUITE, sha(2), {"a": FAILED}) == {}
 
 
-def test_a_renamed_test_is_as_flaky_as_it_was_under_its_other_name(store: ResultsStore) -> None:
+def test_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     aliases = Aliases([("a", "b")])
     found = store.failures.flakiness(ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
@@ -151,7 +151,7 @@ def test_a_renamed_test_is_as_flaky_as_it_was_under_its_other_name(store: Result
 
 
 @pytest.mark.parametrize("story", ["PfFP" * 30, "P" * 100 + "f" + "PF" * 5])
-def test_the_store_looks_at_the_window_alone(store: ResultsStore, story: str) -> None:
+def test_the_store_reads_only_the_window(store: ResultsStore, story: str) -> None:
     put_story(store, {"a": story})
     last = len(story)
     now = store.seen(ABOUT, SUITE, sha(last))
@@ -159,7 +159,7 @@ def test_the_store_looks_at_the_window_alone(store: ResultsStore, story: str) ->
 
 
 @pytest.mark.parametrize("story", ["PfPPF", "PfFP" * 30, "P" * 50 + "fPFPF", "F", "PfSF", "----Pf"])
-def test_at_the_newest_runs_of_several_targets_it_is_the_same_as_at_each_of_them(
+def test_the_newest_runs_of_several_targets_give_the_same_flakiness_as_each_alone(
     store: ResultsStore, story: str
 ) -> None:
     put_story(store, {"a": story, "b": "P" * len(story)})
@@ -171,7 +171,7 @@ def test_at_the_newest_runs_of_several_targets_it_is_the_same_as_at_each_of_them
     assert store.failures.newest_flakiness(suites, "unknown") == {}
 
 
-def test_a_renamed_test_is_as_flaky_at_the_newest_runs_as_it_was_under_its_other_name(store: ResultsStore) -> None:
+def test_at_the_newest_runs_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "b")
     suites = [SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in lines]
@@ -179,7 +179,7 @@ def test_a_renamed_test_is_as_flaky_at_the_newest_runs_as_it_was_under_its_other
     assert found == (sha(6), flaky("PfPPPF"))
 
 
-def test_however_many_tests_fail_it_takes_the_same_few_statements(store: ResultsStore) -> None:
+def test_many_failing_tests_need_the_same_few_statements(store: ResultsStore) -> None:
     tests = {f"test_{number}": "PFPfPF" for number in range(300)}
     put_story(store, tests)
     one, every = (
@@ -190,7 +190,7 @@ def test_however_many_tests_fail_it_takes_the_same_few_statements(store: Results
 
 
 def statements_of(read: Callable[[], object]) -> list[str]:
-    """Return the statements that a read needs, once what is remembered between reads is there."""
+    """Return the statements that a read needs after a first read filled the caches."""
     executed = list[str]()
 
     def note(connection: object, cursor: object, statement: str, *rest: object) -> None:

@@ -1,4 +1,4 @@
-"""When the results of a suite on a target are unreliable: by how many tests flip back and forth, run after run."""
+"""When the results of a suite on a target are unreliable: many of its tests flip back and forth, run after run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEADY = {f"test_ok_{number}": "passed" for number in range(20)}
 
 
 def runs(letters: str) -> list[RunFlips]:
-    """Return runs of the commits 1, 2, … of which those with a `U` are unstable."""
+    """Return runs of the commits 1, 2, …; those with a `U` are unstable."""
     kinds = {"U": (40, 100), ".": (0, 100)}
     return [RunFlips(sha(number), *kinds[letter]) for number, letter in enumerate(letters, 1)]
 
@@ -59,7 +59,7 @@ def test_results_are_unreliable_after_three_unstable_runs_of_five_until_five_are
     assert health.unreliable == bool(since)
 
 
-def test_where_older_runs_are_not_looked_at_the_beginning_may_be_earlier() -> None:
+def test_without_older_runs_the_beginning_may_be_earlier() -> None:
     assert suite_health(runs("." + "U" * (WINDOW - 1))).older
     assert not suite_health(runs("." * 9 + "U" * (WINDOW - 9))).older
     assert not suite_health(runs("UUU")).older
@@ -69,7 +69,7 @@ def test_where_older_runs_are_not_looked_at_the_beginning_may_be_earlier() -> No
     ("flipped_back", "tests", "unstable"),
     [(9, 20, False), (10, 20, True), (10, 333, True), (10, 334, False), (209, 7_000, False), (210, 7_000, True)],
 )
-def test_a_run_is_unstable_from_ten_tests_and_three_percent_of_them_on(
+def test_a_run_is_unstable_if_at_least_ten_tests_and_three_percent_flip(
     flipped_back: int, tests: int, unstable: bool
 ) -> None:
     assert RunFlips("", flipped_back, tests).unstable is unstable
@@ -102,7 +102,7 @@ def test_columns_of_different_lengths_are_compared() -> None:
 
 
 def restless(number: int, count: int = LEAST_TESTS) -> dict[str, str]:
-    """Return the tests of a run in which half of some tests fail, and the others in the next."""
+    """Return the tests of a run: half of some tests fail in it, the other half in the next."""
     return STEADY | {f"test_{n}": "failed" if (n + number) % 2 else "passed" for n in range(count)}
 
 
@@ -117,7 +117,7 @@ def unreliable_since(store: ResultsStore, commit: int = 0, about: TargetKey = AB
     return health[SUITE].since
 
 
-def test_the_health_of_a_target_is_that_of_its_newest_runs_or_of_those_up_to_a_commit(store: ResultsStore) -> None:
+def test_the_health_of_a_target_comes_from_its_newest_runs_or_those_up_to_a_commit(store: ResultsStore) -> None:
     stored(store, [STEADY, *(restless(number) for number in range(2, 8))])
     assert unreliable_since(store) == sha(4)
     assert [unreliable_since(store, commit) for commit in (4, 5, 6, 7)] == ["", "", sha(4), sha(4)]
@@ -141,14 +141,14 @@ def test_other_targets_and_suites_stay_reliable(store: ResultsStore) -> None:
     assert store.failures.health(TargetKey(REPOSITORY, LAB, "hexagon")) == {SUITE: RELIABLE}
 
 
-def test_any_order_of_arrival_comes_to_the_same_health(store: ResultsStore) -> None:
+def test_any_order_of_arrival_gives_the_same_health(store: ResultsStore) -> None:
     stories = {number: restless(number) for number in range(1, 8)}
     for number in (5, 1, 7, 3, 2, 6, 4):
         stored(store, [stories[number]], first=number)
     assert unreliable_since(store) == sha(3)
 
 
-def test_many_failures_that_come_and_go_twice_do_not_make_a_target_unreliable(store: ResultsStore) -> None:
+def test_a_mass_of_failures_that_comes_and_goes_twice_does_not_make_a_target_unreliable(store: ResultsStore) -> None:
     broken = STEADY | {f"test_{n}": "failed" for n in range(40)}
     fixed = STEADY | {f"test_{n}": "passed" for n in range(40)}
     stored(store, [fixed, broken, fixed, broken, broken, broken, broken])

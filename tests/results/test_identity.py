@@ -54,12 +54,12 @@ def resolved(found: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, s
         ("te.test_basic", "tests/python/te/test_basic.py", "tests/python/te/test_basic.py"),
         (FOREIGN, ADD, ADD),
         (f"{FOREIGN}.TestAdd", f"{ADD}::TestAdd", ADD),
-        # a module whose name does not tell that tests are in it, as a whole path
+        # a module whose name does not show that it has tests, as a whole path
         ("python.tvm.contrib.utils.Graph", "python/tvm/contrib/utils.py::Graph", "python/tvm/contrib/utils.py"),
-        # two files have that name, and nothing tells which it is
+        # two files have that name, so it is ambiguous
         ("test_basic", "test_basic", ""),
         ("elsewhere.test_add.TestAdd", "elsewhere.test_add.TestAdd", ""),
-        # a module that is known only by its name, and the Java package of that name
+        # a module with only its name in common, and the Java package of that name
         ("org.apache.tvm.contrib.utils.Graph", "org.apache.tvm.contrib.utils.Graph", ""),
         ("org.apache.tvm.ModuleTest", "org.apache.tvm.ModuleTest", ""),
         ("IrFunctor/0", "IrFunctor/0", ""),
@@ -70,7 +70,7 @@ def test_a_classname_is_resolved_to_file_and_classes(classname: str, location: s
     assert resolved(case("test_x[llvm]", classname)) == (f"{location}::test_x[llvm]", path)
 
 
-def test_of_two_equally_long_ends_the_one_that_is_a_whole_path_wins() -> None:
+def test_of_two_equally_long_suffixes_the_one_that_is_a_whole_path_wins() -> None:
     files = ("te/test_tag.py", "tests/te/test_tag.py")
     assert resolved(case("test_x", "cython.te.test_tag"), files) == ("te/test_tag.py::test_x", "te/test_tag.py")
 
@@ -78,20 +78,20 @@ def test_of_two_equally_long_ends_the_one_that_is_a_whole_path_wins() -> None:
 @pytest.mark.parametrize(
     ("files", "classname", "location"),
     [
-        # the longest end counts, whatever the files are called
+        # the longest suffix counts, whatever the files are called
         (("zz/test_m.py", "b/test_n.py"), "cython.b.test_n.test_m", "b/test_n.py::test_m"),
         (("b/test_m.py", "zz/test_n.py"), "cython.zz.test_n.test_m", "zz/test_n.py::test_m"),
-        # of two equally long ends the one with fewer classes behind it
+        # of two equally long suffixes the one with fewer classes after it
         (("a/test_m.py", "b/test_n.py"), "cython.test_n.test_m", "a/test_m.py"),
         (("b/test_m.py", "a/test_n.py"), "cython.test_n.test_m", "b/test_m.py"),
     ],
 )
-def test_the_longest_end_of_a_classname_decides(files: tuple[str, ...], classname: str, location: str) -> None:
+def test_the_longest_suffix_of_a_classname_decides(files: tuple[str, ...], classname: str, location: str) -> None:
     assert resolved(case("test_x", classname), files)[0] == f"{location}::test_x"
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_classname_of_too_many_parts_is_not_search(more: int) -> None:
+def test_a_classname_with_too_many_parts_is_not_searched_for(more: int) -> None:
     before = "a." * (MAX_PARTS - 4 + more) + "tests.python.te.test_te_tag"
     behind = "tests.python.te.test_te_tag" + ".A" * (MAX_PARTS - 4 + more)
     found = [resolved(case("test_x", classname))[1] for classname in (before, behind)]
@@ -114,7 +114,7 @@ def test_a_node_id_is_resolved_whatever_the_labs_root_folder(nodeid: str) -> Non
 
 
 @pytest.mark.parametrize("params", ["[a::b]", "[[1, 2]]", "[../a/b.py]", "[c:\\d]", "[x] y", "[cuda -libs=cublas]"])
-def test_parameters_may_hold_anything(params: str) -> None:
+def test_parameters_may_contain_anything(params: str) -> None:
     test = f"{TAG}::TestTag::test_x{params}"
     assert resolved(case(nodeid=test)) == (test, TAG)
     assert resolved(case(f"test_x{params}", "tests.python.te.test_te_tag.TestTag")) == (test, TAG)
@@ -128,7 +128,7 @@ def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
     assert resolved(xunit1, files) == resolved(reportlog, files) == (nodeid_of_pytest, TAG if files else "")
 
 
-def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -> None:
+def test_a_prefix_of_the_classname_does_not_hide_the_classes_after_the_path() -> None:
     found = case("test_x", "cython.tests.python.te.test_new.TestTag", path="tests/python/te/test_new.py")
     assert resolved(found, None) == ("tests/python/te/test_new.py::TestTag::test_x", "")
 
@@ -137,7 +137,7 @@ def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -
     ("classname", "classes"),
     [("te.test_new.TestTag.test_new", "TestTag::test_new"), ("test_new.te.test_new.TestTag", "TestTag")],
 )
-def test_where_a_classname_names_the_module_twice_the_place_that_fits_the_path_best_counts(
+def test_if_a_classname_names_the_module_twice_the_best_match_with_the_path_counts(
     classname: str, classes: str
 ) -> None:
     found = case("test_x", classname, path="te/test_new.py")
@@ -145,36 +145,36 @@ def test_where_a_classname_names_the_module_twice_the_place_that_fits_the_path_b
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_classname_of_too_many_parts_is_not_taken_apart(more: int) -> None:
+def test_a_classname_with_too_many_parts_is_not_split(more: int) -> None:
     classname = "a." * (MAX_PARTS - 1 + more) + "test_new"
     test, _ = resolved(case("test_x", classname, path="te/test_new.py"), None)
     assert test == (f"{classname}::test_x" if more > 0 else "te/test_new.py::test_x")
 
 
-def test_a_test_that_was_inherited_belongs_to_the_file_it_was_collected_from_and_its_line_to_the_other() -> None:
+def test_an_inherited_test_belongs_to_the_file_it_was_collected_from_and_its_line_to_the_other() -> None:
     found = case("test_x", "tests.python.te.test_te_tag.TestTag", path="tests/python/ir/test_basic.py")
     assert resolved(found) == (f"{TAG}::TestTag::test_x", "tests/python/ir/test_basic.py")
 
 
-def test_a_path_that_has_nothing_to_do_with_the_classname_is_not_part_of_the_id() -> None:
+def test_a_path_unrelated_to_the_classname_is_not_part_of_the_id() -> None:
     assert resolved(case("test_x", "Suite", path="/build/elsewhere.py")) == ("Suite::test_x", "")
 
 
 @pytest.mark.parametrize("path", ["tests/cpp/ir_functor_test.cc", "/build/tvm/tests/cpp/ir_functor_test.cc"])
-def test_the_file_of_a_test_that_is_not_in_python_is_part_of_its_id_if_the_repository_has_it(path: str) -> None:
+def test_a_file_not_in_python_is_part_of_the_id_if_the_repository_has_it(path: str) -> None:
     where = "tests/cpp/ir_functor_test.cc"
     assert resolved(case("CountVar", "IrFunctor", path=path)) == (f"{where}::IrFunctor::CountVar", where)
     assert resolved(case("CountVar", path=path)) == (f"{where}::CountVar", where)
 
 
-def test_a_whole_path_names_a_file_of_the_repository_whatever_the_file_is_called() -> None:
+def test_a_whole_path_names_a_file_of_the_repository_whatever_its_extension() -> None:
     where = "src/ir/module.cc"
     assert resolved(case("CountVar", "IrFunctor", path=where)) == (f"{where}::IrFunctor::CountVar", where)
     assert resolved(case("CountVar", "IrFunctor", path=f"/build/{where}")) == ("IrFunctor::CountVar", "")
 
 
 @pytest.mark.parametrize("climb", ["../", "../../", "../../../"])
-def test_a_path_that_leads_out_of_the_labs_folder_begins_where_it_no_longer_does(climb: str) -> None:
+def test_a_path_out_of_the_labs_folder_starts_after_its_last_parent_folder(climb: str) -> None:
     assert resolved(case(nodeid=f"{climb}te/test_new.py::test_x"), None) == ("te/test_new.py::test_x", "")
 
 
@@ -187,7 +187,7 @@ def test_the_line_of_a_failure_belongs_to_the_file_that_the_failure_names(failur
     assert resolved(found) == ("tests/python/ir/test_basic.py::test_x", path)
 
 
-def test_without_such_a_file_it_is_its_suite_and_its_name() -> None:
+def test_without_a_known_file_the_id_is_suite_and_name() -> None:
     assert resolved(case("CountVar", "IrFunctor", path="/build/generated.cc")) == ("IrFunctor::CountVar", "")
     assert resolved(case("CountVar", "IrFunctor"), None) == ("IrFunctor::CountVar", "")
     assert resolved(case("test_add_dtype[xnnpack-float32]")) == ("test_add_dtype[xnnpack-float32]", "")
@@ -206,11 +206,11 @@ def test_without_such_a_file_it_is_its_suite_and_its_name() -> None:
         case("collecting", "tests.python.te.test_te_tag"),
     ],
 )
-def test_a_file_that_could_not_be_collected_is_its_path_alone(found: Case) -> None:
+def test_the_id_of_a_file_that_could_not_be_collected_is_its_path(found: Case) -> None:
     assert resolved(found._replace(status=Status.ERRORED, trouble=Trouble.COLLECTION)) == (TAG, TAG)
 
 
-def test_a_file_that_was_skipped_as_a_whole_is_its_path_alone() -> None:
+def test_the_id_of_a_completely_skipped_file_is_its_path() -> None:
     assert resolved(case("tests.python.te.test_te_tag")) == (TAG, TAG)
     assert resolved(case(nodeid=TAG)) == (TAG, TAG)
 
@@ -220,7 +220,7 @@ def test_a_collection_error_of_an_unknown_file_keeps_its_name() -> None:
     assert resolved(found, None) == ("a.test_b", "")
 
 
-def test_what_no_path_begins_keeps_its_name() -> None:
+def test_a_name_without_a_path_stays_as_it_is() -> None:
     assert resolved(case(nodeid="test_x[a::b]")) == ("test_x[a::b]", "")
     assert resolved(case(nodeid="test_x[./a::b]", path=TAG)) == ("test_x[./a::b]", TAG)
     assert resolved(case(nodeid="test_x[a//b::c]")) == ("test_x[a//b::c]", "")
@@ -239,21 +239,21 @@ def test_what_no_path_begins_keeps_its_name() -> None:
         ("\\n", "\\n"),
     ],
 )
-def test_what_cannot_be_printed_is_written_as_pythons_repr_writes_it(raw: str, shown: str) -> None:
+def test_unprintable_characters_are_written_as_in_pythons_repr(raw: str, shown: str) -> None:
     expected = f"{TAG}::test_x[{shown}]"
     assert resolved(case(f"test_x[{raw}]", "tests.python.te.test_te_tag"))[0] == expected
     assert resolved(case(nodeid=f"{TAG}::test_x[{raw}]"))[0] == expected
     assert resolved(case("y", f"Suite{raw}"))[0] == f"Suite{shown}::y"
 
 
-def test_a_path_is_the_same_in_both_forms_that_file_systems_give_it() -> None:
+def test_both_notations_of_a_path_give_the_same_id() -> None:
     composed = unicodedata.normalize("NFC", "tests/test_café.py")
     decomposed = unicodedata.normalize("NFD", composed)
     assert resolved(case(nodeid=f"{decomposed}::test_x"), (composed,)) == (f"{composed}::test_x", composed)
     assert resolved(case(nodeid=f"{composed}::test_x"), (decomposed,)) == (f"{composed}::test_x", decomposed)
 
 
-def test_an_id_that_is_too_long_keeps_its_beginning_and_end_and_a_hash_of_all() -> None:
+def test_an_id_that_is_too_long_keeps_its_head_and_tail_and_a_hash() -> None:
     longest = "x" * (MAX_NAME - len("Suite::"))
     assert resolved(case(longest, "Suite"))[0] == f"Suite::{longest}"
     shortened = resolved(case(f"test_add[{'x' * 2_000}-llvm]", FOREIGN))
@@ -277,7 +277,7 @@ CLASSNAME = "cython." * 30 + "tests.python.te.test_te_tag.TestTag"
         lambda name: case(nodeid=f"{'cython/' * 30}{TAG}::{name}"),
     ],
 )
-def test_the_place_of_a_class_is_search_once(made: Callable[[str], Case]) -> None:
+def test_the_place_of_a_class_is_searched_for_once(made: Callable[[str], Case]) -> None:
     resolver = Resolver(FILES)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (Resolver(FILES), resolver, resolver)
@@ -286,7 +286,7 @@ def test_the_place_of_a_class_is_search_once(made: Callable[[str], Case]) -> Non
     assert resolver.resolve(made("test_z")) == Resolver(FILES).resolve(made("test_z"))
 
 
-def test_the_places_of_ten_thousand_classes_are_remembered_and_no_more() -> None:
+def test_at_most_ten_thousand_places_of_classes_are_cached() -> None:
     resolver = Resolver(())
     for number in range(MAX_REMEMBERED - 1):
         resolver.resolve(case("test_x", f"Suite{number}"))
@@ -296,7 +296,7 @@ def test_the_places_of_ten_thousand_classes_are_remembered_and_no_more() -> None
 
 
 @pytest.mark.parametrize(("more", "remembered"), [(-1, True), (0, True), (1, False)])
-def test_the_place_of_an_endless_class_is_not_remembered(more: int, remembered: bool) -> None:
+def test_the_place_of_a_class_with_an_endless_name_is_not_cached(more: int, remembered: bool) -> None:
     classname = "x" * (MAX_NAME - len("::") + more)
     assert is_remembered(Resolver(()), classname) is remembered
 
@@ -344,7 +344,7 @@ def test_a_foreign_prefix_changes_nothing(files: set[str], prefix: list[str], da
 @given(
     name=st.text(max_size=20), classname=st.text(max_size=20), path=st.text(max_size=20), nodeid=st.text(max_size=20)
 )
-def test_any_text_gives_a_printable_id_and_no_path_that_is_not_there(
+def test_any_text_gives_a_printable_id_and_no_path_that_does_not_exist(
     name: str, classname: str, path: str, nodeid: str
 ) -> None:
     test, where = resolved(case(name, classname, path=path, nodeid=nodeid))

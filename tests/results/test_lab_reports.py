@@ -1,4 +1,4 @@
-"""What a lab has sent: read by indices, of one lab and one repository alone."""
+"""What a lab has uploaded: read by indices, for one lab and one repository alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(store: ResultsStore) -> LabActivity:
     return store.labs.of(REPOSITORY, LAB, since=500.0)
 
 
-def test_it_counts_what_one_lab_sent_of_one_repository_since_a_moment(store: ResultsStore) -> None:
+def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: ResultsStore) -> None:
     filled(store)
     found = read(store)
     adreno, hexagon = found.targets["adreno"], found.targets["hexagon"]
@@ -44,11 +44,11 @@ def test_it_counts_what_one_lab_sent_of_one_repository_since_a_moment(store: Res
     assert [(run.key.target, run.reason) for run in found.unusable] == [("adreno", "te.xml is not XML")]
 
 
-def test_of_an_unknown_lab_nothing_is_found(store: ResultsStore) -> None:
+def test_nothing_is_found_for_an_unknown_lab(store: ResultsStore) -> None:
     assert store.labs.of(REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
 
 
-def test_it_tells_what_all_targets_made_of_the_nightly_branch(store: ResultsStore) -> None:
+def test_it_returns_the_results_of_all_targets_for_the_nightly_branch(store: ResultsStore) -> None:
     filled(store)
     found = store.labs.nightly(REPOSITORY, since=500.0)
     assert found.committed == {sha(2): 1000.0, sha(3): 2000.0}
@@ -87,7 +87,7 @@ def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> No
         if connection.dialect.name == "sqlite":
             plans.extend(str(row[3]) for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters))
             return
-        # Small tables are read whole where that is allowed.
+        # Without a setting, small tables would be read as a whole.
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {statement}", parameters)
         plans.extend(str(row[0]) for row in cursor.fetchall())

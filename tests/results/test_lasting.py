@@ -1,4 +1,4 @@
-"""Since when a test fails for good: histories as letters, one for each run."""
+"""Since when a test fails permanently: histories as letters, one for each run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = {
 
 
 def segments(history: str) -> list[Segment]:
-    """Return the segments of a test that ended like this, run after run."""
+    """Return the segments of a test with these results, run after run."""
     found, begin = [], 0
     for letter, those in groupby(history):
         found.append((begin, ENDED[letter]))
@@ -58,24 +58,26 @@ def lasting(history: str) -> LastingFailure | None:
         ("FFFFFFFF", 0, None),
     ],
 )
-def test_what_two_runs_in_a_row_saw_lasts_whatever_came_before(history: str, since: int, good: int | None) -> None:
+def test_a_failure_in_two_consecutive_runs_lasts_whatever_came_before(
+    history: str, since: int, good: int | None
+) -> None:
     assert lasting(history) == LastingFailure(since, good)
 
 
 @pytest.mark.parametrize(
     "history", ["", "P", "F", "PF", "SF", "PFP", "PFPF", "PFSF", "PF-F", "PFFP", "PFF-", "PFFS", "PFFf", "PFf", "Pff"]
 )
-def test_what_only_one_run_saw_or_the_newest_one_did_not_see_does_not_last(history: str) -> None:
+def test_a_failure_in_one_run_only_or_absent_in_the_newest_run_does_not_last(history: str) -> None:
     assert lasting(history) is None
 
 
 @given(st.text("PXFEfpS-", max_size=12))
-def test_segments_and_single_runs_are_the_same_history(history: str) -> None:
+def test_segments_and_single_runs_give_the_same_history(history: str) -> None:
     assert lasting(history) == lasting_failure([*enumerate(ENDED[letter] for letter in history)], len(history))
 
 
 @given(st.text("PXFEfpS-", min_size=3, max_size=12))
-def test_a_run_confirms_what_lasts_and_did_not_last_before_it(history: str) -> None:
+def test_a_run_confirms_failures_that_last_and_did_not_last_before_it(history: str) -> None:
     now, before, earlier = ({"a": seen} if (seen := ENDED[letter]) else {} for letter in reversed(history[-3:]))
     newly = lasting(history) is not None and lasting(history[:-1]) is None
     assert (newly_confirmed(now, before, earlier) == {"a"}) == newly

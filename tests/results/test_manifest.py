@@ -1,4 +1,4 @@
-"""What a manifest may say, and what its lab reads where it says something else."""
+"""What a manifest may contain, and what the lab reads if it contains anything else."""
 
 import json
 from contextlib import suppress
@@ -41,7 +41,7 @@ def test_only_four_keys_are_needed() -> None:
     assert [(file.name, file.format) for file in manifest.files] == [("te.xml", "junit")]
 
 
-def test_everything_else_is_a_claim() -> None:
+def test_all_other_keys_are_optional() -> None:
     manifest = read_manifest(json.dumps(WHOLE).encode(), KEY)
     assert manifest.bytes == 8187
     assert manifest.claims == Claims(
@@ -58,7 +58,7 @@ def test_everything_else_is_a_claim() -> None:
     )
 
 
-def test_keys_of_newer_labs_are_passed_over() -> None:
+def test_unknown_keys_of_newer_labs_are_ignored() -> None:
     assert read_manifest(json.dumps(LEAST | {"energy_joules": 5}).encode(), KEY).claims.suite == "operators"
 
 
@@ -92,18 +92,18 @@ def test_a_wrong_value_is_reported_to_the_lab(value: object, expected: str) -> N
     assert expected in refusal(value)
 
 
-def test_several_faults_are_reported_at_once_and_many_are_counted() -> None:
+def test_several_faults_are_reported_together_and_many_are_counted() -> None:
     said = refusal(LEAST | {"suite": "", "attempt": 0, "exit_status": "x", "files": [FILE | {"bytes": -1}] * 9})
     assert "suite must be" in said
     assert said.endswith("; and 7 more")
 
 
-def test_a_manifest_is_no_place_for_data() -> None:
+def test_large_values_are_refused() -> None:
     with pytest.raises(TooMuch, match="larger than"):
         read_manifest(b" " * (MAX_MANIFEST_BYTES + 1), KEY)
 
 
-def test_a_run_that_is_too_large_is_refused_before_any_of_it_is_read() -> None:
+def test_a_run_that_is_too_large_is_refused_before_any_file_is_read() -> None:
     files = [FILE | {"name": f"{n}.xml", "bytes": 1 << 28} for n in range(3)]
     assert "upload the run in shards" in refusal(LEAST | {"files": files})
 
@@ -127,7 +127,7 @@ def test_the_key_says_whose_run_it_is() -> None:
         f"results/octocat/compiler/example-lab/hexagon-v73/{SHA}/a b/manifest.json",
     ],
 )
-def test_what_is_not_laid_out_like_a_run_is_none(key: str) -> None:
+def test_a_key_with_another_layout_is_not_a_run(key: str) -> None:
     assert run_key(key, "results/") is None
 
 
@@ -139,12 +139,12 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted({*WHOLE, "x"})), JSON))
-def test_whatever_it_holds_it_is_read_or_refused(changes: dict[str, Any]) -> None:
+def test_any_content_is_read_or_refused(changes: dict[str, Any]) -> None:
     with suppress(Refused):
         assert read_manifest(json.dumps(WHOLE | changes).encode(), KEY).claims.attempt >= 1
 
 
-def test_half_a_surrogate_pair_may_stand_in_the_environment_alone() -> None:
+def test_half_a_surrogate_pair_is_only_allowed_in_the_environment() -> None:
     manifest = read_manifest(json.dumps(LEAST | {"environment": {"device": "\ud800"}}).encode(), KEY)
     assert manifest.claims.environment == {"device": "\ud800"}
     assert "log_url must be" in refusal(LEAST | {"log_url": "\ud800"})

@@ -1,4 +1,4 @@
-"""What is read for many targets at once is what is read for each alone, whatever its tests did."""
+"""Reading many targets together gives the same as reading each alone, whatever their tests did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALIASES = Aliases([("test_old", "test_3")])
 
 
 def random_uploads(chance: random.Random) -> list[Upload]:
-    """Return runs of two targets in any order; some tests are flaky, one has another name at first, some are absent."""
+    """Return runs of two targets in any order; some tests are flaky, one is renamed, some are absent."""
     uploads = []
     for target in TARGETS:
         for number in range(1, RUNS + 1):
@@ -38,7 +38,7 @@ def random_uploads(chance: random.Random) -> list[Upload]:
     return uploads
 
 
-def test_many_targets_are_read_as_each_alone(store: ResultsStore) -> None:
+def test_many_targets_give_the_same_as_each_alone(store: ResultsStore) -> None:
     for upload in random_uploads(random.Random(1)):
         store.put(upload.run, upload.columns)
     for aliases in (NO_ALIASES, ALIASES):
@@ -80,7 +80,7 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
 
 
 def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: ResultsStore) -> None:
-    """A test that both passed and failed in all runs before is known to be flaky, however few runs are listed."""
+    """A test that both passed and failed in all earlier runs is known to be flaky, however few runs are listed."""
     for number in range(1, WINDOW + 4):
         complete = number < WINDOW + 2
         upload = Upload(

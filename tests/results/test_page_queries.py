@@ -1,4 +1,4 @@
-"""What pages read from the store: by indices on both databases, and no more statements for more tests."""
+"""The store's queries for pages: by indices on both databases, without more statements for more tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_STATEMENTS = 50
 
 @pytest.fixture
 def filled(store: ResultsStore) -> ResultsStore:
-    """Return a store of five commits of two suites on two targets; the last one is of a pull request."""
+    """Return a store with five commits, two suites and two targets; the last commit is a pull request's."""
     for number in range(1, 6):
         for target in ("adreno", "hexagon"):
             for suite in ("operators", "relax"):
@@ -67,7 +67,7 @@ def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
         assert [one.test for one in found.tests] == [one.test for one in found.idle] == ["test_skipped"]
         assert store.lists.slow(asked).timed == 4
 
-    work()  # reads the names, which a process keeps
+    work()  # reads the names, which a process caches
     statements, scans = whole_tables_read(work)
     assert scans == []
     assert statements <= MOST_STATEMENTS
@@ -94,7 +94,7 @@ def test_a_test_that_is_flaky_in_each_run_is_listed(store: ResultsStore) -> None
     assert (found.test, found.proved, [proof.sha for proof in found.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
 
 
-def test_a_read_of_a_whole_table_is_seen(store: ResultsStore, database_url: str) -> None:
+def test_a_read_of_a_whole_table_is_detected(store: ResultsStore, database_url: str) -> None:
     database = ResultsDatabase(database_url)
     database.open()
 

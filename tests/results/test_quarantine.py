@@ -28,14 +28,14 @@ def held(*items: QuarantinedTest, at: float = AT) -> Quarantine:
 
 
 def known(*items: QuarantinedTest, at: float = AT, failing: tuple[str, ...] = (), **values: Any) -> Findings:
-    """Return the findings of a run in which both tests fail; `failing` are those that failed before already."""
+    """Return the findings of a run in which both tests fail; `failing` tests also failed before."""
     quarantine, ended = quarantine_at(items, ABOUT, at)
     new_failures = [test for test in BOTH if test not in failing]
     comparison = compared(*new_failures, still_failing=failing, failing=tuple(sorted(BOTH)))
     return findings((a_suite(BOTH), comparison), quarantine=quarantine, ended=ended, **values)
 
 
-def test_a_new_failure_of_a_quarantined_test_is_listed_apart_with_whose_it_is_and_why() -> None:
+def test_a_new_failure_of_a_quarantined_test_is_listed_separately_with_owner_and_reason() -> None:
     report = results_report(known(item(MATMUL)))
     assert report.title.startswith("1 new failure, 1 failure quarantined")
     assert "### Quarantined: 1\n\n| test |" in report.summary
@@ -44,7 +44,7 @@ def test_a_new_failure_of_a_quarantined_test_is_listed_apart_with_whose_it_is_an
     assert f"| `{MATMUL}` |" not in report.summary.partition("### Quarantined")[0]
 
 
-def test_a_new_failure_of_a_quarantined_test_alone_is_no_success() -> None:
+def test_new_failures_of_quarantined_tests_alone_are_no_success() -> None:
     report = results_report(known(item("tests/*")))
     assert report.title.startswith("2 failures quarantined")
     assert report.conclusion == NEUTRAL
@@ -58,7 +58,7 @@ def test_a_quarantined_test_that_still_fails_is_listed_too() -> None:
     assert "### Quarantined: 2" in report.summary
 
 
-def test_on_its_last_day_a_test_is_quarantined_and_on_the_next_it_counts_and_that_is_said() -> None:
+def test_a_quarantine_lasts_through_its_last_day_and_its_end_is_reported() -> None:
     assert "### Quarantined: 1" in results_report(known(item(MATMUL))).summary
     report = results_report(known(item(MATMUL), at=AT + DAY))
     assert report.title.startswith("2 new failures ")
@@ -67,7 +67,7 @@ def test_on_its_last_day_a_test_is_quarantined_and_on_the_next_it_counts_and_tha
     assert "these failures count again" in report.summary
 
 
-def test_a_prolonged_quarantine_goes_before_one_that_has_ended() -> None:
+def test_a_prolonged_quarantine_wins_over_one_that_has_ended() -> None:
     report = results_report(known(item(MATMUL), item("tests/*", until="2026-12-01"), at=AT + DAY))
     assert "### Quarantined: 2" in report.summary
     assert "### No longer quarantined" not in report.summary
@@ -82,14 +82,14 @@ def test_ignored_failures_are_counted_without_quarantined_ones() -> None:
     assert IGNORE not in results_report(all_quarantined).actions, "there is nothing to ignore"
 
 
-def test_an_exact_name_goes_before_a_prefix_and_a_longer_prefix_before_a_shorter_one() -> None:
+def test_an_exact_name_wins_over_a_prefix_and_a_longer_prefix_over_a_shorter_one() -> None:
     rules = [item("a.*", reason="short"), item("a.b.*", reason="long"), item("a.b.c", reason="exact")]
     for items in (rules, rules[::-1]):
         found = [held(*items).of(test) for test in ("a.b.c", "a.b.d", "a.d", "b")]
         assert [one and one.reason for one in found] == ["exact", "long", "short", None]
 
 
-def test_an_item_holds_on_the_targets_that_it_names() -> None:
+def test_an_item_applies_to_the_targets_that_it_names() -> None:
     here, elsewhere = item(MATMUL, targets=("example-lab/hexagon-v73",)), item(TILE, targets=("example-lab/adreno",))
     quarantine = held(here, elsewhere)
     assert (quarantine.of(MATMUL), quarantine.of(TILE)) == (here, None)

@@ -1,4 +1,4 @@
-"""All renames of a commit are one row, in which each test is found by its new name and by its old one."""
+"""All renames of a commit are one row, in which each test is found by its new or old name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ places = st.integers(0, 3_000_000)
 
 
 @given(st.lists(st.tuples(places, places), unique_by=(lambda pair: pair[0], lambda pair: pair[1])), places)
-def test_each_pair_is_found_by_either_side(pairs: list[tuple[int, int]], other: int) -> None:
+def test_each_pair_is_found_by_either_name(pairs: list[tuple[int, int]], other: int) -> None:
     stored = RenamePairs(pairs_blob(dict(pairs)))
     assert list(stored) == sorted(pairs)
     assert [(stored.new_of(old), stored.old_of(new)) for new, old in pairs] == pairs
@@ -19,5 +19,5 @@ def test_each_pair_is_found_by_either_side(pairs: list[tuple[int, int]], other: 
     assert stored.new_of(other) == {old: new for new, old in pairs}.get(other)
 
 
-def test_a_suite_that_is_renamed_as_a_whole_costs_next_to_nothing() -> None:
+def test_a_completely_renamed_suite_costs_almost_nothing() -> None:
     assert len(pairs_blob({40_000 + place: place for place in range(10_000)})) < 1_000

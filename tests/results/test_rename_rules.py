@@ -1,4 +1,4 @@
-"""Thousands of renamed tests are one line of the check run: the rule, not lists of removed and new tests."""
+"""Thousands of renamed tests are one line in the check run: the rule, not lists of removed and new tests."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def test_several_rules_of_one_kind_are_one_line_with_the_largest() -> None:
     assert "a prefix was dropped: `aa.` (2), `bb.` (2), `cc.` (2), and 2 more." in text_of(*pairs)
 
 
-def test_rules_of_several_kinds_stand_beside_one_another() -> None:
+def test_rules_of_several_kinds_are_listed_together() -> None:
     dropped = [(f"kernel.api.{number}", f"api.{number}") for number in range(5)]
     others = [(f"a.b{number}.c", f"c.a.b{number}") for number in range(3)]
     said = text_of(*dropped, *others)
     assert "the prefix `kernel.` was dropped (5); words were reordered (3). For example" in said
 
 
-def test_what_a_lab_calls_its_tests_is_shown_as_code() -> None:
+def test_test_names_from_a_lab_are_shown_as_code() -> None:
     pairs = tuple((f"<b>@octocat.{number}", f"{number}") for number in range(10))
     assert "the prefix `<b>@octocat.` was dropped" in text_of(*pairs)
 
 
-def test_the_report_of_a_boundary_has_one_line_of_it() -> None:
+def test_thousands_of_renamed_tests_are_one_line_in_the_report() -> None:
     pairs = boundary(1, "prefix dropped").truth.items()
     said = text_of(*pairs)
     assert said.count("renamed") == 1
@@ -77,5 +77,5 @@ def many_parts(size: int) -> Callable[[], object]:
     return lambda: rules_of([("a." * size + "b", "c." * size + "b"), ("." * size, ":" * size)])
 
 
-def test_twice_as_long_names_take_twice_the_work() -> None:
+def test_names_of_twice_the_length_need_twice_the_work() -> None:
     assert_linear(many_parts, 200, memory=True)

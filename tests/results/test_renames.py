@@ -21,18 +21,18 @@ def each(pattern: str, words: list[str] = NAMES) -> list[str]:
 
 
 MOVES = [
-    # a file renamed, a class renamed, put in, and taken out
+    # a file renamed, a class renamed, added, and removed
     (at(A), at(B)),
     (at(f"{A}::TestA"), at(f"{A}::TestB")),
     (at(A), at(f"{A}::TestA")),
     (at(f"{A}::TestA"), at(A)),
-    # a folder renamed, put in, taken out, before them all too
+    # a folder renamed, added, removed, also at the beginning
     (at(A), at(A.replace("relay", "relax"))),
     (at(A), at(A.replace("relay", "relay/op"))),
     (at(A), at(A.replace("python/", ""))),
     (at(A), at(f"cython/{A}")),
     (at(f"etv/lib/{A}"), at(A)),
-    # a list of files that was not known, and then was
+    # a list of files that was unknown, then known
     (at("ctypes.tests.python.relay.test_a.TestA"), at(f"{A}::TestA")),
     # another prefix of names that are no paths
     (at("IrFunctor/0"), at("Functor/0")),
@@ -60,7 +60,7 @@ def test_one_rule_for_many_tests_is_found(before: list[str], after: list[str]) -
     ("before", "after", "few"),
     [(*move, SMALL_CLASS - 1) for move in MOVES] + [(*rewording, RENAMED_TOGETHER - 1) for rewording in REWORDINGS],
 )
-def test_too_few_are_chance(before: list[str], after: list[str], few: int) -> None:
+def test_too_few_tests_count_as_chance(before: list[str], after: list[str], few: int) -> None:
     assert renames(before[:few], after[:few]) == {}
     others = [f"tests/python/other/test_{index}.py::test_nothing_like_it" for index in range(20)]
     assert renames([*before[:few], *others], after[:few]) == {}
@@ -74,33 +74,33 @@ def test_a_rule_that_fits_many_other_removed_tests_is_no_rename(before: list[str
     assert renames([*before, *removed], after) == {}
 
 
-def test_most_is_enough() -> None:
+def test_a_rule_that_fits_most_tests_is_enough() -> None:
     removed, new = at(A), at(B)
     assert renames([*removed, f"{A}::test_removed"], [*new, f"{B}::test_new"]) == dict(zip(removed, new, strict=True))
 
 
-def test_a_folder_of_small_files_is_found_though_its_files_share_their_tests_names() -> None:
+def test_a_folder_of_small_files_is_found_although_its_files_share_test_names() -> None:
     removed = [f"tests/old/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
     new = [test.replace("/old/", "/new/") for test in removed]
     assert renames(removed, new) == dict(zip(removed, new, strict=True))
 
 
-def test_a_folder_moves_beside_a_folder_whose_tests_are_removed() -> None:
+def test_a_moved_folder_is_found_next_to_a_folder_with_removed_tests() -> None:
     moved = [f"tests/contrib/moved/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
     removed = [f"tests/contrib/old/test_x.py::test_{number}" for number in range(30)]
     now = [test.replace("/contrib/", "/extras/") for test in moved]
     assert renames([*moved, *removed], now) == dict(zip(moved, now, strict=True))
 
 
-def test_a_file_that_became_two_of_the_same_tests_is_no_rename() -> None:
+def test_a_file_split_into_two_with_the_same_tests_is_no_rename() -> None:
     assert renames(at(A), [*at(B), *at("tests/python/relay/test_c.py")]) == {}
 
 
-def test_a_test_that_runs_for_two_targets_now_is_no_rename() -> None:
+def test_a_test_that_now_runs_for_two_targets_is_no_rename() -> None:
     assert renames(each(A + "::{}[x]"), [*each(A + "::{}[x-llvm]"), *each(A + "::{}[x-cuda]")]) == {}
 
 
-def test_two_files_that_became_one_are_no_rename() -> None:
+def test_two_files_merged_into_one_are_no_rename() -> None:
     assert renames([*at(A), *at(B)], at("tests/python/relay/test_c.py")) == {}
 
 
@@ -108,29 +108,29 @@ def test_another_number_is_another_value() -> None:
     assert renames(each(A + "::{}[16]"), each(A + "::{}[32]")) == {}
 
 
-def test_what_is_on_both_sides_is_not_renamed() -> None:
+def test_a_test_on_both_sides_is_not_renamed() -> None:
     assert renames([*at(A), *at(B)], [*at(A), *at(B)]) == {}
 
 
-def test_two_rules_at_once_are_both_found() -> None:
+def test_two_simultaneous_rules_are_both_found() -> None:
     removed = [*at(A), *each(B + "::{}[llvm]")]
     new = [*at("tests/python/relax/test_z.py"), *each(B + "::{}[llvm-O3]")]
     assert renames(removed, new) == dict(zip(removed, new, strict=True))
 
 
-def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
+def test_too_many_names_are_not_compared_word_by_word() -> None:
     many = [f"{A}::test_{index}_x[llvm]" for index in range(MAX_REWORDED + 1)]
     assert renames(many, [test.replace("llvm", "cuda") for test in many]) == {}
 
 
-def test_a_search_that_gives_up_is_distinguished_from_one_that_finds_nothing() -> None:
+def test_an_abandoned_search_is_distinguished_from_one_that_finds_nothing() -> None:
     removed, new = ({f"{folder}/test_a.py::test_{number}" for number in range(20)} for folder in ("old", "new"))
     assert search_renames(removed, new, most_steps=10) is None
     assert renames(removed, new, most_steps=10) == {}
     assert search_renames(removed, {f"test_other_{number}" for number in range(20)}) == {}
 
 
-def test_nor_are_endless_names_and_files() -> None:
+def test_endless_names_and_files_are_not_compared() -> None:
     endless = "-".join("w" for _ in range(MAX_WORDS))
     assert renames(each(A + "::{}[llvm-" + endless + "]"), each(A + "::{}[cuda-" + endless + "]")) == {}
     assert renames(each("tests/{}.py"), each("test/{}.py")) == {f"tests/{name}.py": f"test/{name}.py" for name in NAMES}
@@ -152,7 +152,7 @@ tests = st.builds(
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=50)
 @given(removed=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
-def test_another_prefix_is_found_whole_whatever_the_tests_are_called(removed: set[str], prefix: list[str]) -> None:
+def test_another_prefix_is_found_completely_whatever_the_tests_are_called(removed: set[str], prefix: list[str]) -> None:
     new = {test: "/".join(["zz", *prefix, test]) for test in removed}
     assert renames(removed, new.values()) == new
     assert renames(new.values(), removed) == {after: before for before, after in new.items()}
@@ -171,7 +171,7 @@ def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=150)
 @given(removed=st.sets(tests, max_size=60), new=st.sets(tests, max_size=60))
-def test_pairs_are_one_to_one_and_of_tests_that_are_on_one_side_only(removed: set[str], new: set[str]) -> None:
+def test_pairs_are_one_to_one_and_only_of_tests_on_one_side(removed: set[str], new: set[str]) -> None:
     pairs = renames(removed, new)
     assert pairs.keys() <= removed - new
     assert set(pairs.values()) <= new - removed

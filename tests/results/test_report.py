@@ -1,4 +1,4 @@
-"""What a check run says: its title, its conclusion and why, its tables, its buttons."""
+"""The content of a check run: its title, its conclusion with the reason, its tables, its buttons."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
         ),
     ],
 )
-def test_the_summary_says_why_in_one_sentence(known: Findings, why: str) -> None:
+def test_the_summary_gives_the_reason_in_one_sentence(known: Findings, why: str) -> None:
     summary = results_report(known).summary
     assert f"\n\n{why}" in f"\n\n{summary}"
     assert summary.endswith(ADVISORY)
 
 
-def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
+def test_the_baseline_is_named_by_sha_and_link() -> None:
     link = f"[`bbbbbbbbbb`]({BASE.url})"
     assert f"Compared with {link}, the nearest earlier commit" in results_report(both()).summary
     two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
@@ -160,7 +160,7 @@ def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
     assert "| nothing earlier |" in summary
 
 
-def test_suites_with_several_baselines_have_them_in_the_table() -> None:
+def test_several_baselines_of_suites_are_in_the_table() -> None:
     other = Baseline("d" * 40, "https://github.example/d")
     known = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=other)))
     summary = results_report(known).summary
@@ -168,7 +168,7 @@ def test_suites_with_several_baselines_have_them_in_the_table() -> None:
     assert "| [`dddddddddd`](https://github.example/d) |" in summary
 
 
-def test_what_fails_with_nothing_to_compare_with_is_listed_apart() -> None:
+def test_without_a_baseline_failures_are_listed_separately() -> None:
     content = results_report(without_baseline(3))
     assert "There are no earlier complete results to compare with" in content.summary
     assert "### Failing, with no earlier run to compare with: 3" in content.summary
@@ -182,7 +182,7 @@ def test_a_text_that_only_repeats_the_message_is_shown_once() -> None:
     assert "Output of `a`" not in text
 
 
-def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
+def test_tables_have_ten_rows_and_then_count_the_rest() -> None:
     text = results_report(findings((a_suite(), compared(fixed=24, removed=10)))).text
     assert text.count("tests/test_fixed.py") == 10
     assert "### Fixed: 24" in text
@@ -191,7 +191,7 @@ def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
     assert text.count("more |") == 1
 
 
-def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
+def test_tests_that_still_fail_are_listed_with_those_confirmed_by_this_run_first() -> None:
     text = results_report(findings((a_suite(), compared(still_failing=24, confirmed=[STILL[23]])))).text
     rows = [line for line in text.splitlines() if "test_still_failing" in line]
     assert (len(rows), rows[0]) == (10, f"| `{STILL[23]}` | by this run |  |")
@@ -201,19 +201,19 @@ def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
     assert "A failure is confirmed when two runs in a row have it" in text
 
 
-def test_what_still_fails_is_listed_without_a_word_of_confirming_where_nothing_is_confirmed() -> None:
+def test_without_confirmations_the_list_does_not_mention_them() -> None:
     text = results_report(findings((a_suite(BOTH), compared(still_failing=(TILE,))))).text
     assert f"### Still failing: 1\n\n| test | message |\n| --- | --- |\n| `{TILE}` | `assert 1 == 2` |" in text
     assert "confirmed" not in text
 
 
-def test_new_failures_come_with_what_happened_and_the_first_line_of_what_they_said() -> None:
+def test_new_failures_come_with_their_class_and_the_first_line_of_their_text() -> None:
     summary = results_report(both()).summary
     assert f"| `{TILE}` | failed | `assert 1 == 2` |" in summary
     assert f"| `{MATMUL}` | failed | `wrong` |" in summary
 
 
-def test_what_tells_most_about_the_code_comes_first() -> None:
+def test_failures_that_say_the_most_about_the_code_come_first() -> None:
     troubles = {
         "e": Trouble.COLLECTION,
         "d": Trouble.SETUP,
@@ -227,33 +227,33 @@ def test_what_tells_most_about_the_code_comes_first() -> None:
     assert [failure.test for failure in known.new_failures] == ["a", "b", "b2", "c", "d", "e", "f"]
 
 
-def test_a_lab_that_sends_several_suites_has_one_table_of_new_failures_with_their_suite() -> None:
+def test_several_suites_of_a_lab_share_one_table_of_new_failures_with_their_suite() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH)), (a_suite(BOTH, name="codegen"), compared(MATMUL)))
     summary = results_report(known).summary
     assert "### New failures: 3" in summary
     assert f"| `{MATMUL}` | `codegen` | failed | `wrong` |" in summary
 
 
-def test_how_to_reproduce_is_filled_in_and_quoted() -> None:
+def test_the_command_to_reproduce_is_filled_in_and_quoted() -> None:
     nasty = "tests/test_tile.py::test_tile[a b;$(rm -rf ~)]"
     known = findings((a_suite({nasty: Detail()}), compared(nasty)), reproduce="on {target} pytest {test} # {sha}")
     assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in results_report(known).summary
 
 
-def test_a_template_that_tells_tests_not_apart_gives_one_command() -> None:
+def test_a_template_that_does_not_name_the_test_gives_one_command() -> None:
     known = both(reproduce="run {suite} {name} {path}")
     assert results_report(known).summary.count("\nrun operators") == 2
     assert results_report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
     assert "How to reproduce" not in results_report(both()).summary
 
 
-def test_no_command_is_given_for_a_test_whose_id_was_shortened() -> None:
+def test_a_test_with_a_shortened_id_gets_no_command() -> None:
     long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
     known = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
     assert "How to reproduce" not in results_report(known).summary
 
 
-def test_a_test_is_never_taken_for_an_option() -> None:
+def test_a_test_name_is_never_taken_for_an_option() -> None:
     known = findings((a_suite({"--pdb\n-x": Detail()}), compared("--pdb\n-x")), reproduce="pytest {test}")
     assert "pytest './--pdb -x'" in results_report(known).summary
 
@@ -267,7 +267,7 @@ def test_a_test_is_never_taken_for_an_option() -> None:
         (findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=7), ["re-check"]),
     ],
 )
-def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findings, buttons: list[str]) -> None:
+def test_new_failures_of_a_pull_request_can_be_ignored(known: Findings, buttons: list[str]) -> None:
     actions = results_report(known).actions
     assert [action.identifier for action in actions] == buttons
     for action in actions:
@@ -295,7 +295,7 @@ def test_the_external_id_is_the_newest_run() -> None:
 
 
 @pytest.mark.no_cover
-def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut() -> None:
+def test_the_largest_report_fits_githubs_limits_and_says_what_was_left_out() -> None:
     suites = []
     for number in range(16):
         name = f"suite-{number}"
@@ -313,7 +313,7 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
     assert len(content.annotations) <= 50
 
 
-def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
+def test_the_report_says_when_renamed_tests_were_not_searched_for() -> None:
     text = results_report(findings((a_suite(), compared(unsearched=True)))).text
     assert (
         "`operators`: the search for renamed tests was skipped because it would take more than 40,000,000 steps."

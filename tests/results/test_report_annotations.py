@@ -1,4 +1,4 @@
-"""Where annotations stand: at lines that are known, in files that exist at the commit, and nowhere else."""
+"""Annotations: only at known lines, in files that exist at the commit."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,
         (Detail(text=f"{PATH}:123456789: AssertionError"), None),
     ],
 )
-def test_an_annotation_stands_at_its_line_or_at_the_top_of_its_file_and_says_so(
-    detail: Detail, line: int | None
-) -> None:
+def test_an_annotation_is_at_its_line_or_at_the_top_of_its_file_and_says_so(detail: Detail, line: int | None) -> None:
     (found,) = annotations_of(one(detail))
     assert found.line == (line or 1)
     assert ("the report does not name a line" in found.message) == (line is None)
@@ -57,7 +55,7 @@ def test_a_path_that_does_not_exist_at_the_commit_is_not_annotated() -> None:
     assert annotations_of(one(Detail(path="tests/python/removed.py", line=3))) == ()
 
 
-def test_a_file_whose_name_may_lie_anywhere_is_found_by_its_whole_path_alone() -> None:
+def test_a_file_that_may_be_anywhere_is_found_only_by_its_whole_path() -> None:
     test = "conftest.py::test_a"
     assert [
         a.line for a in annotations_of(one(Detail(text="/home/ci/conftest.py:3: in a"), test, ("conftest.py",)))
@@ -65,11 +63,11 @@ def test_a_file_whose_name_may_lie_anywhere_is_found_by_its_whole_path_alone() -
     assert [a.line for a in annotations_of(one(Detail(text="conftest.py:3: in a"), test, ("conftest.py",)))] == [3]
 
 
-def test_where_the_files_of_the_commit_are_not_known_there_are_none() -> None:
+def test_without_the_files_of_the_commit_there_are_no_annotations() -> None:
     assert annotations_of(one(Detail(path=PATH, line=3), files=None)) == ()
 
 
-def test_it_says_which_test_what_happened_and_what_it_said() -> None:
+def test_it_names_the_test_its_status_and_its_message() -> None:
     detail = Detail(Trouble.CRASH, "worker 'gw0' crashed\nmore", f"first\x1b[31m\u202e\r\n{'x' * 7000}\nlast", PATH, 3)
     (found,) = annotations_of(one(detail))
     assert found.title == "New failure on example-lab/hexagon-v73"
@@ -77,7 +75,7 @@ def test_it_says_which_test_what_happened_and_what_it_said() -> None:
     assert found.details == "…last"
 
 
-def test_there_are_at_most_fifty_and_the_first_tell_most() -> None:
+def test_there_are_at_most_fifty_with_the_most_useful_first() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(60)}
     tests[f"{PATH}::test_59"] = Detail(Trouble.CRASH, path=PATH, line=60)
     found = annotations_of(findings((a_suite(tests), compared(*tests)), files={PATH}))

@@ -1,4 +1,4 @@
-"""What a check run says beside each failure: since when, the last pass, earlier failures, other targets."""
+"""The context of each failure in a check run: since when, the last pass, earlier failures, other targets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_history_of_a_failure_is_one_line(context: FailureContext | None, te
     assert context_of(context) == text
 
 
-def test_the_history_stands_beside_each_failure_that_is_known() -> None:
+def test_the_history_is_next_to_each_failure_that_has_one() -> None:
     contexts = {
         ("operators", MATMUL): FailureContext(good=GOOD, failed=3, runs=40),
         ("operators", many("still_failing", 1)[0]): FailureContext(since=SINCE, good=GOOD),
@@ -57,12 +57,12 @@ def test_the_history_stands_beside_each_failure_that_is_known() -> None:
     assert "since `cccccccccc`; last passed at `aaaaaaaaaa`" in content.text
 
 
-def test_there_is_no_column_without_any_history() -> None:
+def test_without_any_history_there_is_no_column() -> None:
     content = results_report(findings((a_suite(BOTH), compared(*BOTH, still_failing=2))))
     assert "history" not in content.summary + content.text
 
 
-def test_the_history_is_read_for_the_failures_that_are_listed_and_for_no_others() -> None:
+def test_history_is_only_read_for_listed_failures() -> None:
     still = many("still_failing", 3000)
     known = findings(
         (a_suite(BOTH), compared(*BOTH, still_failing=still, confirmed=still[-1:], fixed=9)),

@@ -1,4 +1,4 @@
-"""What a check run says about failures of tests that are known to be flaky."""
+"""How a check run reports failures of known flaky tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matm
 BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong")}
 
 
-def test_a_failure_that_flakiness_explains_is_no_new_one_but_is_listed_with_its_rate() -> None:
+def test_a_failure_explained_by_flakiness_is_not_new_but_is_listed_with_its_rate() -> None:
     flakiness = {TILE: Flakiness(38, 2, 1, row=1), MATMUL: Flakiness(38, 2, 0, row=1)}
     content = results_report(findings((a_suite(BOTH), with_flaky(compared(*BOTH), flakiness))))
     assert content.title.startswith("1 new failure, 1 known flaky · ")
@@ -36,14 +36,14 @@ def test_known_flaky_failures_alone_are_a_success_that_names_them() -> None:
     assert "| failed and passed on one commit in 2 runs |" in content.summary
 
 
-def test_a_failure_that_flakiness_explains_is_not_confirmed() -> None:
+def test_a_failure_explained_by_flakiness_is_not_confirmed() -> None:
     suite = compared(still_failing=tuple(sorted(BOTH)), confirmed=BOTH)
     known = with_flaky(suite, {TILE: Flakiness(38, 2, 1, row=2)})
     assert known.confirmed == {MATMUL}
     assert known.comparison.still_failing == tuple(sorted(BOTH))
 
 
-def test_a_known_flaky_failure_says_where_else_it_fails_and_its_rate_once() -> None:
+def test_a_known_flaky_failure_says_once_where_else_it_fails_and_at_which_rate() -> None:
     flakiness = {TILE: Flakiness(38, 2, 1, row=1)}
     contexts = {("operators", TILE): FailureContext(good="a" * 40, failed=3, runs=40, also_on=("example-lab/adreno",))}
     known = findings((a_suite(BOTH), with_flaky(compared(TILE), flakiness)), contexts=contexts)
@@ -67,7 +67,7 @@ def test_unreliable_results_are_named_in_the_title_and_explained() -> None:
     assert content.conclusion == "neutral"
 
 
-def test_where_unreliable_results_began_is_not_known_the_title_says_so() -> None:
+def test_if_the_beginning_of_unreliable_results_is_unknown_the_title_says_so() -> None:
     health = SuiteHealth("c" * 40, older=True, newest=RunFlips("d" * 40, 10, 12))
     content = results_report(findings((a_suite(BOTH), compared(*BOTH)), unreliable={"operators": health}))
     assert content.title.startswith("Unreliable results since cccccccccc or earlier · ")

@@ -1,4 +1,4 @@
-"""What a check run says about the runs behind it and their lab: what is missing, late, unusable, or not verified."""
+"""How a check run reports on the runs behind it and their lab: missing, late, unusable, or not verified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.results.reported import a_run, a_suite, compared, findings
 SAYS_NOTHING = "41 of 41 files could not be collected"
 
 
-def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
+def test_missing_waiting_and_broken_runs_are_named_with_their_time() -> None:
     suite = a_suite(
         shard_total=4,
         missing_shards=(2, 3),
@@ -36,7 +36,7 @@ def test_the_report_says_when_the_deadline_has_passed() -> None:
     assert "deadline" not in results_report(findings((a_suite(), compared()), over=True)).summary
 
 
-def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
+def test_a_suite_without_results_so_far_is_not_broken() -> None:
     waiting = a_suite(name="codegen", seen={}, waiting=(a_run("run-2c", "codegen"),))
     content = results_report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 run of codegen without all files"
@@ -59,14 +59,14 @@ def test_a_broken_lab_is_reported_before_missing_suites() -> None:
     )
 
 
-def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
+def test_a_run_that_does_not_count_is_marked_in_the_list() -> None:
     good, bad = a_run("run-2b"), replace(a_run("run-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
     text = results_report(findings((a_suite(runs=[bad, good]), compared()))).text
     assert "| `run-2a`, unusable |" in text
     assert "| `run-2b` |" in text
 
 
-def test_what_a_lab_says_about_its_runs_is_shown_as_what_it_says() -> None:
+def test_statements_by_the_lab_are_marked_as_such() -> None:
     run = a_run(
         started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
     )
@@ -76,13 +76,13 @@ def test_what_a_lab_says_about_its_runs_is_shown_as_what_it_says() -> None:
     assert "| `2026-11-20T05:10:00Z` | `device=Pixel 9` | `https://logs.example.org/7` |" in text
 
 
-def test_the_table_of_runs_shows_a_column_that_one_run_fills() -> None:
+def test_the_table_of_runs_has_a_column_if_one_run_fills_it() -> None:
     suite = a_suite(runs=[a_run("run-1"), a_run("run-2", log_url="https://logs.example.org/7")])
     text = results_report(findings((suite, compared()))).text
     assert "| run | suite | attempt | shard | log |" in text
 
 
-def test_contacts_are_shown_and_not_mentioned() -> None:
+def test_contacts_are_shown_without_a_mention() -> None:
     assert (
         "Questions about this lab: `@example-lab-ci` (not notified)."
         in results_report(findings((a_suite(), compared()), contacts=("@example-lab-ci",))).summary

@@ -1,4 +1,4 @@
-"""Text from labs in a report: it shows what it is, and calls, links, formats and breaks nothing.
+"""Text from labs in a report is shown as it is: it mentions, links, formats and breaks nothing.
 
 The oracle is cmark-gfm, the parser that GitHub itself is built on.
 """
@@ -68,7 +68,7 @@ ACTIVE = re.compile(r"@\w|#\d|\bGH-\d|://|www\.|:\w+:", re.IGNORECASE)
 
 @st.composite
 def reports(draw: st.DrawFn) -> Findings:
-    """Generate findings in which everything that a lab can choose is chosen badly."""
+    """Generate findings with hostile values in everything that a lab controls."""
     text = draw(st.lists(TEXTS, min_size=12, max_size=12))
     tests = {
         f"{text[0]}{number}": Detail(draw(st.sampled_from(Trouble)), text[number], text[number + 3], text[number + 4])
@@ -104,7 +104,7 @@ def check_harmless(content: CheckContent) -> None:
 
 
 def check_tables(markdown: str) -> None:
-    """Assert that every table's rows have as many cells as its header, and that all of them are rows for GFM too."""
+    """Assert that the rows of every table have as many cells as its header, and that GFM takes them all for rows."""
     fence, rows, expected = "", 0, 0
     for line in markdown.split("\n"):
         if fence:
@@ -125,11 +125,11 @@ def check_tables(markdown: str) -> None:
 @pytest.mark.no_cover
 @given(reports())
 @settings(max_examples=150)
-def test_nothing_that_a_lab_sends_does_anything_in_its_report(known: Findings) -> None:
+def test_text_from_a_lab_has_no_effect_in_its_report(known: Findings) -> None:
     check_harmless(results_report(known))
 
 
-def test_a_failures_text_stays_in_its_code() -> None:
+def test_the_text_of_a_failure_stays_in_its_code_block() -> None:
     text = "```\n</code></pre><img src=x>\n````\n@octocat https://example.org"
     known = findings((a_suite({"a": Detail(text=text)}), compared("a")))
     content = results_report(known)

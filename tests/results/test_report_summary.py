@@ -1,4 +1,4 @@
-"""The summary of a check run: what fails first, each reason once, and no rows or columns of zeros."""
+"""The summary of a check run: failures first, each reason once, and no rows or columns of zeros."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_missing_suites_are_named_in_one_sentence() -> None:
     assert summary.count("previous nightly run") == 1
 
 
-def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
+def test_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
     none = a_suite(name="relax", seen={}, waiting=(a_run("run-2b", "relax"),))
     known = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
     rows = [line for line in results_report(known).summary.splitlines() if line.startswith("|")]
@@ -41,7 +41,7 @@ def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_
     ]
 
 
-def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every_check_says() -> None:
+def test_the_summary_shows_failures_before_the_reason_and_ends_with_the_boilerplate() -> None:
     summary = results_report(findings((a_suite(BOTH), compared(*BOTH, fixed=1)))).summary
     places = [summary.index(text) for text in ("### New failures: 2", "**Neutral**: ", "Compared with", "| suite |")]
     assert summary.startswith("### New failures: 2\n\n| test |")
@@ -49,7 +49,7 @@ def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every
     assert summary.endswith(ADVISORY)
 
 
-def test_what_was_repaired_in_the_files_of_a_run_is_listed() -> None:
+def test_repairs_in_the_files_of_a_run_are_listed() -> None:
     run = a_run("night-2", reason="te.xml was repaired: white space before <?xml was ignored")
     refused = replace(a_run("night-1", reason="unusable"), state=RunState.INCOMPLETE)
     summary = results_report(findings((replace(a_suite(), runs=(run, refused)), compared()))).summary

@@ -1,4 +1,4 @@
-"""A runner that changes its rule for names renames thousands of tests in small classes, and their history goes on."""
+"""A runner that changes its naming rule renames thousands of tests in small classes, whose history continues."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def test_a_new_rule_for_all_names_keeps_their_history(rule: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(device_corpus.RULES) - 1))
-def test_a_boundary_of_a_device_labs_corpus_keeps_the_history_of_every_test(number: int) -> None:
+def test_a_renamed_corpus_of_a_device_lab_keeps_the_history_of_every_test(number: int) -> None:
     old, new = device_corpus.RULES[number : number + 2]
     pairs = {old(parts): new(parts) for parts in device_corpus.every_test()[:4_890]}
     assert renames(pairs.keys(), pairs.values()) == pairs
 
 
-# A word does not count as left out of all names while others that appeared in the same run still have it.
+# A word does not count as removed from all names while other names that appeared in the same run still contain it.
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - {"a word left out", "prefix dropped, words left out"}))
-def test_so_does_a_new_rule_for_the_names_of_a_few_areas(rule: str) -> None:
+def test_a_new_rule_for_the_names_of_a_few_areas_keeps_their_history_too(rule: str) -> None:
     tests = boundary(2, rule, share=0.2)
     found = searched(tests)
     right = sum(tests.truth.get(old) == new for old, new in found.items())
@@ -52,7 +52,7 @@ def test_so_does_a_new_rule_for_the_names_of_a_few_areas(rule: str) -> None:
     assert right >= 0.9 * len(tests.truth)
 
 
-def test_other_tests_with_names_of_the_same_kind_are_not_paired() -> None:
+def test_other_tests_with_similar_names_are_not_paired() -> None:
     paired = total = 0
     for seed in range(5):
         removed, new = (boundary(seed + 1000 * side, "prefix dropped", topics=20).before for side in (0, 1))
@@ -82,7 +82,7 @@ def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
     assert renames({**removed, **others}, {**added, "net.udp.open": PASSED}) == pairs
 
 
-def test_words_are_added_to_the_names_of_one_class_beside_removed_tests_of_others() -> None:
+def test_words_added_to_the_names_of_one_class_are_found_next_to_removed_tests_of_others() -> None:
     names = [f"poll_{cipher}_{action}" for cipher in ("aes", "gcm", "ccm") for action in FOUR]
     removed, new = [f"poll_test::{name}" for name in names], [f"kernel.poll.poll_test::case_{name}" for name in names]
     others = [f"net.tcp::lost_reset_{number}" for number in range(30)]
@@ -91,7 +91,7 @@ def test_words_are_added_to_the_names_of_one_class_beside_removed_tests_of_other
     assert renames([*removed, *others, *same_class], new) == {}
 
 
-def test_four_tests_of_one_class_may_stand_in_four_files() -> None:
+def test_four_tests_of_one_class_may_be_in_four_files() -> None:
     files = [f"tests/test_{name}.py::Test{{}}::test_{name}" for name in FOUR]
     removed, new = [file.format("Tile") for file in files], [file.format("Tiling") for file in files]
     assert renames(removed, new) == dict(zip(removed, new, strict=True))
@@ -107,19 +107,19 @@ def test_one_test_of_eight_may_begin_to_fail() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), SMALL)
-def test_three_are_not(old: str, new: str) -> None:
+def test_three_tests_of_one_class_are_not_enough(old: str, new: str) -> None:
     assert renames([old.format(name) for name in FOUR[:3]], [new.format(name) for name in FOUR[:3]]) == {}
 
 
 @pytest.mark.parametrize("then", [FAILED, SKIPPED])
 @pytest.mark.parametrize(("old", "new"), SMALL)
-def test_four_that_ended_otherwise_are_not_the_same_tests(old: str, new: str, then: Status) -> None:
+def test_four_tests_with_another_status_are_not_the_same_tests(old: str, new: str, then: Status) -> None:
     removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
     assert renames(removed, {**added, new.format("wait"): then}) == {}
     assert renames({**removed, old.format("wait"): then}, added) == {}
 
 
-def test_a_failure_is_not_hidden_by_a_pair_that_nothing_confirms() -> None:
+def test_a_failure_is_not_hidden_by_an_unconfirmed_pair() -> None:
     tests = boundary(3, "prefix dropped")
     removed = {**tests.before, "kernel.lone.init_other": FAILED}
     found = renames(removed, {**tests.after, "fs.single.init_other": FAILED})
@@ -132,7 +132,7 @@ def test_parameters_in_another_order_are_other_values() -> None:
     assert renames([f"a.{name}[int-float]" for name in names], [f"a.{name}[float-int]" for name in names]) == {}
 
 
-def test_what_a_search_for_such_names_may_take_is_bounded() -> None:
+def test_the_work_of_a_search_for_such_names_is_limited() -> None:
     tests = boundary(1, "prefix dropped")
     assert search_renames(tests.before, tests.after, most_steps=10_000) is None
     assert search_renames(tests.before, tests.after, most_steps=2_000_000)
@@ -163,11 +163,11 @@ def many_signs(size: int) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(("make", "size"), [(small_classes, 15), (no_pairs, 15), (many_parts, 28), (many_signs, 200)])
-def test_twice_as_many_names_take_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
+def test_twice_as_many_names_need_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
     assert_linear(make, size, memory=True)
 
 
-def test_names_of_too_many_words_or_too_many_names_are_not_looked_at() -> None:
+def test_names_with_too_many_words_or_too_many_names_are_not_searched() -> None:
     many = range(restructured.MAX_RESTRUCTURED + 1)
     assert renames([f"a{number}.b" for number in many], [f"b.a{number}" for number in many]) == {}
     words = ".".join("a" for _ in range(name_parts.MAX_WORDS))

@@ -1,4 +1,4 @@
-"""The tables of results: made once, kept apart from the engine's, never half written."""
+"""The tables of results: created once, separate from the engine's, never half written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
 TWO = Upload(2, {"te/a.py::test_add": "failed", "te/a.py::test_div": "failed"})
 
 
-def test_migrations_lead_to_the_tables_that_the_code_knows(database_url: str) -> None:
+def test_migrations_lead_to_the_tables_that_the_code_expects(database_url: str) -> None:
     database = ResultsDatabase(database_url)
     database.open()
     with database.reading() as connection:
@@ -54,7 +54,7 @@ async def test_the_engine_and_the_results_share_a_database_whoever_comes_first(d
         store.close()
 
 
-def test_replicas_that_start_together_make_the_tables_once(database_url: str) -> None:
+def test_replicas_that_start_together_create_the_tables_once(database_url: str) -> None:
     stores = [ResultsStore(database_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(ResultsStore.open, stores))
@@ -97,7 +97,7 @@ class _Stopped(Exception):
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 40))
-def test_a_put_that_is_broken_off_anywhere_leaves_nothing(store: ResultsStore, statements: int) -> None:
+def test_a_put_interrupted_anywhere_leaves_nothing(store: ResultsStore, statements: int) -> None:
     repository = f"octocat/broken-off-{statements}"
     one, two = (replace(upload, repository=repository) for upload in (ONE, TWO))
     store.put(two.run, two.columns)
@@ -139,7 +139,7 @@ store.put(ONE.run, ONE.columns)
 
 
 @pytest.mark.parametrize("table", ["nightjar_names", "nightjar_runs", "nightjar_texts", "nightjar_changes"])
-def test_a_process_that_is_killed_while_it_writes_leaves_nothing_half_done(database_url: str, table: str) -> None:
+def test_a_process_killed_while_writing_leaves_nothing_half_done(database_url: str, table: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     died = subprocess.run(
         [sys.executable, "-c", DYING, database_url, table], env=environment, stdout=subprocess.PIPE, timeout=60

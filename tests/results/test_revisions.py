@@ -1,4 +1,4 @@
-"""The revision of a repository's results grows with what pages show of it, and with nothing else."""
+"""The revision of a repository's results grows with each change that pages show, and with nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE = Upload(1, {"test_a": "passed", "test_b": "failed"})
 OTHER = "octocat/other"
 
 
-def test_it_grows_with_each_change(store: ResultsStore) -> None:
+def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
     def revision() -> int:
         return store.revisions.of([REPOSITORY])[0]
 

@@ -1,4 +1,4 @@
-"""Renamed tests of a run are searched for in a process of its own, within limits, and the run is stored either way."""
+"""Renamed tests of a run are searched for in a separate process, within limits, and the run is stored either way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEST = "te/test_new.py::test_7"
 
 
 def refuse(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
-    raise AssertionError("this process has searched itself")
+    raise AssertionError("the search ran in this process")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def store(tmp_path: Path) -> AsyncIterator[ResultsStore]:
 
 
 async def names_after_a_move(store: ResultsStore, pool: Pool) -> list[str]:
-    """Store two runs between which all tests moved to another file, and return the names of one of them."""
+    """Store two runs between which all tests moved to another file, and return the test names of one of them."""
     for upload in (Upload(1, OLD), Upload(2, NEW)):
         assert await written_apart(partial(store.put, upload.run, upload.columns), pool, OWNER)
     return [one.name for one in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
@@ -46,7 +46,7 @@ async def test_a_search_runs_in_a_process_of_the_pool(store: ResultsStore) -> No
         assert len(pool.pids) == 1
 
 
-async def test_a_search_that_costs_too_much_finds_nothing_and_the_log_names_the_limit(store: ResultsStore) -> None:
+async def test_a_search_over_the_limit_finds_nothing_and_the_log_names_the_limit(store: ResultsStore) -> None:
     with closing(Pool(1)) as pool, capture_logs() as logs:
         pool.limits = replace(pool.limits, renames=replace(pool.limits.renames, wall=1e-6))
         assert await names_after_a_move(store, pool) == [TEST]
@@ -68,7 +68,9 @@ def found_nothing(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, st
         (["a" * FEW_CHARACTERS], ["b"], False),
     ],
 )
-def test_only_few_short_names_are_searched_in_a_transaction(removed: list[str], new: list[str], at_once: bool) -> None:
+def test_only_few_short_names_are_searched_inside_a_transaction(
+    removed: list[str], new: list[str], at_once: bool
+) -> None:
     answers = Answers(found_nothing)
     if at_once:
         assert answers(removed, new) == {}

@@ -1,4 +1,4 @@
-"""What the store gives back of what was put into it, on both databases."""
+"""The store returns what was put into it, on both databases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def statuses(store: ResultsStore, test_id: str, about: TargetKey = ABOUT) -> lis
     return [(segment.sha, segment.status and segment.status.value) for segment in history.get(about, ())]
 
 
-def test_a_run_is_given_back_as_it_was_put(store: ResultsStore) -> None:
+def test_a_run_is_returned_as_it_was_put(store: ResultsStore) -> None:
     upload = Upload(1, {ADD: "passed", MUL: "failed", DIV: "skipped"}, pull_request=42)
     put(store, upload)
     assert store.run(upload.run.key) == upload.run
@@ -59,7 +59,7 @@ def test_a_run_is_given_back_as_it_was_put(store: ResultsStore) -> None:
     assert store.seen(ABOUT, SUITE, sha(1)) == suite.seen
 
 
-def test_nothing_is_known_of_what_nobody_sent(store: ResultsStore) -> None:
+def test_nothing_is_returned_for_unknown_names(store: ResultsStore) -> None:
     upload = Upload(1, {})
     assert store.run(upload.run.key) is None
     assert store.state(ABOUT, sha(1)).suites == {}
@@ -70,7 +70,7 @@ def test_nothing_is_known_of_what_nobody_sent(store: ResultsStore) -> None:
     assert store.whole(ABOUT, sha(1)) is None
 
 
-def test_a_folder_is_stored_once_and_what_came_first_stays(store: ResultsStore) -> None:
+def test_a_folder_is_stored_once_and_the_first_content_stays(store: ResultsStore) -> None:
     first, second = Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"})
     put(store, first)
     before = store.snapshot(REPOSITORY)
@@ -80,7 +80,7 @@ def test_a_folder_is_stored_once_and_what_came_first_stays(store: ResultsStore) 
     assert store.snapshot(REPOSITORY) == before
 
 
-def test_reading_the_bucket_again_replaces_a_run_and_what_follows_from_it(store: ResultsStore) -> None:
+def test_reading_the_bucket_again_replaces_a_run_and_its_consequences(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "failed", MUL: "passed"}), Upload(3, {ADD: "passed"}))
     again = Upload(2, {ADD: "passed"})
     assert store.put(again.run, again.columns, replace=True)
@@ -89,7 +89,7 @@ def test_reading_the_bucket_again_replaces_a_run_and_what_follows_from_it(store:
     assert statuses(store, MUL) == []
 
 
-def test_a_text_of_any_characters_comes_back(store: ResultsStore) -> None:
+def test_text_with_any_characters_comes_back(store: ResultsStore) -> None:
     odd = "te/test_ops.py::test_nul[\x00\ud800é]"
     upload = Upload(1, {odd: "failed"})
     run = replace(upload.run, reason="\x00\udfff", claims=replace(upload.run.claims or None, log_url="a\x00b"))  # type: ignore[type-var]
@@ -102,7 +102,7 @@ def test_a_text_of_any_characters_comes_back(store: ResultsStore) -> None:
 # Shards and attempts
 
 
-def test_a_run_whose_shards_are_not_all_there_tells_which_are_missing(store: ResultsStore) -> None:
+def test_a_run_with_missing_shards_names_them(store: ResultsStore) -> None:
     first, second, third = Upload(1, {ADD: "passed", MUL: "failed", DIV: "passed"}).in_shards(3)
     put(store, third, first, Upload(2, {ADD: "passed"}))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
@@ -115,14 +115,14 @@ def test_a_run_whose_shards_are_not_all_there_tells_which_are_missing(store: Res
     assert baselines(store, 2) == [sha(1)]
 
 
-def test_an_attempt_at_one_shard_of_a_suite_that_came_whole_misses_no_other(store: ResultsStore) -> None:
+def test_an_attempt_at_one_shard_of_a_complete_suite_misses_no_other(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}))
     put(store, Upload(1, {MUL: "passed"}, "2", attempt=2, shard=(1, 2)))
     state = store.state(ABOUT, sha(1)).suites[SUITE]
     assert (state.complete, state.missing_shards, state.seen[MUL].flaky) == (True, (), True)
 
 
-def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: ResultsStore) -> None:
+def test_a_later_attempt_decides_the_status_and_makes_the_test_flaky(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, "b", attempt=2), Upload(1, {ADD: "failed", MUL: "failed"}, "a"))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
     assert suite.seen == {ADD: SeenTest(Status.PASSED, flaky=True), MUL: FAILED}
@@ -130,7 +130,7 @@ def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: Resul
     assert [run.key.run_id for run in suite.runs] == ["a", "b"]
 
 
-def test_a_run_that_waits_is_shown_and_then_stored(store: ResultsStore) -> None:
+def test_a_waiting_run_is_shown_and_then_stored(store: ResultsStore) -> None:
     upload = Upload(1, {ADD: "passed"})
     waiting = upload.without_results(RunState.WAITING)
     assert store.note(waiting)
@@ -152,7 +152,7 @@ def test_a_run_whose_files_never_arrived_is_broken_until_its_shard_is_sent_again
     assert (suite.broken, suite.complete, len(suite.runs)) == ((), True, 2)
 
 
-def test_a_refused_run_is_stored_with_its_reason_and_is_in_no_state_and_no_check(store: ResultsStore) -> None:
+def test_a_refused_run_is_stored_with_its_reason_but_affects_no_state_and_no_check(store: ResultsStore) -> None:
     refused = replace(Upload(1, {}).without_results(RunState.REFUSED, "no such commit"), claims=None, admission=None)
     assert store.note(refused)
     assert store.run(refused.key) == refused
@@ -160,10 +160,10 @@ def test_a_refused_run_is_stored_with_its_reason_and_is_in_no_state_and_no_check
     assert store.scheduled_checks(REPOSITORY, 10 * DAY, 0, DAY) == []
 
 
-# What is asked about runs
+# Queries about runs
 
 
-def test_runs_are_listed_newest_first_and_by_what_they_are(store: ResultsStore) -> None:
+def test_runs_are_listed_newest_first_and_filtered_by_any_field(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
     store.note(Upload(3, {}).without_results(RunState.WAITING))
     assert [run.key.sha for run in store.runs(REPOSITORY)] == [sha(3), sha(2), sha(1)]
@@ -191,7 +191,7 @@ def test_a_refused_run_is_read_again_if_its_manifest_changed(store: ResultsStore
     assert store.known({refused.key: "another"}) == set()
 
 
-def test_usage_counts_what_a_lab_sent_since_a_moment_but_no_bytes_of_what_was_refused(store: ResultsStore) -> None:
+def test_usage_counts_what_a_lab_sent_since_a_time_except_the_bytes_of_refused_runs(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
     store.note(Upload(3, {}).without_results(RunState.REFUSED))
     assert store.usage(REPOSITORY, LAB, 5000.0) == (3, 200)
@@ -199,7 +199,7 @@ def test_usage_counts_what_a_lab_sent_since_a_moment_but_no_bytes_of_what_was_re
     assert store.usage(REPOSITORY, "another-lab", 0.0) == (0, 0)
 
 
-def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsStore) -> None:
+def test_a_commit_keeps_the_kind_that_it_had_when_any_lab_tested_it(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     store.note(Upload(2, {}, target="hexagon-v73").without_results(RunState.REFUSED))
     assert store.admission(REPOSITORY, sha(1)) == Upload(1, {}, mainline=False, pull_request=7).run.admission
@@ -210,14 +210,14 @@ def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsS
 # The series
 
 
-def test_a_suite_whose_names_differ_in_every_run_takes_no_more_of_them() -> None:
+def test_a_suite_whose_names_change_in_every_run_accepts_no_more_of_them() -> None:
     engine = sa.create_engine("sqlite://")
     with engine.connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
         names.add(connection, names.SuiteRow(1, MAX_SUITE_NAMES), 1, b"")
     engine.dispose()
 
 
-def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:
+def test_two_commits_are_compared_by_the_tests_with_another_status(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
     failed = SeenTest(Status.FAILED)
     assert store.changed(ABOUT, SUITE, sha(1), sha(2)) == {
@@ -230,14 +230,14 @@ def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: Resul
     assert store.changed(ABOUT, "other", sha(1), sha(2)) == {}
 
 
-def test_history_tells_from_which_commit_on_a_test_ended_how(store: ResultsStore) -> None:
+def test_history_says_from_which_commit_on_a_test_had_which_status(store: ResultsStore) -> None:
     for number, status in enumerate(["passed", "passed", "failed", "failed", "passed"], 1):
         put(store, Upload(number, {ADD: status, MUL: "passed"}))
     assert statuses(store, ADD) == [(sha(1), "passed"), (sha(3), "failed"), (sha(5), "passed")]
     assert statuses(store, MUL) == [(sha(1), "passed")]
 
 
-def test_history_tells_that_a_test_came_later_and_went(store: ResultsStore) -> None:
+def test_history_shows_that_a_test_was_added_and_removed(store: ResultsStore) -> None:
     put(store, Upload(1, {MUL: "passed"}), Upload(2, {MUL: "passed", ADD: "failed"}), Upload(3, {MUL: "passed"}))
     assert statuses(store, ADD) == [(sha(2), "failed"), (sha(3), None)]
 
@@ -258,12 +258,14 @@ def test_history_is_separate_for_each_target(store: ResultsStore) -> None:
     ],
     ids=["a pull request's head", "a shard alone", "a run that one cause broke"],
 )
-def test_what_says_nothing_about_the_nightly_branch_is_not_in_its_series(store: ResultsStore, other: Upload) -> None:
+def test_runs_that_do_not_count_for_the_nightly_branch_are_not_in_its_series(
+    store: ResultsStore, other: Upload
+) -> None:
     put(store, Upload(1, {ADD: "passed"}), other, Upload(3, {ADD: "passed"}))
     assert statuses(store, ADD) == [(sha(1), "passed")]
 
 
-def test_baselines_are_earlier_complete_commits_of_the_nightly_branch_and_no_infra(store: ResultsStore) -> None:
+def test_baselines_are_earlier_complete_nightly_commits_with_usable_results(store: ResultsStore) -> None:
     good, broken = {ADD: "passed"}, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
     put(store, Upload(1, good), Upload(2, good, mainline=False), Upload(3, broken), Upload(5, good), Upload(6, good))
     store.note(Upload(4, {}).without_results(RunState.WAITING))
@@ -299,7 +301,7 @@ def test_a_test_that_fails_under_its_new_name_has_failed_since_then(url_with_tab
     store.close()
 
 
-def test_the_tests_that_change_most_come_first(store: ResultsStore) -> None:
+def test_the_tests_that_flip_most_come_first(store: ResultsStore) -> None:
     for number in range(1, 7):
         tests = {
             ADD: "failed" if number % 2 else "passed",
@@ -312,12 +314,12 @@ def test_the_tests_that_change_most_come_first(store: ResultsStore) -> None:
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
 
 
-# Many at once
+# Concurrent runs
 
 OLD, NEW = ({f"te/{file}.py::test_{number}": "passed" for number in range(60)} for file in ("test_old", "test_new"))
 
 
-def test_renames_are_searched_for_while_others_may_write(url_with_tables: str) -> None:
+def test_others_can_write_during_the_search_for_renames(url_with_tables: str) -> None:
     other = ResultsStore(url_with_tables)
     elsewhere = iter([Upload(1, {ADD: "passed"}, target="hexagon"), Upload(2, {ADD: "passed"}, target="hexagon")])
 
@@ -334,8 +336,8 @@ def test_renames_are_searched_for_while_others_may_write(url_with_tables: str) -
         one.close()
 
 
-def test_what_changes_while_renames_are_searched_for_counts(url_with_tables: str, tmp_path: Path) -> None:
-    """A commit between two others arrives while those are compared: it is what the later one is compared with."""
+def test_changes_during_the_search_for_renames_count(url_with_tables: str, tmp_path: Path) -> None:
+    """A commit between two others arrives during their comparison, and becomes the baseline of the later one."""
     uploads = [Upload(1, OLD), Upload(3, {**NEW, ADD: "failed"}), Upload(2, NEW)]
     calm = ResultsStore(with_tables(f"sqlite:///{tmp_path / 'calm.db'}"))
     other = ResultsStore(url_with_tables)
@@ -356,7 +358,7 @@ def test_what_changes_while_renames_are_searched_for_counts(url_with_tables: str
         one.close()
 
 
-def test_runs_that_arrive_at_once_all_find_their_place(url_with_tables: str) -> None:
+def test_concurrent_runs_all_find_their_place(url_with_tables: str) -> None:
     stores = [ResultsStore(url_with_tables, renames=renames) for _ in range(2)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(ResultsStore.open, stores))
@@ -379,7 +381,7 @@ def test_runs_that_arrive_at_once_all_find_their_place(url_with_tables: str) -> 
 @given(
     st.lists(st.builds(SeenTest, st.sampled_from(Status), trouble=st.sampled_from(Trouble), message=st.just("boom")))
 )
-def test_what_evidently_tells_something_is_no_infra(seen: list[SeenTest]) -> None:
+def test_a_run_with_evidence_about_the_code_is_no_lab_fault(seen: list[SeenTest]) -> None:
     tests = {f"te/test_{number}.py": one for number, one in enumerate(seen)}
     statuses = bytes(status_byte(one.status) for one in seen)
     whys = [Reason(one.trouble, one.message) for one in seen]

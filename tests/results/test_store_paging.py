@@ -8,7 +8,7 @@ from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, REPOSITORY, Upload
 
 
-def test_pages_hold_each_run_once_though_all_came_at_one_moment(store: ResultsStore) -> None:
+def test_pages_contain_each_run_once_even_if_all_arrived_at_the_same_moment(store: ResultsStore) -> None:
     for number in range(7):
         store.put(Upload(number, {"a.py::test": "passed"}).run, Upload(number, {"a.py::test": "passed"}).columns)
     pages = [store.runs(REPOSITORY, limit=3)]
@@ -19,6 +19,6 @@ def test_pages_hold_each_run_once_though_all_came_at_one_moment(store: ResultsSt
     assert len({run.key for page in pages for run in page}) == 7
 
 
-def test_a_page_behind_a_run_that_is_not_known_is_no_page(store: ResultsStore) -> None:
+def test_a_page_after_an_unknown_run_is_refused(store: ResultsStore) -> None:
     with pytest.raises(LookupError):
         store.runs(REPOSITORY, before=Upload(1, {}).run.key)

@@ -1,4 +1,4 @@
-"""What is counted when a run is stored is what a grid counts from the columns, whatever the order of arrival."""
+"""Counts stored with a run equal those that a grid computes from the columns, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def listed(quarantine: Quarantine, _: TargetKey) -> Quarantine:
 
 
 def differences(store: ResultsStore, asked: GridRange) -> list[object]:
-    """Return the points that are counted otherwise than their columns are."""
+    """Return the points whose counts differ from those of their columns."""
     plain, counted = (store.grids.read(replace(asked, counts=counts)).points for counts in (False, True))
     assert plain.keys() == counted.keys()
     return [
@@ -71,7 +71,7 @@ def counts_of(point: GridPoint) -> object:
 
 
 @pytest.mark.parametrize(("seed", "renamed"), [(1, False), (2, True), (3, False)])
-def test_counts_are_those_of_the_columns_whatever_is_late(store: ResultsStore, seed: int, renamed: bool) -> None:
+def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore, seed: int, renamed: bool) -> None:
     chance = random.Random(seed)
     runs = random_runs(chance, renamed=renamed)
     for place, upload in enumerate(runs):
@@ -79,7 +79,7 @@ def test_counts_are_those_of_the_columns_whatever_is_late(store: ResultsStore, s
         if place % 20 == 0:
             assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
     for upload in chance.sample(runs, 5):
-        # The bucket is read again, and holds something else.
+        # The bucket is read again, with other content.
         other = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
         store.put(other.run, other.columns, replace=True)
     for aliases, quarantine in CONFIGURED:
@@ -95,7 +95,7 @@ def test_counts_are_those_of_the_columns_whatever_is_late(store: ResultsStore, s
 
 @settings(on_one_database, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(uploads(), st.data())
-def test_counts_are_those_of_the_columns(store: ResultsStore, uploads: list[Upload], data: st.DataObject) -> None:
+def test_counts_equal_those_of_the_columns(store: ResultsStore, uploads: list[Upload], data: st.DataObject) -> None:
     repository = fresh()
     repeated = data.draw(st.lists(st.sampled_from(uploads), max_size=3))
     for upload in repeated:

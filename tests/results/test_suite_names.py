@@ -1,4 +1,4 @@
-"""What a process remembers of the names of a suite."""
+"""A process's cache of a suite's names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add(connection: sa.Connection, new: list[str]) -> SuiteRow:
     return names.add(connection, suite, len(new), names_blob(new))
 
 
-def test_names_that_were_added_are_known_at_their_places(database: ResultsDatabase) -> None:
+def test_added_names_are_found_at_their_places(database: ResultsDatabase) -> None:
     known = SuiteNames()
     for new, every in ((FIRST, FIRST), (MORE, FIRST + MORE)):
         with database.writing() as connection:
@@ -45,7 +45,7 @@ def test_names_that_were_added_are_known_at_their_places(database: ResultsDataba
             assert dict(known.places(connection, suite)) == {name: place for place, name in enumerate(every)}
 
 
-def test_names_whose_transaction_is_undone_are_not_remembered(database: ResultsDatabase) -> None:
+def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsDatabase) -> None:
     known = SuiteNames()
     with database.writing() as connection:
         first = add(connection, FIRST)
@@ -76,7 +76,7 @@ def test_a_transaction_that_began_before_names_were_added_does_not_see_them(data
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([chr(code) for code in range(97, 113)]), unique=True, min_size=1), st.data())
-def test_a_run_is_laid_out_the_same_by_the_places_of_the_run_before(run: list[str], data: st.DataObject) -> None:
+def test_the_places_of_the_previous_run_give_the_same_layout(run: list[str], data: st.DataObject) -> None:
     every = data.draw(st.permutations([chr(code) for code in range(97, 113)]))
     cases = [
         Case(name, Status.SKIPPED if skipped else Status.PASSED, message=f"not on {name}" if skipped else "", seconds=1)

@@ -1,4 +1,4 @@
-"""Names of targets may hold `@` and `:`, and come back the same from every key, address and name that holds them."""
+"""Names of targets may contain `@` and `:`, and survive every key, address and name that contains them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def key_for(target: str) -> RunKey:
 
 
 @given(TARGETS, PREFIXES)
-def test_a_key_of_the_bucket_says_the_target_again(target: str, prefix: str) -> None:
+def test_a_key_of_the_bucket_contains_the_target_unchanged(target: str, prefix: str) -> None:
     key = key_for(target)
     assert run_key(f"{prefix}{key.folder}{MANIFEST}", prefix) == (key, MANIFEST)
     assert len(key.folder.split("/")) == 7
@@ -49,7 +49,7 @@ def test_two_targets_have_two_folders_and_two_check_runs(one: str, other: str) -
 
 
 @given(st.text(st.sampled_from("ab@:%4034Aa."), min_size=1, max_size=12))
-def test_a_folder_has_one_way_to_be_written(written: str) -> None:
+def test_a_folder_has_only_one_notation(written: str) -> None:
     found = run_key(f"octocat/compiler/example-lab/{written}/{SHA}/run-1/{MANIFEST}", "")
     assert found is None or f"{found[0].folder}{MANIFEST}".split("/")[3] == written
 
@@ -65,7 +65,7 @@ def test_a_message_of_s3_names_the_same_run(target: str) -> None:
 
 
 @given(TARGETS)
-def test_the_api_is_asked_for_the_same_target(target: str) -> None:
+def test_an_api_request_names_the_same_target(target: str) -> None:
     address = urlsplit(UploadVerifier("https://ci.example.org", key_for(target)).path)
     assert parse_qs(address.query)["target"] == [target]
     assert not set(address.query) & set("@:")
@@ -73,7 +73,7 @@ def test_the_api_is_asked_for_the_same_target(target: str) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(TARGETS)
-def test_a_configuration_may_name_it(target: str) -> None:
+def test_app_yaml_accepts_these_names(target: str) -> None:
     written = CONFIG.format(
         repository="octocat/compiler",
         features="",
@@ -90,14 +90,14 @@ def test_a_configuration_may_name_it(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["@a", ":a", "a/b", "a%40b", "a b", "a" * 65, "ä", ""])
-def test_a_configuration_may_name_nothing_else(target: str) -> None:
+def test_app_yaml_refuses_other_names(target: str) -> None:
     results = f"{{bucket: b-1, labs: {{a: {{targets: [{target!r}]}}}}}}"
     written = f"repositories:\n  octocat/a:\n    results: {results}".encode()
     with pytest.raises(ConfigError, match="a name of letters, digits"):
         parse_config(written, "app.yaml")
 
 
-def test_a_folder_of_a_lab_is_known_by_its_path(tmp_path: Path) -> None:
+def test_a_folder_of_a_lab_is_recognized_by_its_path(tmp_path: Path) -> None:
     key = key_for("rpi-4@lab:1")
     assert key_of(tmp_path / key.folder) == key
     assert key.folder == f"octocat/compiler/example-lab/rpi-4%40lab%3A1/{SHA}/run-1/"

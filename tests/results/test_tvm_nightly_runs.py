@@ -22,7 +22,7 @@ SUITES = ("arith", "ir", "target", "te", "tirx-transform")
 NIGHTLY_RUNS = [("night-1", suite) for suite in SUITES] + [("night-2", suite) for suite in (*SUITES, "relax")]
 GOOD = {"passed", "xfailed", "xpassed"}
 
-# passed, failed, errored, skipped, xfailed; as they were counted by hand once
+# passed, failed, errored, skipped, xfailed; as counted by hand
 TOTALS = {
     ("night-1", "arith"): (188, 1, 2, 1, 8),
     ("night-1", "ir"): (38, 0, 7, 0, 0),
@@ -51,7 +51,7 @@ def opened(nightly_run: str, suite: str) -> BinaryIO:
     return plain.open("rb") if plain.exists() else cast("BinaryIO", gzip.open(f"{plain}.gz"))
 
 
-# The count by the standard library: nothing of ours below, up to the next line of this kind.
+# The count by the standard library: none of our code up to the next line of this kind.
 
 
 @cache
@@ -104,7 +104,7 @@ def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
     }
 
 
-# What we tell.
+# Our own count.
 
 
 @cache
@@ -162,7 +162,7 @@ def test_the_changes_between_the_runs_equal_those_that_the_standard_library_coun
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_what_changed_comes_to_the_numbers_that_were_counted_by_hand(suite: str) -> None:
+def test_the_changes_equal_the_numbers_that_were_counted_by_hand(suite: str) -> None:
     got = between_runs(suite)
     changes = (got.new_failures, got.still_failing, got.fixed, got.new, got.removed, got.precluded, got.newly_skipped)
     assert tuple(len(tests) for tests in changes) == CHANGES[suite]
@@ -181,13 +181,13 @@ def test_a_file_that_could_be_collected_again_is_fixed_and_a_renamed_one_is_remo
     assert "tests/python/ir/test_name_supply.py" in between_runs("ir").removed
 
 
-def test_nobody_knows_of_the_tests_that_a_crashed_worker_took_with_it() -> None:
+def test_the_fate_of_tests_lost_with_a_crashed_worker_is_unknown() -> None:
     assert {test.partition("::")[0] for test in between_runs("ir").precluded} == {
         "tests/python/ir/test_node_reflection.py"
     }
 
 
-def test_a_run_that_was_killed_reports_no_missing_test_as_removed() -> None:
+def test_a_killed_run_reports_no_missing_test_as_removed() -> None:
     got = compare(read("night-2", "ir"), read("night-1", "ir"), exit_status=137)
     assert (len(got.removed), len(got.precluded), got.fixed) == (0, 15, between_runs("ir").fixed)
 

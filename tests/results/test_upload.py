@@ -1,4 +1,4 @@
-"""A run on its way to the bucket, over real HTTP to a stand-in for S3."""
+"""Uploading a run to the bucket, over real HTTP to a stand-in for S3."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parcel(folder: Path, *names: str, claims: Claims | None = None, key: RunKey 
 
 
 def sent(parcel: Parcel, world: World) -> dict[str, bool]:
-    """Send a run; return what was written now."""
+    """Send a run; return what was written by this call."""
     sent_pieces: dict[str, bool] = {}
 
     def progress(piece: Piece | None, written: bool) -> None:
@@ -41,12 +41,12 @@ def sent(parcel: Parcel, world: World) -> dict[str, bool]:
 
 
 def keys(world: World) -> list[str]:
-    """Return what lies in the bucket, in the order in which it was written."""
+    """Return the keys in the bucket, in the order in which they were written."""
     listed = world.s3.list_objects_v2(Bucket=world.name).get("Contents", [])
     return [item["Key"] for item in sorted(listed, key=lambda item: item["LastModified"])]
 
 
-def test_the_manifest_says_what_is_known_and_nothing_else(tmp_path: Path) -> None:
+def test_the_manifest_contains_what_is_known_and_nothing_else(tmp_path: Path) -> None:
     small = json.loads(parcel(tmp_path).manifest)
     assert set(small) == {"schema", "sha", "suite", "attempt", "files"}
     claims = Claims("operators", 2, 1, 4, "2026-11-20T05:10:00Z", "", 0, 42, {"device": "Pixel 9"}, "https://e.org/1")
@@ -63,7 +63,7 @@ def test_the_manifest_says_what_is_known_and_nothing_else(tmp_path: Path) -> Non
         (Claims("operators", log_url="x" * 2001), "log_url must be a text"),
     ],
 )
-def test_what_the_bot_would_refuse_is_reported_before_anything_is_sent(
+def test_a_run_that_the_bot_would_refuse_is_reported_before_anything_is_sent(
     tmp_path: Path, claims: Claims, words: str
 ) -> None:
     with pytest.raises(UserError, match=words):
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_sent_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["gz", "zst"])
-def test_compressing_is_the_same_every_time_and_never_twice(tmp_path: Path, how: str) -> None:
+def test_compression_is_deterministic_and_happens_once(tmp_path: Path, how: str) -> None:
     path, copies, again = tmp_path / "ops.xml", tmp_path / "copies", tmp_path / "again"
     path.write_bytes(JUNIT * 1000)
     copies.mkdir()
@@ -123,14 +123,14 @@ def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World
     assert set(keys(aws_world)) == {f"{FOLDER}a.xml", f"{FOLDER}b.xml", f"{FOLDER}manifest.json"}
 
 
-def test_what_is_there_already_is_passed_over(tmp_path: Path, aws_world: World) -> None:
+def test_an_object_that_exists_is_skipped(tmp_path: Path, aws_world: World) -> None:
     whole = parcel(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": False, "manifest.json": False}
 
 
-def test_another_run_of_the_same_id_is_never_overwritten(tmp_path: Path, aws_world: World) -> None:
+def test_another_run_with_the_same_id_is_never_overwritten(tmp_path: Path, aws_world: World) -> None:
     sent(parcel(tmp_path), aws_world)
     before = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
     with pytest.raises(UserError, match="upload under another run ID"):
@@ -138,7 +138,7 @@ def test_another_run_of_the_same_id_is_never_overwritten(tmp_path: Path, aws_wor
     assert aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read() == before
 
 
-def test_credentials_that_may_only_write_go_on_where_an_upload_stopped(tmp_path: Path, aws_world: World) -> None:
+def test_with_write_only_credentials_an_interrupted_upload_continues(tmp_path: Path, aws_world: World) -> None:
     whole = parcel(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
@@ -154,7 +154,7 @@ def test_a_bucket_that_does_not_answer_is_reported_with_how_to_continue(tmp_path
         sent(whole, own_world)
 
 
-def test_what_the_credentials_may_not_do_is_named(tmp_path: Path, aws_world: World) -> None:
+def test_missing_permissions_of_the_credentials_are_named(tmp_path: Path, aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
     with pytest.raises(UserError, match="s3:PutObject is denied"):
         sent(parcel(tmp_path), aws_world)

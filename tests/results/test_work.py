@@ -1,4 +1,4 @@
-"""What names that a lab chose cost: twice as much of them takes twice the work, not four times."""
+"""The cost of names chosen by a lab: twice as many need twice the work, not four times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
 
 
 def resolve_paths(size: int) -> Callable[[], object]:
-    """As many files of one name as cases, each in a folder of its own."""
+    """Resolve cases whose files all have the same name, each in its own folder."""
     files = [f"tests/{index}/test_a.py" for index in range(size)]
     cases = [
         Case("test_x", Status.PASSED, path=f"lab/{index}/test_a.py", nodeid=f"lab/{index}/test_a.py::test_x")
@@ -36,7 +36,7 @@ def resolve_classes(size: int) -> Callable[[], object]:
 
 
 def resolve_nested(size: int) -> Callable[[], object]:
-    """Folders of one name inside of each other, so that many ends of a path are those of files."""
+    """Resolve paths with nested folders of the same name, so that many suffixes of a path match files."""
     files = ["/".join(["test"] * depth) + ".py" for depth in range(1, 60)]
     cases = [Case("test_x", Status.PASSED, classname=".".join(["test"] * 60 + [f"x{index}"])) for index in range(size)]
     return lambda: list(map(Resolver(files).resolve, cases))
@@ -58,14 +58,14 @@ def resolve_repeated(size: int) -> Callable[[], object]:
 
 
 def rename_by_tens(size: int) -> Callable[[], object]:
-    """Each ten tests moved to a folder of their own."""
+    """Move each ten tests to their own folder."""
     removed = [f"old/test_a.py::test_{index}" for index in range(10 * size)]
     new = [f"new/{index // 10}/test_a.py::test_{index}" for index in range(10 * size)]
     return lambda: renames(removed, new)
 
 
 def reword_by_tens(size: int) -> Callable[[], object]:
-    """Each ten tests with a word of their own."""
+    """Give each ten tests their own word."""
     removed = [f"test_a.py::test_w{index // 10}_{index}" for index in range(10 * size)]
     new = [f"test_a.py::test_v{index // 10}_{index}" for index in range(10 * size)]
     return lambda: renames(removed, new)
@@ -78,7 +78,7 @@ def reword_long(size: int) -> Callable[[], object]:
 
 
 def compare_deep(size: int) -> Callable[[], object]:
-    """Tests in folders so deep that the names of all folders are many times as long as the test's own."""
+    """Compare tests in folders so deep that the folders' names are many times as long as the test's own."""
     deep = "/a" * size
     now = {f"{index}{deep}/test_a.py::test_{index}": PASSED for index in range(20)}
     before = {f"b{index}{deep}/test_a.py": FAILED for index in range(20)}
@@ -110,11 +110,11 @@ def compare_stopped(size: int) -> Callable[[], object]:
         (compare_stopped, 60),
     ],
 )
-def test_twice_as_much_takes_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
+def test_twice_as_much_input_needs_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
     assert_linear(make, size, memory=True)
 
 
-def test_a_file_of_too_many_empty_frames_is_refused() -> None:
+def test_a_file_with_too_many_empty_frames_is_refused() -> None:
     frame = zstandard.ZstdCompressor().compress(b"")
     with pytest.raises(TooMuch, match="more than 20,000 compressed parts"):
         inflated(BytesIO(frame * 20_001), "a.xml.zst").read()

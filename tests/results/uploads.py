@@ -1,4 +1,4 @@
-"""Uploads for tests, and their expected results from a model that is as simple as possible: a dict of results."""
+"""Uploads for tests, and their expected results from the simplest possible model: a dict of results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sha(number: int) -> str:
 
 @dataclass(frozen=True)
 class Upload:
-    """A run with its tests: `commit` numbers the commits in the order of their times, unless `at` says otherwise."""
+    """A run with its tests: `commit` numbers the commits in order of time, unless `at` says otherwise."""
 
     commit: int
     tests: Mapping[str, str]
@@ -44,7 +44,7 @@ class Upload:
 
     @property
     def run(self) -> Run:
-        """The run without its tests."""
+        """Return the run without its tests."""
         claims = Claims(self.suite, self.attempt, *self.shard, environment={"device": "Pixel 9"})
         moment = 1000.0 * self.commit if self.at is None else self.at
         admission = Admission(moment, self.mainline, self.pull_request)
@@ -53,7 +53,7 @@ class Upload:
 
     @property
     def columns(self) -> Columns:
-        """Its tests; failed ones have a message and a text."""
+        """Return its tests as columns; failed ones have a message and a text."""
         return collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
 
     def _case(self, name: str, status: Status) -> Case:
@@ -65,7 +65,7 @@ class Upload:
         return replace(self.run, state=state, reason=reason)
 
     def in_shards(self, total: int) -> list[Upload]:
-        """Return the same results as several uploads with a part of the tests each."""
+        """Return the same results as several uploads, each with a part of the tests."""
         parts: list[dict[str, str]] = [{} for _ in range(total)]
         for number, (name, status) in enumerate(self.tests.items()):
             parts[number % total][name] = status
@@ -91,7 +91,7 @@ Results = dict[str, Verdict]
 
 
 def merged(uploads: Iterable[Upload]) -> Results:
-    """Merge the uploads of one suite and commit by the rules, one result after the other."""
+    """Merge the uploads of one suite and commit by the rules, one result after another."""
     verdicts_of: dict[str, list[Verdict]] = {}
     for upload in sorted(uploads, key=lambda one: (one.attempt, one.run_id)):
         for name, status in upload.tests.items():
@@ -113,7 +113,7 @@ def is_complete(uploads: Sequence[Upload]) -> bool:
 
 
 def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
-    """Return the complete commits of the nightly branch that tested something in their order, with merged results."""
+    """Return the complete nightly commits that tested something, in order, with merged results."""
     by_commit: dict[tuple[float, str], list[Upload]] = {}
     for upload in uploads:
         if upload.mainline:
@@ -124,7 +124,7 @@ def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
 
 
 def changes(uploads: Iterable[Upload]) -> dict[str, dict[str, tuple[Verdict | None, Verdict | None]]]:
-    """Return, for each commit of the series, the tests that ended otherwise than at the commit before."""
+    """Return, for each commit of the series, the tests whose status differs from the previous commit."""
     commits = series(uploads)
     found: dict[str, dict[str, tuple[Verdict | None, Verdict | None]]] = {commits[0][0]: {}} if commits else {}
     for (_, before), (commit, now) in pairwise(commits):

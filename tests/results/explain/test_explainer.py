@@ -1,4 +1,4 @@
-"""Why a test has its class, as it follows from the stored runs."""
+"""Why a test has its class, derived from the stored runs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FLAKY = "~"
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[ResultsStore]:
-    """Return an empty store; what asks the database in another way has `store`, which is on each database."""
+    """Return an empty store; tests with other queries use `store`, which covers each database."""
     with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))) as store:
         store.open()
         yield store
 
 
 def store_story(store: ResultsStore, letters: str, test: str = TEST, **values: object) -> None:
-    """Store a run for each letter, and what GitHub said about the commits: each contains the one before."""
+    """Store a run for each letter, and GitHub's relations of the commits: each contains the previous one."""
     for number, letter in enumerate(letters, 1):
         word = "passed" if letter == FLAKY else WORDS.get(letter, "")
         tests = OTHERS | ({test: word} if word else {})
@@ -138,7 +138,7 @@ def test_messages_are_listed_with_the_end_of_the_failure(store: ResultsStore) ->
     assert explained(store, 4, "test_ok_1").messages == ()
 
 
-def test_what_a_renamed_test_was_called_is_shown(sqlite: ResultsStore) -> None:
+def test_the_old_name_of_a_renamed_test_is_shown(sqlite: ResultsStore) -> None:
     before = {f"a/test_x.py::test_{number}": "failed" if not number else "passed" for number in range(20)}
     after = {name.replace("a/", "b/"): status for name, status in before.items()}
     for number, tests in enumerate((before, before, after), 1):
@@ -181,7 +181,7 @@ def two_targets(sqlite: ResultsStore) -> ResultsStore:
         ),
     ],
 )
-def test_an_unknown_target_is_answered_with_those_there_are(
+def test_an_unknown_target_is_answered_with_the_existing_ones(
     two_targets: ResultsStore, repository: str | None, name: str, problem: str
 ) -> None:
     with pytest.raises(UserError) as error:
@@ -189,13 +189,13 @@ def test_an_unknown_target_is_answered_with_those_there_are(
     assert str(error.value) == problem
 
 
-def test_a_target_of_one_repository_needs_no_repository(two_targets: ResultsStore) -> None:
+def test_a_target_in_a_single_repository_needs_no_repository(two_targets: ResultsStore) -> None:
     assert find_target(two_targets.timelines, None, "example-lab/hexagon") == TargetKey(REPOSITORY, LAB, "hexagon")
     found = find_target(two_targets.timelines, "Octocat/Other", f"{LAB}/{TARGET}")
     assert found.repository == "octocat/other"
 
 
-def test_the_beginning_of_a_sha_is_enough_unless_several_begin_like_this(store: ResultsStore) -> None:
+def test_the_beginning_of_a_sha_is_enough_unless_it_is_ambiguous(store: ResultsStore) -> None:
     store_story(store, "PP")
     shas: Mapping[int, str] = {number: sha(number) for number in (1, 2)}
     assert find_commit(store.timelines, ABOUT, shas[1]) == shas[1]
@@ -215,14 +215,14 @@ def test_an_unknown_test_is_answered_with_similar_names(sqlite: ResultsStore) ->
         explain_test(sqlite, ABOUT, sha(1), "日本")
 
 
-def test_a_test_of_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None:
+def test_a_test_in_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None:
     for suite in ("one", "two"):
         upload = Upload(1, OTHERS, suite=suite, run_id=suite)
         sqlite.put(upload.run, upload.columns)
     assert [one.suite for one in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == ["one", "two"]
 
 
-def test_it_says_that_the_results_of_the_suite_are_unreliable(sqlite: ResultsStore) -> None:
+def test_unreliable_results_of_the_suite_are_mentioned(sqlite: ResultsStore) -> None:
     for number in range(1, 7):
         flips = {f"test_{n}": "failed" if (n + number) % 2 else "passed" for n in range(12)}
         upload = Upload(number, OTHERS | flips)

@@ -1,6 +1,6 @@
-"""Hostile JUnit reports, each read in a process of its own: `python -m tests.results.formats.junit_attacks NAME`.
+"""Hostile JUnit reports, each read in its own process: `python -m tests.results.formats.junit_attacks NAME`.
 
-The process prints its outcome and its cost as JSON. Reports are generated piece by piece, so that they need no memory.
+The process prints its outcome and its cost as JSON. Reports are generated piece by piece, so they need no memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTITIES = b"".join(b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 1
 
 
 def filled(head: bytes, unit: bytes, size: int, tail: bytes) -> Iterator[bytes]:
-    """Yield a report whose middle is one unit repeated to `size` bytes."""
+    """Yield a report with one unit in the middle, repeated to `size` bytes."""
     block = unit * (BLOCK // len(unit))
     yield head
     yield from itertools.repeat(block, size // len(block))
@@ -32,7 +32,7 @@ def filled(head: bytes, unit: bytes, size: int, tail: bytes) -> Iterator[bytes]:
 
 
 def numbered(head: bytes, unit: bytes, count: int, tail: bytes) -> Iterator[bytes]:
-    """Yield a report whose middle is a unit with consecutive numbers."""
+    """Yield a report with a numbered unit in the middle."""
     yield head
     yield from (unit % number for number in range(count))
     yield tail
@@ -87,7 +87,7 @@ REPORTS: dict[str, Iterable[bytes]] = {
 
 
 class Pieces:
-    """A stream of pieces that are made as they are read."""
+    """A stream of pieces that are generated as they are read."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)

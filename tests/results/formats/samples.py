@@ -22,7 +22,7 @@ KINDS = DATA / "pytest" / "kinds.py.txt"
 
 
 def plain(path: str) -> bytes:
-    """Return a report of the data folder, inflated."""
+    """Return a decompressed report of the data folder."""
     with (DATA / path).open("rb") as file:
         return inflated(file, path).read()
 
@@ -50,7 +50,7 @@ def refusal(content: bytes | str, form: str | None = None, kind: type[Refused] =
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Return a report with bytes that are overwritten, removed, repeated or cut off."""
+    """Return a report with some bytes overwritten, removed, repeated or cut off."""
     content = bytearray(whole)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
@@ -82,7 +82,7 @@ def cost_of(path: Path, form: str = "") -> Cost:
     return Cost(said, float(seconds), int(kilobytes) >> 10)
 
 
-# VmHWM and not ru_maxrss, which a process inherits from its parent.
+# VmHWM, because a process inherits ru_maxrss from its parent.
 ALONE = """
 import pathlib, re, sys, time
 from nightjar_formats.readers import read

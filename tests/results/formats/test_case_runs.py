@@ -1,4 +1,4 @@
-"""What is read in runs is what expat reads: the same cases, the same refusals, in time linear in the report."""
+"""Cases read in runs equal those of expat: the same cases, the same refusals, in time linear in the report."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def document_of(suite: str, pieces: Sequence[str]) -> bytes:
 
 
 def by_expat_alone(document: bytes) -> bytes:
-    """Return a document that means the same, in which nothing looks like a plain case."""
+    """Return a document with the same meaning, in which nothing looks like a plain case."""
     return document.replace(b"<testcase ", b"<testcase\t")
 
 
@@ -94,13 +94,13 @@ def runs_of(document: bytes) -> list[CaseRun]:
 
 
 @given(documents)
-def test_what_is_read_in_runs_is_what_expat_reads(made: tuple[str, list[str]]) -> None:
+def test_cases_read_in_runs_equal_those_of_expat(made: tuple[str, list[str]]) -> None:
     document = document_of(*made)
     assert not runs_of_expat(document)
     cases, refusal = outcome(document)
     by_expat, refusal_by_expat = outcome(by_expat_alone(document))
     assert refusal == refusal_by_expat
-    if not refusal:  # else cases of the chunk may be missing, and none of them is stored
+    if not refusal:  # otherwise cases of the chunk may be missing, and none of them is stored
         assert cases == by_expat
 
 
@@ -112,7 +112,7 @@ def runs_of_expat(document: bytes) -> list[CaseRun]:
 
 
 @given(documents)
-def test_runs_fold_to_the_columns_that_their_cases_fold_to(made: tuple[str, list[str]]) -> None:
+def test_runs_fold_to_the_same_columns_as_their_cases(made: tuple[str, list[str]]) -> None:
     document = document_of(*made)
     resolver = Resolver(["tests/test_add.py"])
     try:
@@ -136,14 +136,14 @@ def test_a_case_of_another_kind_ends_a_run() -> None:
     assert [len(run.names) for run in runs_of(document_of("pytest", pieces))] == [2, 2]
 
 
-def test_the_line_and_column_of_a_fault_behind_a_run_are_those_of_the_file() -> None:
+def test_the_line_and_column_of_a_fault_after_a_run_are_those_of_the_file() -> None:
     for between in ("", "\n", "\n   "):
         for behind in ("<", "\n\n <", "<a></b>"):
             document = document_of("pytest", [PLAIN.format(1, 1), between, PLAIN.format(2, 2), behind])
             assert outcome(document)[1] == outcome(by_expat_alone(document))[1] != ""
 
 
-def test_a_file_of_too_many_plain_cases_is_refused() -> None:
+def test_a_file_with_too_many_plain_cases_is_refused() -> None:
     case = '<testcase classname="a" name="b"/>'
     document = document_of("pytest", [case * (MAX_CASES + 1)])
     with pytest.raises(Refused, match="has more than 500,000 test cases"):
@@ -152,10 +152,10 @@ def test_a_file_of_too_many_plain_cases_is_refused() -> None:
 
 
 @pytest.mark.parametrize("piece", [PIECES[10], PIECES[15], PIECES[21], PIECES[33]])
-def test_cases_that_are_not_plain_take_steps_in_proportion_to_their_number(piece: str) -> None:
+def test_other_cases_take_steps_in_proportion_to_their_number(piece: str) -> None:
     def prepared(size: int) -> Callable[[], object]:
         document = document_of("kernel", [piece, PIECES[0]] * size)
         return lambda: outcome(document)
 
-    # Texts of several chunks: within one, each search counts as if it went through all of it.
+    # Texts of several chunks: within one chunk, each search would count as if it scanned all of it.
     assert_linear(prepared, 2_000)

@@ -1,4 +1,4 @@
-"""CTRF: one entry a test, with its attempts within it."""
+"""CTRF: one entry per test, with its attempts inside."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def report(*tests: Any, **more: Any) -> str:
     return json.dumps({"reportFormat": "CTRF", "specVersion": "1.0.0", "results": results} | more)
 
 
-def test_each_kind_of_ending_is_read_as_far_as_ctrf_has_words() -> None:
+def test_each_kind_of_ending_is_read_as_far_as_ctrf_has_it() -> None:
     log = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.reportlog.jsonl.gz")}
     stated = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.ctrf.json.gz")}
     assert log["tests/test_kinds.py::test_xpasses"] == (Status.XPASSED, Trouble.NONE, False)
@@ -98,7 +98,7 @@ def test_a_test_without_a_file_has_its_suites_as_classname() -> None:
     assert one(report(a_test(suite="Authentication"))).classname == "Authentication"
 
 
-def test_what_is_missing_is_named() -> None:
+def test_a_missing_field_is_named() -> None:
     assert "there is no list `results.tests`" in refusal('{"reportFormat": "CTRF", "results": {"tool": {}}}')
     assert "'user can log in' has the status" in refusal(report(a_test("fine"))).replace("user", "'user").replace(
         "in has", "in' has"
@@ -109,7 +109,7 @@ def test_what_is_missing_is_named() -> None:
     assert "characters" in refusal(report(a_test(filePath="x", suite=["y" * (MAX_RAW_NAME - 1)])), kind=TooMuch)
 
 
-def test_wrong_types_are_refused_or_mean_nothing() -> None:
+def test_wrong_types_are_refused_or_ignored() -> None:
     values: list[Any] = [None, 1, True, "x", [], {}, [[]], [{"status": []}]]
     keys = (
         *a_test(),

@@ -1,4 +1,4 @@
-"""xunit.net, NUnit 3 and TRX: what .NET's tools write, by their schemas, and what they must not cost."""
+"""xunit.net, NUnit 3 and TRX: reports of .NET's tools, by their schemas, and the limits on their cost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def definition(classname: str, test: str = "1") -> str:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
     assert written_down(report) == written_beside(report)
 
 
@@ -59,7 +59,7 @@ def test_there_are_reports_of_each_version() -> None:
         (TRX, trx(result("Good", "a"))),
     ],
 )
-def test_a_status_that_is_unknown_is_refused_and_named(form: str, report: str) -> None:
+def test_an_unknown_status_is_refused_and_named(form: str, report: str) -> None:
     assert refusal(report).startswith(f"report: {form}: a")
 
 
@@ -97,7 +97,7 @@ def test_bad_characters_and_lines_around_a_report_are_repaired() -> None:
         ("", "A.B.C", "A.B.C"),
     ],
 )
-def test_a_test_s_class_stands_once_in_its_id(classname: str, name: str, nodeid: str) -> None:
+def test_the_class_of_a_test_is_only_once_in_its_id(classname: str, name: str, nodeid: str) -> None:
     assert one(trx(result(name=name), definitions=definition(classname))).nodeid == nodeid
     assert one(xunit(f'<test name="{name}" type="{classname}" result="Pass"/>')).nodeid == nodeid
 
@@ -126,7 +126,7 @@ def test_a_duration_of_trx_is_read(duration: str, seconds: float | None) -> None
     assert one(report).seconds == seconds
 
 
-def test_a_row_of_data_and_its_test_are_cases() -> None:
+def test_a_data_row_and_its_test_are_cases() -> None:
     rows = "<InnerResults>" + result("Failed", "Adds (1,2)") + "</InnerResults>"
     assert [(case.name, case.status) for case in cases_of(trx(result("Failed", "Adds", rows)))] == [
         ("Adds (1,2)", Status.FAILED),
@@ -134,7 +134,7 @@ def test_a_row_of_data_and_its_test_are_cases() -> None:
     ]
 
 
-def test_results_of_trx_that_wait_have_a_limit_and_lose_their_texts_before() -> None:
+def test_waiting_results_of_trx_are_limited_and_lose_their_texts_first() -> None:
     def few(report: str) -> list[Case]:
         return list(trx_reader.read(BytesIO(report.encode()), Repairs(), most_unfinished=20_000))
 
@@ -160,13 +160,13 @@ def test_results_of_trx_that_wait_have_a_limit_and_lose_their_texts_before() -> 
         ("Parent", "", Status.ERRORED, Trouble.SETUP),
     ],
 )
-def test_where_an_nunit_test_failed_is_read(site: str, label: str, status: Status, trouble: Trouble) -> None:
+def test_the_location_of_an_nunit_failure_is_read(site: str, label: str, status: Status, trouble: Trouble) -> None:
     attributes = f'name="a" result="Failed" label="{label}"' + (f' site="{site}"' if site else "")
     case = one(nunit(f"<test-case {attributes}><failure><message>no</message></failure></test-case>"))
     assert (case.status, case.trouble, case.message) == (status, trouble, "no")
 
 
-def test_a_suite_of_nunit_that_failed_by_its_tests_is_no_case() -> None:
+def test_a_suite_of_nunit_that_failed_because_of_its_tests_is_no_case() -> None:
     failed = (
         '<failure><message>One or more child tests had errors</message></failure><test-case name="a" result="Failed"/>'
     )
@@ -180,18 +180,18 @@ def test_a_warning_and_several_assertions_of_nunit_are_read() -> None:
     assert (case.message, case.text) == ("no", "no\nno")
 
 
-def test_nunit_2_is_refused_with_what_helps() -> None:
+def test_nunit_2_is_refused_with_the_remedy() -> None:
     assert "format=nunit3" in refusal('<test-results name="a.dll"/>')
 
 
 @pytest.mark.parametrize("form", [XUNIT, NUNIT, TRX])
 @pytest.mark.parametrize("content", [b"<testsuites/>", b"<html/>", b"{}", b"<", b"\xff\xfe", b"<a", b"<!DOCTYPE a>"])
-def test_what_is_another_format_is_refused(form: str, content: bytes) -> None:
+def test_other_formats_are_refused(form: str, content: bytes) -> None:
     assert refusal(content, form).startswith(f"report: {form}: ")
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_that_is_cut_off_is_refused(report: str) -> None:
+def test_a_truncated_report_is_refused(report: str) -> None:
     whole = plain(report)
     for end in (len(whole) // 2, len(whole) - 10):
         assert "upload the whole file" in refusal(whole[:end], kind=NotXml)
@@ -221,7 +221,7 @@ def test_a_doctype_is_refused(form: str) -> None:
 
 
 class Nothing:
-    """A listener that makes no case."""
+    """A listener that creates no case."""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None: ...
 
@@ -251,11 +251,11 @@ def test_elements_are_counted() -> None:
         trx(result(name="a" * MAX_RAW_NAME), definitions=definition("b" * MAX_RAW_NAME)),
     ],
 )
-def test_a_name_has_a_limit(report: str) -> None:
+def test_the_length_of_a_name_is_limited(report: str) -> None:
     assert "a test's name has" in refusal(report, kind=TooMuch).lower()
 
 
-def test_the_formats_are_known_by_their_names() -> None:
+def test_the_formats_are_recognized_by_their_names() -> None:
     assert ROOTS.keys() <= FORMATS.keys()
     with pytest.raises(Refused):
         cases_of(xunit(""), NUNIT)

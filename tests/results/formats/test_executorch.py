@@ -1,4 +1,4 @@
-"""ExecuTorch's CSV: the rows of one test are one case with its stage, and a row that is cut off is refused."""
+"""ExecuTorch's CSV: the rows of one test are one case with its stage, and a truncated row is refused."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ def test_every_test_of_the_real_report_is_read_once() -> None:
     assert all(not case.flaky and not case.path and not case.nodeid for case in stated)
 
 
-def test_what_was_measured_is_stored_with_its_unit() -> None:
+def test_measures_are_stored_with_their_unit() -> None:
     stated = {case.name: case.measures for case in cases("executorch/operators.csv")}
     assert stated["test_add_dtype[xnnpack_static_int8_per_channel-float32]"] == {
         "flow": "xnnpack_static_int8_per_channel",
@@ -81,7 +81,7 @@ def test_the_stage_of_a_failure_is_stored(result: str, detail: str, status: Stat
     assert (case.status, case.trouble) == (status, trouble)
 
 
-def test_the_error_may_have_lines_and_quotes() -> None:
+def test_the_error_may_contain_lines_and_quotes() -> None:
     case = one(table(row(result="Fail", detail="Output Mismatch", Error='Output 0 does not match,\nmax "0.731"')))
     assert case.message == 'Output Mismatch: Output 0 does not match, max "0.731"'
     assert case.text == 'Output 0 does not match,\nmax "0.731"'
@@ -91,14 +91,14 @@ def test_a_skip_keeps_its_reason() -> None:
     assert one(table(row(result="Skip", Error="unsupported dtype"))).message == "unsupported dtype"
 
 
-def test_lines_may_end_as_on_windows() -> None:
+def test_windows_line_endings_are_accepted() -> None:
     for end in ("\n", "\r\n", "\r\r\n"):
         stated = cases_of(table(row("test_a"), row("test_b", result="Fail", Error="one\r\r\ntwo"), end=end))
         assert [case.name for case in stated] == ["test_a", "test_b"]
         assert stated[1].message == "one two"
 
 
-def test_the_rows_of_a_test_are_taken_together() -> None:
+def test_the_rows_of_a_test_are_combined() -> None:
     rows = [row(), row(result="Fail", detail="PTE Run Failed", Subtest=1), row("test_other")]
     first, other = cases_of(table(*rows))
     assert (first.status, first.trouble, first.flaky) == (Status.FAILED, Trouble.RUN, False)
@@ -127,41 +127,41 @@ def test_columns_may_be_missing_or_in_another_order() -> None:
     )
 
 
-def test_operators_are_not_looked_at() -> None:
+def test_operators_are_ignored() -> None:
     harmful = "{'a': " * 5000 + "__import__('os')" + "}" * 5000
     assert one(table(row(**{"Delegated Ops": harmful}))).status is Status.PASSED
 
 
 @pytest.mark.parametrize("line", [2, 40, 104])
-def test_a_row_that_is_cut_off_is_named(line: int) -> None:
+def test_a_truncated_row_is_named(line: int) -> None:
     lines = SAMPLE.splitlines(keepends=True)
     test = lines[line - 1].partition(",")[0]
     cut = "".join(lines[: line - 1]) + lines[line - 1][: len(test) + 12]
     assert f"executorch-csv: the row of line {line} ({test}) is cut off" in refusal(cut)
 
 
-def test_a_row_that_is_cut_off_within_its_error_is_named() -> None:
+def test_a_row_truncated_inside_its_error_is_named() -> None:
     whole = table(row("test_a"), row("test_b", result="Fail", Error="one\ntwo"))
     assert "the row of line 3 is cut off" in refusal(whole[:-6])
 
 
-def test_the_cases_before_the_cut_were_given() -> None:
+def test_the_cases_before_the_truncation_are_given() -> None:
     whole = table(row("test_a"), row("test_b"), row("test_c"))
     assert "line 4 (test_c)" in refusal(whole[:-20])
 
 
-def test_what_is_wrong_is_named_with_its_line() -> None:
+def test_an_error_names_its_line() -> None:
     assert "the row of line 2 has 23 fields, but the first line names 22" in refusal(table(row()).rstrip() + ",x\r\n")
     assert "the row of line 2 has the result 'Maybe'" in refusal(table(row(result="Maybe")))
     assert "the row of line 3 (ÿ) is cut off" in refusal(table(row()).encode() + b"\xff")
     assert "line 2 is not CSV" in refusal(table(row("a")).replace("a,", "a\rb,"))
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_column() -> None:
     assert one("\ufeff" + table(row())).name == "test_linear[xnnpack]"
 
 
-def test_nothing_may_be_too_long_or_too_many() -> None:
+def test_lengths_and_counts_are_limited() -> None:
     assert "characters" in refusal(table(row("x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
     assert "more than 1 MiB" in refusal(table() + "x" * (MAX_ROW_BYTES + 1), kind=TooMuch)
     assert "more than 1 MiB" in refusal(table() + '"x\n",' * (MAX_ROW_BYTES // 4), kind=TooMuch)
@@ -170,7 +170,7 @@ def test_nothing_may_be_too_long_or_too_many() -> None:
     assert "test_linear[xnnpack] has more than 1000 rows" in refusal(many, kind=TooMuch)
 
 
-def test_numbers_that_are_none_do_no_harm() -> None:
+def test_invalid_numbers_do_no_harm() -> None:
     for number in ("", "None", "1,5", "0x10", "9" * 400, "1e999", "-inf", "NaN", "{}"):
         with suppress(Refused):
             assert isinstance(one(table(row(**dict.fromkeys(COLUMNS[7:21], number)))), Case)

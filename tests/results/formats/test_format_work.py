@@ -1,4 +1,4 @@
-"""What a report costs its reader: twice as much of it takes twice the work, whatever it holds."""
+"""The work of reading a report: twice as much input needs twice the work, whatever it contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All formats alike: guessed by content, in agreement with each other, and never more than Refused for bad content."""
+"""All formats alike:
+
+detected by content, consistent with each other, and never anything but Refused for bad content.
+"""
 
 import gzip
 import io
@@ -59,7 +62,7 @@ Seen = tuple[str, str, bool]
 def folded(path: str, files: list[str]) -> dict[str, Seen]:
     """Return what a report says about each test, under its ID in a repository with these files.
 
-    Several cases of one test are attempts: the first bad one counts, and all good ones make it flaky.
+    Several cases of one test are attempts: the first bad one counts, and an additional good one makes it flaky.
     """
     resolver = Resolver(files)
     attempts: dict[str, list[Case]] = defaultdict(list)
@@ -74,7 +77,7 @@ def folded(path: str, files: list[str]) -> dict[str, Seen]:
 
 
 @pytest.mark.parametrize("path", SAMPLES)
-def test_the_content_tells_the_format(path: str) -> None:
+def test_the_content_identifies_the_format(path: str) -> None:
     content = plain(path)
     assert guess(content[:16384]) == SAMPLES[path]
     assert guess(b"\xef\xbb\xbf\r\n" + content[:300]) == SAMPLES[path]
@@ -82,7 +85,7 @@ def test_the_content_tells_the_format(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in SAMPLES if not path.startswith(("tvm", "executorch"))])
-def test_the_check_of_a_lab_reads_each_format_and_names_it(path: str) -> None:
+def test_a_labs_check_reads_each_format_and_names_it(path: str) -> None:
     [report] = check_files([DATA / path]).files
     assert (report.format, report.problem) == (SAMPLES[path], "")
     assert report.cases
@@ -112,7 +115,7 @@ def test_the_check_of_a_lab_reads_each_format_and_names_it(path: str) -> None:
         (b"Result,Test ID\n", "executorch-csv"),
     ],
 )
-def test_the_beginning_is_enough(head: bytes, form: str) -> None:
+def test_the_beginning_is_enough_to_identify_a_format(head: bytes, form: str) -> None:
     assert guess(head) == form
 
 
@@ -140,7 +143,7 @@ def test_a_wrong_name_of_the_format_is_refused(form: str, path: str) -> None:
         assert "report: " in refusal(plain(path), form)
 
 
-def test_a_file_has_a_limit_of_cases() -> None:
+def test_the_number_of_cases_in_a_file_is_limited() -> None:
     whole = b"<testsuite>" + b'<testcase name="a"/>' * (MAX_CASES + 1) + b"</testsuite>"
     with pytest.raises(TooMuch, match=r"te\.xml has more than 500,000 test cases"):
         deque(read(io.BytesIO(whole), "te.xml"), maxlen=0)
@@ -149,8 +152,8 @@ def test_a_file_has_a_limit_of_cases() -> None:
 TVM_FILES = sorted({case.path for case in cases("tvm/formats/te_ir.pytest-json-report.json")})
 
 
-def test_tvm_s_formats_agree() -> None:
-    """What xunit1 does not have: a test whose last attempt went down with its worker and was never run again."""
+def test_the_formats_of_tvm_agree() -> None:
+    """Except for what xunit1 lacks: a test whose last attempt crashed with its worker and was never rerun."""
     log = folded("tvm/formats/te_ir.reportlog.jsonl.gz", TVM_FILES)
     assert log == folded("tvm/formats/te_ir.pytest-json-report.json", TVM_FILES)
     vanished = "tests/python/ir/test_ir_container.py::test_map_save_load_json"
@@ -159,8 +162,8 @@ def test_tvm_s_formats_agree() -> None:
     assert len(log) == 69
 
 
-def test_pytest_s_formats_agree_on_each_kind_of_ending() -> None:
-    """What xunit1 does not tell: a pass that was to be a failure."""
+def test_the_formats_of_pytest_agree_on_each_kind_of_ending() -> None:
+    """Except for what xunit1 lacks: a pass that should have been a failure."""
     files = ["tests/test_kinds.py", "tests/test_broken_import.py", "tests/test_skipped_module.py"]
     log = folded("pytest/kinds.reportlog.jsonl.gz", files)
     assert log == folded("pytest/kinds.pytest-json-report.json", files)
@@ -174,8 +177,8 @@ def test_pytest_s_formats_agree_on_each_kind_of_ending() -> None:
     ]
 
 
-def test_pytest_s_formats_agree_on_crashes() -> None:
-    """What xunit1 does not tell: an attempt that went down with its worker before a good one."""
+def test_the_formats_of_pytest_agree_on_crashes() -> None:
+    """Except for what xunit1 lacks: an attempt that crashed with its worker before a good one."""
     files = ["tests/test_crashes.py"]
     log = folded("pytest/crash.reportlog.jsonl", files)
     assert log == folded("pytest/crash.pytest-json-report.json", files)
@@ -185,7 +188,7 @@ def test_pytest_s_formats_agree_on_crashes() -> None:
     assert junit == log
 
 
-def test_executorch_s_formats_agree() -> None:
+def test_the_formats_of_executorch_agree() -> None:
     """The CSV has neither paths nor tests that pytest skipped itself; JUnit has no stage of a failure."""
     installed = "etv/lib/python3.11/site-packages/executorch/"
     files = sorted(
@@ -241,7 +244,7 @@ ANY_JSON = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(ANY_JSON, st.integers(1, 3))
-def test_any_json_is_passed_over_as_python_reads_it(value: object, copies: int) -> None:
+def test_any_json_is_skipped_as_python_reads_it(value: object, copies: int) -> None:
     written = json.dumps(value)
     report = f'{{"created": 1, "environment": {written}, "root": "", "tests": [{{"nodeid": "a.py::b", "x": {written}, '
     report += '"outcome": "passed"}]}'
@@ -253,7 +256,7 @@ def test_any_json_is_passed_over_as_python_reads_it(value: object, copies: int) 
 
 @settings(deadline=None, max_examples=60)
 @given(st.text(max_size=50), st.integers(0, 200))
-def test_texts_come_through_wherever_the_chunks_end(text: str, filling: int) -> None:
+def test_texts_are_complete_wherever_the_chunks_end(text: str, filling: int) -> None:
     text = text.encode("utf-8", "replace").decode()
     report = {"created": 1, "root": "", "environment": "x" * (65_400 + filling), "tests": [{"nodeid": "a::" + text}]}
     content = json.dumps(report | {"tests": [{"nodeid": "a::" + text, "outcome": "passed"}]}, ensure_ascii=False)
@@ -307,7 +310,7 @@ def test_a_hostile_file_costs_neither_time_nor_memory(what: str, tmp_path: Path)
 
 
 @pytest.mark.alone
-def test_the_memory_does_not_grow_with_the_number_of_tests(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_tests(tmp_path: Path) -> None:
     entry = (DATA / "pytest/crash.pytest-json-report.json").read_text()
     tests = entry[entry.index('"tests": [') + 10 : entry.rindex("]}")]
     for count in (1, 10_000):

@@ -1,4 +1,4 @@
-"""`go test -json`: events of tests and packages, as Go 1.19 and 1.27 write them, and how they differ."""
+"""`go test -json`: events of tests and packages, as Go 1.19 and 1.27 write them, and their differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def by_id(report: str) -> dict[str, Case]:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
     assert written_down(report) == written_beside(report)
 
 
@@ -52,7 +52,7 @@ def test_both_versions_of_go_give_the_same_verdicts() -> None:
     assert new[panics].message.startswith("panic: assignment to entry in nil map")
 
 
-def test_a_failure_has_the_message_and_the_place_that_go_printed() -> None:
+def test_a_failure_has_the_message_and_the_location_that_go_printed() -> None:
     test = event("run", "TestAdd") + output("=== RUN   TestAdd\n") + output("    calc_test.go:7: a log line\n")
     test += output("    calc_test.go:9: no sum\n") + output("--- FAIL: TestAdd (1.25s)\n")
     case = one(test + event("fail", "TestAdd", Elapsed=1.25) + event("fail"))
@@ -61,7 +61,7 @@ def test_a_failure_has_the_message_and_the_place_that_go_printed() -> None:
     assert case.text == "    calc_test.go:7: a log line\n    calc_test.go:9: no sum\n"
 
 
-def test_an_error_counts_before_a_later_log_line_where_go_says_which_is_which() -> None:
+def test_an_error_wins_over_a_later_log_line_if_go_says_which_is_which() -> None:
     test = output("    a_test.go:7: no sum\n", OutputType="error") + output("    a_test.go:9: a log line\n")
     case = one(test + event("fail", "TestAdd") + event("fail"))
     assert (case.message, case.line) == ("no sum", 7)
@@ -79,23 +79,23 @@ def test_a_test_that_fails_with_a_subtest_says_so() -> None:
 @pytest.mark.parametrize(
     ("ended", "status"), [("PASS", Status.PASSED), ("FAIL", Status.FAILED), ("SKIP", Status.SKIPPED)]
 )
-def test_a_test_without_an_event_for_its_end_ends_as_its_output_says(ended: str, status: Status) -> None:
-    """Go before 1.20, where the output does not end with a line break."""
+def test_a_test_without_an_end_event_ends_as_its_output_says(ended: str, status: Status) -> None:
+    """Go before 1.20, if the output does not end with a line break."""
     report = event("run", "TestAdd") + output(f"no line break--- {ended}: TestAdd (0.50s)\n") + event("fail")
     case = cases_of(report)[0]
     assert (case.status, case.seconds) == (status, 0.5)
 
 
-def test_the_end_of_another_test_in_the_output_is_output() -> None:
+def test_the_end_line_of_another_test_in_the_output_is_output() -> None:
     report = event("run", "TestAdd") + output("--- PASS: TestOther (0.50s)\n") + event("fail")
     assert one(report).trouble is Trouble.CRASH
 
 
-def test_tests_that_run_when_their_package_passes_have_passed() -> None:
+def test_unfinished_tests_of_a_passed_package_have_passed() -> None:
     assert one(event("run", "BenchmarkAdd") + event("pass")).status is Status.PASSED
 
 
-def test_a_benchmark_has_an_end_of_its_own() -> None:
+def test_a_benchmark_has_its_own_end() -> None:
     assert one(event("run", "BenchmarkAdd") + event("bench", "BenchmarkAdd") + event("pass")).status is Status.PASSED
 
 
@@ -108,18 +108,18 @@ def test_a_package_that_fails_without_a_test_is_a_case() -> None:
 
 
 def test_a_package_that_cannot_be_built_precludes_its_tests() -> None:
-    """Its ID is what the IDs of its tests begin with."""
+    """Its ID is the prefix of its tests' IDs."""
     case = by_id("go/kinds-1.27.jsonl")["example.com/octocat/compiler/broken"]
     assert (case.trouble, case.path, case.line) == (Trouble.COLLECTION, "broken/broken_test.go", 6)
     assert case.message == "The package could not be built: undefined: undefined"
 
 
-def test_a_failure_of_an_older_go_s_build_is_read_from_its_output() -> None:
+def test_a_build_failure_of_an_older_go_is_read_from_its_output() -> None:
     report = event("start") + output(f"FAIL\t{PACKAGE} [setup failed]\n", "") + event("fail")
     assert one(report).trouble is Trouble.COLLECTION
 
 
-def test_a_report_that_ends_early_says_what_did_not_end() -> None:
+def test_a_truncated_report_says_which_tests_did_not_end() -> None:
     running = event("start") + event("run", "TestA") + event("pass", "TestA") + event("run", "TestB")
     assert as_lines(cases_of(running + '{"Action":"outp')) == (
         f"passed | {PACKAGE}::TestA\nerrored crash | {PACKAGE}::TestB |  |  | The process ended while this test ran\n"
@@ -141,22 +141,22 @@ def test_lines_of_other_processes_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, [], {}, "", "nonsense", float("nan"), -1])
-def test_values_of_any_type_are_read(value: object) -> None:
+def test_values_of_any_type_are_accepted(value: object) -> None:
     fields: dict[str, Any] = dict.fromkeys(("Output", "Elapsed", "OutputType", "FailedBuild", "ImportPath"), value)
     report = event("output", "TestA", **fields) + event("pass", "TestA", **fields) + event("build-output", **fields)
     assert one(report + event("pass", **fields)).status is Status.PASSED
 
 
-def test_what_has_no_event_is_refused() -> None:
+def test_content_without_events_is_refused() -> None:
     assert "no line is an event of `go test -json`" in refusal(b"{}\n[]\nok\n", FORMAT)
     assert "no line is an event of `go test -json`" in refusal('{"Action": 1}', FORMAT)
 
 
-def test_a_name_and_what_is_unfinished_have_limits() -> None:
+def test_names_and_unfinished_tests_are_limited() -> None:
     assert "characters" in refusal(event("run", "T" * (MAX_RAW_NAME + 1)), FORMAT, TooMuch)
 
 
-def test_unfinished_tests_have_a_limit() -> None:
+def test_the_number_of_unfinished_tests_is_limited() -> None:
     def read(report: str) -> list[Case]:
         return list(go_test.read(BytesIO(report.encode()), most_unfinished=10_000))
 

@@ -1,4 +1,4 @@
-"""pytest-json-report: the phases decide, and what ExecuTorch adds to the report is read too."""
+"""pytest-json-report: the phases decide, and ExecuTorch's additions are read too."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def test_each_kind_of_ending_is_read() -> None:
     }
 
 
-def test_a_case_has_its_place_and_its_words() -> None:
+def test_a_case_has_its_location_and_its_texts() -> None:
     stated = {case.name: case for case in cases("pytest/kinds.pytest-json-report.json")}
     cuda = stated["test_targets[cuda]"]
     assert (cuda.nodeid, cuda.path) == ("tests/test_kinds.py::TestInside::test_targets[cuda]", "tests/test_kinds.py")
@@ -64,7 +64,7 @@ def test_a_case_has_its_place_and_its_words() -> None:
     assert one(report(a_test())).seconds == 1.5
 
 
-def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
+def test_a_crashed_worker_is_an_error_of_its_running_test() -> None:
     stated = {
         case.name: (case.status, case.trouble, case.flaky) for case in cases("pytest/crash.pytest-json-report.json")
     }
@@ -93,7 +93,7 @@ def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
         ("passed", {"setup": "passed"}, (Status.ERRORED, "crash", False)),
     ],
 )  # fmt: skip
-def test_the_phases_count_more_than_the_outcome(
+def test_the_phases_win_over_the_outcome(
     outcome: str, phases: dict[str, str], stated: tuple[Status, str, bool]
 ) -> None:
     case = one(report(a_test(outcome, **phases)))
@@ -108,7 +108,7 @@ def test_without_phases_the_outcome_counts() -> None:
     )
 
 
-def test_of_subtests_only_the_last_is_known_before_pytest_9() -> None:
+def test_before_pytest_9_only_the_last_subtest_is_known() -> None:
     stated = {case.name: case.status for case in cases("pytest/parts.pytest-json-report.json")}
     assert stated["test_last_part_fails"] is Status.FAILED
     assert stated["test_parts_pass"] is Status.PASSED
@@ -122,14 +122,14 @@ def test_a_failed_subtest_of_unittest_fails_its_test() -> None:
     assert "subtests" not in by_name
 
 
-def test_a_failed_subtest_that_the_report_hides_is_no_green_run() -> None:
+def test_a_failed_subtest_hidden_by_the_report_is_not_a_green_run() -> None:
     *tests, hidden = cases("pytest/unit-hidden.pytest-json-report.json")
     assert [case.status for case in tests] == [Status.PASSED] * 2
     assert (hidden.nodeid, hidden.status) == ("pytest::subtests", Status.FAILED)
     assert "a subtest of one of the 2 tests with subtests failed" in hidden.message
 
 
-def test_an_exit_status_that_a_failure_explains_hides_nothing() -> None:
+def test_an_exit_status_explained_by_a_failure_hides_nothing() -> None:
     passed = a_test("subtests passed", setup="passed", call="passed", teardown="passed")
     failed = a_test("failed", setup="passed", call="failed")
     broken = {"nodeid": "tests/test_b.py", "outcome": "failed", "longrepr": "E   ImportError"}
@@ -178,7 +178,7 @@ def test_an_expected_failure_stays_one_whatever_its_row_says() -> None:
     assert (case.status, case.trouble) == (Status.XFAILED, Trouble.NONE)
 
 
-def test_what_was_measured_is_stored_with_its_unit() -> None:
+def test_measures_are_stored_with_their_unit() -> None:
     case = with_rows(
         "passed",
         row(**{
@@ -200,7 +200,7 @@ def test_what_was_measured_is_stored_with_its_unit() -> None:
     }
 
 
-def test_the_rows_of_one_test_are_taken_together() -> None:
+def test_the_rows_of_one_test_are_combined() -> None:
     rows = [
         row(**{"Lower Time (s)": "1.5", "PTE Size (Kb)": "2.000", "Output 0 Error Max": "0.1", "Output 0 SNR": "40.0"}),
         row(**{"Lower Time (s)": 2, "PTE Size (Kb)": "1.600", "Output 0 Error Max": "0.3", "Output 0 SNR": "inf"}),
@@ -216,14 +216,14 @@ def test_the_rows_of_one_test_are_taken_together() -> None:
     }
 
 
-def test_of_members_with_one_name_the_last_counts() -> None:
+def test_of_members_with_the_same_name_the_last_counts() -> None:
     twice = report(a_test()).replace(
         '"outcome": "passed", "setup"', '"outcome": "failed", "outcome": "xpassed", "setup"'
     )
     assert one(twice).status is Status.XPASSED
 
 
-def test_what_is_missing_is_named() -> None:
+def test_a_missing_field_is_named() -> None:
     assert "there is no list `tests`" in refusal('{"created": 1, "exitcode": 0, "root": "/"}')
     assert "expected an array" in refusal(report(tests={}))
     assert "the file ends too early" in refusal(report(a_test())[:-20])
@@ -231,7 +231,7 @@ def test_what_is_missing_is_named() -> None:
     assert "UTF-16" in refusal(report(a_test()).encode("utf-16"), "pytest-json-report")
 
 
-def test_numbers_that_are_none_do_no_harm() -> None:
+def test_invalid_numbers_do_no_harm() -> None:
     for number in ("NaN", "-Infinity", "9" * 20, "9" * 999, "1" + "0" * 18, '"1,5"', "-1", "[]"):
         case = one(report(a_test()).replace("0.5", number).replace("27", number))
         assert (case.seconds, case.line) == (None, None)
@@ -239,14 +239,14 @@ def test_numbers_that_are_none_do_no_harm() -> None:
     assert "more than 1000 digits" in refusal(report(a_test(), zeros=0).replace(": 0}", ": " + "9" * 100_000))
 
 
-def test_words_within_texts_stay_as_they_are() -> None:
+def test_json_words_inside_texts_stay_as_they_are() -> None:
     stated = a_test("failed")
     stated["call"]["longrepr"] = '"NaN" \\ -Infinity \\" NaN' * 9000
     assert "null" not in one(report(stated)).text
     assert one(report(stated)).text.startswith('"NaN" \\ -Infinity \\" NaN')
 
 
-def test_nothing_may_be_too_long_or_too_deep() -> None:
+def test_lengths_and_depths_are_limited() -> None:
     assert "characters" in refusal(report({"nodeid": "x" * (MAX_RAW_NAME + 1)}), kind=TooMuch)
     assert "a string is longer" in refusal(report(environment="x" * (MAX_STRING_BYTES + 200_000)), kind=TooMuch)
     assert "are nested deeper" in refusal(
@@ -256,7 +256,7 @@ def test_nothing_may_be_too_long_or_too_deep() -> None:
     assert "one entry has more" in refusal(report(many), kind=TooMuch)
 
 
-def test_wrong_types_are_refused_or_mean_nothing() -> None:
+def test_wrong_types_are_refused_or_ignored() -> None:
     values: list[Any] = [None, 1, True, "x", [], {}, [[]], {"subtests": 1}, {"subtests": [1, {}, None]}, {"outcome": 1}]
     for value in values:
         for key in (*a_test(), "metadata"):

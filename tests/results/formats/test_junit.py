@@ -1,4 +1,4 @@
-"""JUnit reports of every dialect, as they stand in the corpus and as a generator makes them."""
+"""JUnit reports in every dialect, from the corpus and from a generator."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def opened(path: Path) -> BinaryIO:
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
-def test_a_report_reads_as_is_written_down_beside_it(report: Path) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: Path) -> None:
     with report.open("rb") as stream:
         assert normal_form(junit.read(stream)) == report.with_suffix(".txt").read_text()
 
 
-def test_there_are_real_reports_to_hold_against_another_reader() -> None:
+def test_there_are_real_reports_to_compare_with_another_reader() -> None:
     assert len(REAL) > 10
     assert len(REPORTS) >= 25
 
@@ -53,7 +53,7 @@ def test_a_real_report_has_the_statuses_that_another_reader_finds(report: Path) 
 
 
 def independent_status(case: ElementTree.Element) -> str:
-    """Read pytest's status in another way: by the names of all elements together."""
+    """Read pytest's status in another way: from the names of all elements together."""
     if case.find("failure") is not None:
         return "failed"
     if case.find("error") is not None:
@@ -64,7 +64,7 @@ def independent_status(case: ElementTree.Element) -> str:
     return "xfailed" if skipped.get("type") == "pytest.xfail" else "skipped"
 
 
-def test_the_crashed_test_is_named_and_is_no_error_of_its_setup() -> None:
+def test_the_crashed_test_is_named_and_has_no_setup_error() -> None:
     with (RESULTS / "tvm" / "night-2" / "te.xml").open("rb") as stream:
         errored = {case.name: case for case in junit.read(stream) if case.status is Status.ERRORED}
     assert set(errored) == {"test_with", "test_tensor_reduce", "test_scan_multi_out"}
@@ -74,7 +74,7 @@ def test_the_crashed_test_is_named_and_is_no_error_of_its_setup() -> None:
     )
 
 
-def test_counts_that_a_report_gives_of_itself_are_not_believed() -> None:
+def test_a_reports_own_counts_are_ignored() -> None:
     cases = read(
         '<testsuites tests="9"><testsuite tests="many" failures="5"><testcase name="a"/></testsuite></testsuites>'
     )
@@ -82,7 +82,7 @@ def test_counts_that_a_report_gives_of_itself_are_not_believed() -> None:
 
 
 @pytest.mark.parametrize("document", ["<testsuites/>", "<testsuite name='pytest' tests='0'></testsuite>"])
-def test_a_report_without_tests_is_read_as_that(document: str) -> None:
+def test_a_report_without_tests_is_read_as_such(document: str) -> None:
     assert read(document) == []
 
 
@@ -90,7 +90,7 @@ def test_a_report_without_tests_is_read_as_that(document: str) -> None:
     ("line", "stated"),
     [("0", 1), ("41", 42), ("-1", None), ("x", None), ("1e400", None), ("99999999999", None), ("", None)],
 )
-def test_pytests_lines_count_from_nought_and_ours_from_one(line: str, stated: int | None) -> None:
+def test_pytests_lines_count_from_zero_and_ours_from_one(line: str, stated: int | None) -> None:
     document = f'<testsuite name="pytest"><testcase classname="t" name="a" file="t.py" line="{line}"/></testsuite>'
     assert [(case.path, case.line) for case in read(document)] == [("t.py", stated)]
 
@@ -105,7 +105,7 @@ def failing(text: str, message: str = "no") -> Case:
 
 
 @pytest.mark.parametrize("size", [MAX_TEXT_HEAD + MAX_TEXT_TAIL, 200_000, 3_000_000])
-def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_left_out(size: int) -> None:
+def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_missing(size: int) -> None:
     text = "".join(f"line {number}\n" for number in range(size // 6))[:size].strip("\n")
     remaining = failing(text).text
     assert len(remaining) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
@@ -118,7 +118,7 @@ def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_left_out(s
     assert len(head) > MAX_TEXT_HEAD * 0.9
 
 
-def test_a_message_is_one_line_and_not_too_long() -> None:
+def test_a_message_is_one_line_of_limited_length() -> None:
     assert failing("", "one\n  two\tthree ").message == "one two three"
     assert len(failing("", "word " * 10_000).message) == MAX_MESSAGE
 
@@ -132,7 +132,7 @@ def test_a_name_that_no_test_can_have_is_refused() -> None:
         read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
 
 
-def test_only_so_many_failures_of_one_test_are_read() -> None:
+def test_the_number_of_failures_of_one_test_is_limited() -> None:
     failures = "".join(f'<failure message="{number}">{number}</failure>' for number in range(1000))
     (case,) = read(f'<testsuite><testcase classname="c" name="t">{failures}</testcase></testsuite>')
     assert case.message == "0 (and 63 more)"
@@ -150,7 +150,7 @@ OUTCOMES = st.sampled_from(["", "failure", "error", "skipped"])
     st.sampled_from([0, 70_000]),
     st.integers(1, 1000),
 )
-def test_whatever_was_written_is_what_is_read(
+def test_whatever_a_generator_writes_is_read_back(
     tests: list[tuple[str, str, str, str]], encoding: str, padding: int, pieces: int
 ) -> None:
     root = ElementTree.Element("testsuite", name="any")
@@ -172,7 +172,7 @@ def test_whatever_was_written_is_what_is_read(
 
 
 class Dripping:
-    """A stream that gives less than it is asked for, as one that inflates may."""
+    """A stream that returns less than requested, as a decompressor may."""
 
     def __init__(self, content: bytes, piece: int) -> None:
         self._stream = BytesIO(content)
@@ -182,7 +182,7 @@ class Dripping:
         return self._stream.read(min(size, self._piece))
 
 
-def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> None:
+def test_with_an_empty_classname_the_suites_distinguish_the_tests() -> None:
     suites = "".join(f'<testsuite name="s{n}"><testcase classname="" name="works"/></testsuite>' for n in range(5))
     cases = read(f'<testsuites name="all">{suites}</testsuites>')
     assert [case.classname for case in cases] == ["s0", "s1", "s2", "s3", "s4"]
@@ -199,7 +199,7 @@ def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> Non
         ("", 'file="t/test_a.py" line="7"', ("", 7, "t/test_a.py")),
     ],
 )
-def test_the_place_that_a_failure_names_is_where_it_failed(
+def test_the_location_that_a_failure_names_is_its_location(
     case: str, failure: str, stated: tuple[str, int | None, str]
 ) -> None:
     document = (

@@ -1,4 +1,4 @@
-"""A hostile report costs next to nothing: it is refused in under a second and 100 MB, or read as its size allows."""
+"""A hostile report costs little: it is refused within a second and 100 MB, or read in proportion to its size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.alone
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused_at_once(name: str) -> None:
+def test_a_hostile_report_is_refused_at_once(name: str) -> None:
     stated = attacked(name)
     kind, words = REFUSED[name]
     assert stated["refused"] == kind
@@ -49,7 +49,7 @@ def test_it_is_refused_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(READ))
-def test_it_is_read_at_no_cost(name: str) -> None:
+def test_a_hostile_report_is_read_in_proportion_to_its_size(name: str) -> None:
     stated = attacked(name)
     assert stated["refused"] == ""
     assert stated["cases"] >= 1
@@ -58,11 +58,11 @@ def test_it_is_read_at_no_cost(name: str) -> None:
 
 
 def attacked(name: str) -> dict[str, Any]:
-    """Read the report in a fresh process, and see to it that it cost little: in seconds of processor time."""
+    """Read the report in a new process, and check its cost; `seconds` are of processor time."""
     command = [sys.executable, "-m", "tests.results.formats.junit_attacks", name]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     stated: dict[str, Any] = json.loads(ran.stdout)
-    # What is read to its end may have 100 MB: its cost may grow with its size, and with nothing else.
+    # A report read to its end may use 100 MB: its cost may only grow with its size.
     assert stated["seconds"] < (1 if stated["refused"] else 3)
     assert stated["grown"] < 100 * MB
     return stated

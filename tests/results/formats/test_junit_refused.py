@@ -1,4 +1,4 @@
-"""What is no JUnit report is refused, in words that tell the lab what to do."""
+"""Content that is not a JUnit report is refused, with what the lab should do."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def read(content: bytes) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_it_is_refused_in_words_for_the_lab(name: str) -> None:
+def test_a_refusal_says_what_the_lab_should_do(name: str) -> None:
     content, kind, words = REFUSALS[name]
     with pytest.raises(Refused) as refused:
         list(read(content))
@@ -110,14 +110,14 @@ def test_it_is_refused_in_words_for_the_lab(name: str) -> None:
     ],
     ids=["utf-8 mark", "utf-16 mark", "utf-16-le", "utf-16-be", "windows-1252", "comment", "namespace", "elements"],
 )
-def test_it_is_read_though_it_is_unusual(content: bytes) -> None:
+def test_an_unusual_report_is_read(content: bytes) -> None:
     assert [case.name for case in read(content)] == ["a"]
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SMALL), st.floats(0, 1, exclude_max=True))
 @example(SMALL[0], 0.0)
-def test_a_report_cut_at_any_byte_is_refused_after_a_part_of_its_cases(content: bytes, share: float) -> None:
+def test_a_report_truncated_at_any_byte_is_refused_after_some_of_its_cases(content: bytes, share: float) -> None:
     whole = list(read(content))
     content = content.rstrip()
     before: list[Case] = []
@@ -130,9 +130,7 @@ def test_a_report_cut_at_any_byte_is_refused_after_a_part_of_its_cases(content: 
 @given(
     st.sampled_from(SMALL), st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.binary(max_size=6)), max_size=5)
 )
-def test_a_broken_report_is_refused_by_a_type_of_ours_or_read(
-    content: bytes, spoilt: list[tuple[float, bytes]]
-) -> None:
+def test_a_broken_report_is_read_or_refused_with_our_error(content: bytes, spoilt: list[tuple[float, bytes]]) -> None:
     for share, piece in spoilt:
         at = int(share * len(content))
         content = content[:at] + piece + content[at + len(piece) :]
@@ -142,6 +140,6 @@ def test_a_broken_report_is_refused_by_a_type_of_ours_or_read(
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
-def test_any_bytes_are_refused_by_a_type_of_ours(content: bytes) -> None:
+def test_any_bytes_are_refused_with_our_error(content: bytes) -> None:
     with pytest.raises(Refused):
         list(read(content))

@@ -15,7 +15,7 @@ REPORTS = reports("ktap")
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
     assert written_down(report) == written_beside(report)
 
 
@@ -50,14 +50,14 @@ def test_a_result_is_read(line: str, status: Status, trouble: Trouble, message: 
 @pytest.mark.parametrize(
     "before", ["[    0.060000] ", "[12345.123456] ", "<6>[    0.060000] ", "[    0.060000][   T77] ", "[ 0.1] [  C1] "]
 )
-def test_what_a_console_writes_before_a_line_is_left_out(before: str) -> None:
+def test_the_console_prefix_of_a_line_is_removed(before: str) -> None:
     whole = plain("ktap/ktap-1.log").decode()
     console = "".join(f"{before}{line}\n" for line in whole.splitlines())
     expected = [(case.nodeid, case.status) for case in cases_of(whole)]
     assert [(case.nodeid, case.status) for case in cases_of(console)] == expected
 
 
-def test_subtests_stand_behind_a_hash_once_a_test_says_that_it_writes_ktap() -> None:
+def test_subtests_are_behind_a_hash_once_a_test_announces_ktap() -> None:
     log = "# ok 1 is a line of a log\n"
     report = f"TAP version 13\n1..2\n# selftests: a: b\n{log}ok 1 selftests: a: b\n# selftests: a: c\n"
     report += "# TAP version 13\n# 1..1\n# ok 1 d\nok 2 selftests: a: c\n"
@@ -68,7 +68,7 @@ def test_subtests_stand_behind_a_hash_once_a_test_says_that_it_writes_ktap() -> 
     ]
 
 
-def test_subtests_of_subtests_stand_behind_two_hashes() -> None:
+def test_subtests_of_subtests_are_behind_two_hashes() -> None:
     report = "TAP version 13\n# selftests: a: b\n# KTAP version 1\n# # KTAP version 1\n# # 1..1\n# # ok 1 d\n# ok 1 c\n"
     assert [case.nodeid for case in cases_of(f"{report}ok 1 selftests: a: b\n")] == [
         "selftests: a: b::c::d",
@@ -77,7 +77,7 @@ def test_subtests_of_subtests_stand_behind_two_hashes() -> None:
     ]
 
 
-def test_a_failure_has_what_was_said_since_the_result_before() -> None:
+def test_a_failure_has_the_lines_since_the_previous_result() -> None:
     failed = {case.name: case for case in cases("ktap/kunit-console.log")}["example_failing_test"]
     assert (failed.path, failed.line) == ("lib/kunit/kunit-example-test.c", 29)
     assert failed.message == "Expected 1 + 1 == 3, but 1 + 1 == 2 (0x2)"
@@ -85,12 +85,12 @@ def test_a_failure_has_what_was_said_since_the_result_before() -> None:
     assert "Expected true, but is false" in failed.text
 
 
-def test_a_failure_of_kselftest_s_harness_has_its_place() -> None:
+def test_a_failure_of_the_kselftest_harness_has_its_location() -> None:
     failed = {case.name: case for case in cases("ktap/kselftest.log")}["global.mode_strict_support"]
     assert (failed.path, failed.line, failed.message) == ("seccomp_bpf.c", 281, "Expected 0 (0) == ret (-1)")
 
 
-def test_a_kernel_that_dies_leaves_what_was_running_errored() -> None:
+def test_a_crashed_kernel_leaves_its_running_test_errored() -> None:
     said = as_lines(cases_of("KTAP version 1\n1..2\n    KTAP version 1\n    # Subtest: a\n    1..2\n    ok 1 b\nBUG\n"))
     assert said == (
         "passed | a::b\n"
@@ -100,7 +100,7 @@ def test_a_kernel_that_dies_leaves_what_was_running_errored() -> None:
     )
 
 
-def test_a_test_that_gives_up_says_why() -> None:
+def test_a_test_that_bails_out_says_why() -> None:
     said = cases_of(
         "TAP version 13\n# selftests: a: b\n# 1..2\n# Bail out! no device\nnot ok 1 selftests: a: b # exit=1\n"
     )
@@ -114,6 +114,6 @@ def test_several_reports_of_one_boot_are_read() -> None:
     assert [case.nodeid for case in cases_of("KTAP version 1\n1..1\nok 1 a\n" * 2)] == ["a", "a"]
 
 
-def test_what_is_no_ktap_is_refused_and_names_have_a_limit() -> None:
+def test_other_content_is_refused_and_names_are_limited() -> None:
     assert "no line is a plan or a result" in refusal("[    0.060000] Linux\n", FORMAT)
     assert "characters" in refusal(f"KTAP version 1\nok 1 {'a' * (MAX_RAW_NAME + 1)}\n", FORMAT, TooMuch)

@@ -1,4 +1,4 @@
-"""libtest's JSON lines: of Rust 1.95 and of cargo-nextest, whole, with other lines between, and cut off."""
+"""libtest's JSON lines: of Rust 1.95 and of cargo-nextest, complete, mixed with other lines, and truncated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def suite(count: int = 1) -> str:
 
 
 @pytest.mark.parametrize("report", reports("rust"))
-def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
     assert written_down(report) == written_beside(report)
 
 
@@ -59,7 +59,7 @@ def test_a_benchmark_passes() -> None:
         ("", "", ("", None)),
     ],
 )
-def test_a_failure_has_the_message_and_the_place_of_its_panic(
+def test_a_failure_has_the_message_and_the_location_of_its_panic(
     output: str, message: str, place: tuple[str, int | None]
 ) -> None:
     case = one(suite() + event("failed", stdout=output))
@@ -68,7 +68,7 @@ def test_a_failure_has_the_message_and_the_place_of_its_panic(
 
 
 @pytest.mark.parametrize(("value", "seconds"), [(0.25, 0.25), ("0.25s", 0.25), (None, None), (-1, None), ("x", None)])
-def test_a_duration_is_a_number_or_as_it_was_before_a_text(value: object, seconds: float | None) -> None:
+def test_a_duration_is_a_number_or_as_in_older_versions_a_text(value: object, seconds: float | None) -> None:
     assert one(event("ok", exec_time=value)).seconds == seconds
 
 
@@ -77,12 +77,12 @@ def test_a_test_that_is_too_slow_timed_out() -> None:
     assert (case.trouble, case.message) == (Trouble.TIMEOUT, "time limit exceeded")
 
 
-def test_the_binary_s_own_line_parts_tests_of_one_name() -> None:
+def test_the_line_of_a_binary_separates_tests_with_the_same_name() -> None:
     apart = {case.nodeid for case in cases("rust/merged-1.95.jsonl")}
     assert {"src/lib.rs::tests::adds", "tests/integration.rs::adds"} < apart
 
 
-def test_the_line_of_a_documentation_test_is_no_part_of_its_id() -> None:
+def test_the_line_of_a_documentation_test_is_not_part_of_its_id() -> None:
     case = one(event("ok", "src/lib.rs - add::inner (line 17) - compile"))
     assert (case.nodeid, case.path, case.line) == (
         "src/lib.rs::add::inner - compile (doctest)",
@@ -91,25 +91,25 @@ def test_the_line_of_a_documentation_test_is_no_part_of_its_id() -> None:
     )
 
 
-def test_nextest_names_the_binary_and_says_that_a_test_was_run_again() -> None:
+def test_nextest_names_the_binary_and_marks_a_rerun() -> None:
     found = {case.nodeid: case for case in cases("rust/nextest.jsonl")}
     flaky, slow = found["compiler::compiler::tests::flaky"], found["compiler::compiler::tests::slow"]
     assert (flaky.status, flaky.flaky) == (Status.PASSED, True)
     assert (slow.status, slow.flaky, slow.trouble) == (Status.FAILED, False, Trouble.TIMEOUT)
 
 
-def test_a_binary_that_dies_leaves_its_running_test_errored_also_before_the_next_binary() -> None:
+def test_a_crashed_binary_leaves_its_running_test_errored_even_before_the_next_binary() -> None:
     report = suite(1) + event("started", "a") + suite(1) + event("started", "b") + event("ok", "b")
     assert [(case.nodeid, case.trouble) for case in cases_of(report)] == [("a", Trouble.CRASH), ("b", Trouble.NONE)]
 
 
-def test_a_report_that_ends_between_tests_says_how_many_are_missing() -> None:
+def test_a_report_truncated_between_tests_says_how_many_are_missing() -> None:
     lost = cases_of(suite(3) + event("started") + event("ok"))[-1]
     assert (lost.nodeid, lost.status, lost.trouble) == ("libtest::internal", Status.ERRORED, Trouble.CRASH)
     assert "after 1 of 3 tests" in lost.message
 
 
-def test_lines_of_other_processes_are_left_out_and_so_is_what_stands_before_an_event() -> None:
+def test_lines_of_other_processes_are_removed_even_before_an_event_on_the_same_line() -> None:
     report = "adb: device offline\n{no JSON}\n" + suite(2) + event("ok", "a")
     torn = 'printed { "type": "test", "event": "ok", "name": "b" }\n'
     assert [case.nodeid for case in cases_of(report + torn)] == ["a", "b"]
@@ -117,17 +117,17 @@ def test_lines_of_other_processes_are_left_out_and_so_is_what_stands_before_an_e
 
 
 @pytest.mark.parametrize("value", [None, 5, [], {}, "", 1e400])
-def test_values_of_any_type_are_read(value: object) -> None:
+def test_values_of_any_type_are_accepted(value: object) -> None:
     started = json.dumps({"type": "suite", "event": "started", "test_count": value}) + "\n"
     report = started + event("ok", exec_time=value, stdout=value, message=value, reason=value)
     assert cases_of(report + json.dumps({"type": "test", "event": value, "name": value}), FORMAT)
 
 
-def test_what_has_no_event_is_refused() -> None:
+def test_content_without_events_is_refused() -> None:
     assert "no line is an event of libtest" in refusal(b"running 1 test\ntest a ... ok\n{}\n", FORMAT)
 
 
-def test_a_name_and_what_is_unfinished_have_limits() -> None:
+def test_names_and_unfinished_tests_are_limited() -> None:
     def read(report: str) -> list[Case]:
         return list(libtest.read(BytesIO(report.encode()), most_unfinished=10_000))
 

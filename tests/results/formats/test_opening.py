@@ -1,4 +1,4 @@
-"""A result file is read as what it holds, compressed or not, and nothing that it claims can cost much."""
+"""A result file is read by its content, compressed or not, and none of its claims can cost much."""
 
 import gzip
 import io
@@ -28,7 +28,7 @@ def zstd(content: bytes) -> bytes:
 
 
 class Trickle(io.RawIOBase):
-    """A stream that gives less than it is asked for, as a socket does."""
+    """A stream that returns less than requested, as a socket does."""
 
     def __init__(self, content: bytes) -> None:
         self._content = io.BytesIO(content)
@@ -48,12 +48,12 @@ def refusal(content: bytes, kind: type[Refused] = Refused) -> str:
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])
-def test_the_content_is_read_whatever_the_name_says(compress: Compress) -> None:
+def test_the_content_decides_whatever_the_name_says(compress: Compress) -> None:
     assert opened(compress(TEXT)) == TEXT
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])
-def test_a_stream_may_give_little_at_a_time(compress: Compress) -> None:
+def test_a_stream_may_return_little_at_a_time(compress: Compress) -> None:
     assert inflated(Trickle(compress(TEXT)), "te.xml").read() == TEXT  # type: ignore[arg-type]
 
 
@@ -62,14 +62,14 @@ def test_all_members_and_frames_are_read(compress: Compress) -> None:
     assert opened(compress(TEXT) + compress(b"") + compress(b"more")) == TEXT + b"more"
 
 
-def test_zstd_frames_that_hold_no_data_are_passed_over() -> None:
+def test_zstd_frames_without_data_are_skipped() -> None:
     assert opened(SKIPPABLE + zstd(TEXT) + SKIPPABLE + zstd(b"more")) == TEXT + b"more"
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
 @settings(deadline=None, max_examples=30)
 @given(parts=st.lists(st.binary(max_size=300).map(b"<".__add__), min_size=1, max_size=4), cut=st.integers(1, 300))
-def test_every_cut_is_refused(compress: Compress, parts: list[bytes], cut: int) -> None:
+def test_a_file_truncated_anywhere_is_refused(compress: Compress, parts: list[bytes], cut: int) -> None:
     members = [compress(part) for part in parts]
     assert opened(b"".join(members)) == b"".join(parts)
     last = members[-1]
@@ -78,22 +78,22 @@ def test_every_cut_is_refused(compress: Compress, parts: list[bytes], cut: int) 
         opened(b"".join(members[:-1]) + remainder)
 
 
-def test_a_cut_off_file_says_where_it_ends() -> None:
+def test_a_truncated_file_says_where_it_ends() -> None:
     whole = gzip.compress(TEXT)
     assert "te.xml.gz ends too early: its compressed data is cut off after 100 bytes" in refusal(whole[:100])
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
 @pytest.mark.parametrize("behind", [b"x", b"\0" * 512, b"<html>504 Gateway Time-out</html>", b"\x1f"])
-def test_nothing_may_stand_behind_the_end(compress: Compress, behind: bytes) -> None:
+def test_data_after_the_end_is_refused(compress: Compress, behind: bytes) -> None:
     assert "other data after the end of its compressed data" in refusal(compress(TEXT) + behind)
 
 
-def test_gzip_and_zstd_are_not_mixed_in_one_file() -> None:
+def test_gzip_and_zstd_must_not_be_mixed_in_one_file() -> None:
     assert "after the end" in refusal(gzip.compress(TEXT) + zstd(TEXT))
 
 
-def test_damaged_data_is_not_called_a_cut() -> None:
+def test_damaged_data_is_not_called_truncated() -> None:
     content = bytearray(gzip.compress(TEXT))
     content[-8] ^= 1
     assert "cannot be decompressed" in refusal(bytes(content))
@@ -102,7 +102,7 @@ def test_damaged_data_is_not_called_a_cut() -> None:
 
 @pytest.mark.parametrize("outer", [gzip.compress, zstd])
 @pytest.mark.parametrize("inner", [gzip.compress, zstd])
-def test_one_compression_is_enough(outer: Compress, inner: Compress) -> None:
+def test_double_compression_is_refused(outer: Compress, inner: Compress) -> None:
     assert "compressed twice" in refusal(outer(inner(TEXT)))
 
 
@@ -116,7 +116,7 @@ def test_one_compression_is_enough(outer: Compress, inner: Compress) -> None:
         (b"7z\xbc\xaf\x27\x1c\x00", "a 7z archive"),
     ],
 )
-def test_archives_are_refused_with_what_is_taken_instead(head: bytes, what: str) -> None:
+def test_archives_are_refused_with_the_accepted_formats(head: bytes, what: str) -> None:
     text = f"te.xml.gz is, or contains, {what}, which is not accepted. Send it as it is, or compressed as .gz or .zst"
     assert refusal(head) == refusal(gzip.compress(head)) == text
 
@@ -132,7 +132,7 @@ def test_a_bomb_is_refused_by_its_ratio(compress: Compress) -> None:
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
-def test_what_is_short_may_repeat_itself(compress: Compress) -> None:
+def test_a_short_file_may_repeat_itself(compress: Compress) -> None:
     assert opened(compress(bytes(RATIO_FREE_BYTES))) == bytes(RATIO_FREE_BYTES)
 
 
@@ -146,7 +146,7 @@ def test_a_file_that_is_not_compressed_has_the_same_limit() -> None:
         deque(iter(lambda: stream.read(1 << 20), b""), maxlen=0)
 
 
-def test_a_zstd_frame_may_not_ask_for_much_memory() -> None:
+def test_a_zstd_frame_must_not_need_much_memory() -> None:
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=27)
     content = zstandard.ZstdCompressor(compression_params=parameters).compress(bytes(1 << 27))
     assert "zstd up to level 19" in refusal(content)

@@ -1,4 +1,4 @@
-"""One bad byte, one log line or one nameless test loses no run: it is repaired, and the lab reads what was."""
+"""One bad byte, log line or nameless test loses no run: it is repaired, and the lab reads about the repair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def repaired(content: bytes, form: str | None = "junit") -> tuple[list[Case], str]:
-    """Read a file; return its cases and what was repaired in it."""
+    """Read a file; return its cases and its repairs."""
     repairs = Repairs()
     cases = list(read(io.BytesIO(content), "report", form, repairs))
     return cases, "; ".join(repairs.sentences())
@@ -59,27 +59,27 @@ def test_characters_that_xml_forbids_are_replaced(text: bytes, read_as: str, cou
 
 
 @pytest.mark.parametrize("text", [b"a&#9;&#10;&#13;&#x0A;b", "é\u2028&#128512;&#x1F600;&#xe9;".encode(), b"&#32;"])
-def test_what_xml_allows_is_left_alone(text: bytes) -> None:
+def test_characters_that_xml_allows_stay(text: bytes) -> None:
     _, said = repaired(failing(text))
     assert said == ""
 
 
 @pytest.mark.parametrize("before", [b"\n", b"  \r\n\n", b"\xef\xbb\xbf\n", b"\n\xef\xbb\xbf"])
-def test_white_space_and_a_mark_before_the_declaration_are_passed_over(before: bytes) -> None:
+def test_white_space_and_a_mark_before_the_declaration_are_skipped(before: bytes) -> None:
     [case], said = repaired(before + DECLARATION + REPORT, None)
     assert case.name == "a"
     assert said == "white space before <?xml was ignored"
 
 
 @pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
-def test_a_mark_alone_needs_no_repair(before: bytes) -> None:
+def test_a_byte_order_mark_alone_needs_no_repair(before: bytes) -> None:
     assert repaired(before + DECLARATION + REPORT, None)[1] == ""
 
 
 @pytest.mark.parametrize(
     "before", [b"INFO: flashing board\n", b'[INFO] {"a": 1}\nsecond line\n  ', b'{"level": "info"}\n', b"a < b\n"]
 )
-def test_log_lines_before_the_report_are_passed_over(before: bytes) -> None:
+def test_log_lines_before_the_report_are_skipped(before: bytes) -> None:
     for declaration in (DECLARATION, b""):
         line = before.count(b"\n") + 1
         [case], said = repaired(before + declaration + REPORT, None)
@@ -90,28 +90,28 @@ def test_log_lines_before_the_report_are_passed_over(before: bytes) -> None:
 @pytest.mark.parametrize(
     "after", [b"Done.", b"\nDone & over <3\n", b"\0\0\0", b"\n<!-- no end", b"]]>\n", b"\n$ \x1b[0m"]
 )
-def test_text_after_the_report_is_passed_over(after: bytes) -> None:
+def test_text_after_the_report_is_skipped(after: bytes) -> None:
     [case], said = repaired(REPORT + after)
     assert case.name == "a"
     assert "text after the end of the report was ignored, from line " in said
 
 
 @pytest.mark.parametrize("behind", range(CHUNK_BYTES - 40, CHUNK_BYTES + 3))
-def test_another_document_is_found_wherever_the_chunks_end(behind: int) -> None:
-    """Which of two reports counts, nobody knows."""
+def test_a_second_document_is_found_wherever_the_chunks_end(behind: int) -> None:
+    """Nobody knows which of two reports counts."""
     filling = b"x" * (behind - len(REPORT) - 1)
     with pytest.raises(Refused, match="a second document begins in line 2"):
         repaired(REPORT + b"\n" + filling + REPORT + b"x" * CHUNK_BYTES)
 
 
-def test_a_line_after_the_report_may_come_in_a_chunk_of_its_own() -> None:
+def test_a_line_after_the_report_may_come_in_its_own_chunk() -> None:
     comment = b"<!--" + b"x" * (HEAD_BYTES - len(REPORT) - 7) + b"-->"
     [case], said = repaired(REPORT + comment + b"Done." + b"\n" * CHUNK_BYTES + b"Really.")
     assert case.name == "a"
     assert said == "text after the end of the report was ignored, from line 1 on"
 
 
-def test_latin_1_that_is_not_declared_is_read_and_named() -> None:
+def test_undeclared_latin_1_is_read_and_named() -> None:
     text = "größer als 3 µs, naïve".encode("latin-1")
     [case], said = repaired(failing(text))
     assert case.text == "größer als 3 µs, naïve"
@@ -128,7 +128,7 @@ def test_bytes_of_another_encoding_are_read_one_by_one_and_the_others_as_utf_8()
     assert "were read as windows-1252 (5, the first in line 3); use UTF-8" in said
 
 
-def test_a_declaration_of_an_encoding_that_the_file_is_not_in_is_passed_over() -> None:
+def test_a_wrong_declaration_of_the_encoding_is_ignored() -> None:
     content = b'<?xml version="1.0" encoding="utf-16"?>' + failing("é".encode())
     [case], said = repaired(content)
     assert case.text == "é"
@@ -139,7 +139,7 @@ def test_a_declaration_of_an_encoding_that_the_file_is_not_in_is_passed_over() -
 @given(
     st.integers(HEAD_BYTES - 80, HEAD_BYTES + 20), st.sampled_from(["é\u20ac\U0001f600", "&#27;&#x0;", "\x1b[31m\x01"])
 )
-def test_what_is_repaired_does_not_depend_on_where_the_chunks_end(behind: int, text: str) -> None:
+def test_repairs_do_not_depend_on_where_the_chunks_end(behind: int, text: str) -> None:
     def read_at(filling: int) -> str:
         content = b"<testsuite><!--" + b"x" * filling + b"-->" + failing(text.encode("utf-8")) + b"</testsuite>"
         [case], said = repaired(content)
@@ -171,7 +171,7 @@ def phases(nodeid: str | None) -> Iterable[dict[str, object]]:
         yield {"$report_type": "TestReport", "nodeid": nodeid, "when": when, "outcome": "passed", "duration": 0.1}
 
 
-def test_a_log_line_within_a_reportlog_is_passed_over() -> None:
+def test_a_log_line_within_a_reportlog_is_skipped() -> None:
     content = lines(START) + b"E: GPU reset\n" + b"{broken\n" + lines(*phases("tests/test_a.py::test_b"), FINISH)
     [case], said = repaired(content, None)
     assert case.nodeid == "tests/test_a.py::test_b"
@@ -219,7 +219,7 @@ def test_a_bad_byte_in_a_name_loses_no_report_of_any_format(
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_in_a_text_lose_no_test(junk: bytes) -> None:
-    # What begins a tag or a reference changes what the file says, and may not be read at all.
+    # A byte that begins a tag or a reference changes the meaning of the file, which may then be unreadable.
     junk = junk.replace(b"<", b"").replace(b"&", b"").replace(b"]]>", b"")
     [case], _ = repaired(failing(junk))
     assert case.name == "a"

@@ -1,4 +1,4 @@
-"""pytest-reportlog: attempts folded, phases summed, and a process that died is not one that ended."""
+"""pytest-reportlog: attempts are folded, phases are summed, and a crash differs from an end."""
 
 import json
 from typing import Any
@@ -74,11 +74,11 @@ def test_each_kind_of_ending_is_read() -> None:
     }
 
 
-def test_a_case_has_its_place_and_its_words() -> None:
+def test_a_case_has_its_location_and_its_texts() -> None:
     stated = {case.name: case for case in cases("pytest/kinds.reportlog.jsonl.gz")}
     cuda = stated["test_targets[cuda]"]
     assert (cuda.nodeid, cuda.path) == ("tests/test_kinds.py::TestInside::test_targets[cuda]", "tests/test_kinds.py")
-    assert cuda.line == 18  # the decorator's
+    assert cuda.line == 18  # the decorator's line
     assert cuda.message == "AssertionError: no device assert 'cuda' != 'cuda'"
     assert "tests/test_kinds.py:20: AssertionError" in cuda.text
     assert stated["test_stays_bad"].message == "AssertionError: always red assert False"
@@ -97,7 +97,7 @@ def test_the_duration_is_the_sum_of_the_phases() -> None:
     )
 
 
-def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
+def test_a_crashed_worker_is_an_error_of_its_running_test() -> None:
     stated = {case.name: case for case in cases("pytest/crash.reportlog.jsonl")}
     assert stated["test_crashes"].status is Status.ERRORED
     assert stated["test_crashes"].trouble is Trouble.CRASH
@@ -106,7 +106,7 @@ def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
     assert stated["test_before"].status is stated["test_after"].status is Status.PASSED
 
 
-def test_a_test_whose_rerun_never_came_is_not_good() -> None:
+def test_a_test_whose_rerun_never_came_has_not_passed() -> None:
     last = [case for case in cases("tvm/formats/te_ir.reportlog.jsonl.gz") if case.name == "test_map_save_load_json"]
     assert [(case.status, case.trouble) for case in last] == [(Status.ERRORED, Trouble.CRASH)]
     assert (
@@ -115,7 +115,7 @@ def test_a_test_whose_rerun_never_came_is_not_good() -> None:
     )
 
 
-def test_the_test_that_a_process_died_in_is_errored() -> None:
+def test_the_test_in_which_a_process_crashed_is_errored() -> None:
     before, died = cases("pytest/died.reportlog.jsonl")
     assert (before.name, before.status) == ("test_before", Status.PASSED)
     assert (died.name, died.status, died.trouble) == ("test_crashes_once", Status.ERRORED, Trouble.CRASH)
@@ -124,7 +124,7 @@ def test_the_test_that_a_process_died_in_is_errored() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 150, 250, 400, 600, 1000])
-def test_a_log_that_is_cut_off_is_read_up_to_the_cut(cut: int) -> None:
+def test_a_truncated_log_is_read_up_to_its_end(cut: int) -> None:
     whole = log(phase("setup"), phase("call"), phase("teardown"), phase("setup", nodeid="tests/test_a.py::test_d"))
     stated = {case.nodeid: (case.status, case.trouble) for case in cases_of(whole[: len(whole) - cut])}
     assert set(stated.values()) & {(Status.ERRORED, Trouble.CRASH)}
@@ -132,7 +132,7 @@ def test_a_log_that_is_cut_off_is_read_up_to_the_cut(cut: int) -> None:
         assert stated[NODEID] == (Status.PASSED, Trouble.NONE)
 
 
-def test_a_process_that_died_between_tests_is_a_case_too() -> None:
+def test_a_process_that_crashed_between_tests_is_a_case_too() -> None:
     passed, itself = cases_of(log(phase("setup"), phase("call"), phase("teardown"), end=False))
     assert passed.status is Status.PASSED
     assert (itself.nodeid, itself.status, itself.trouble) == ("pytest::internal", Status.ERRORED, Trouble.CRASH)
@@ -149,7 +149,7 @@ def test_an_internal_error_of_pytest_is_a_case() -> None:
     assert (itself.nodeid, itself.status, itself.trouble) == ("pytest::internal", Status.ERRORED, Trouble.INTERNAL)
 
 
-def test_tests_of_several_workers_mix() -> None:
+def test_tests_of_several_workers_may_mix() -> None:
     other = {"nodeid": "tests/test_a.py::test_d"}
     stated = cases_of(
         log(phase("setup"), phase("setup", **other), phase("call"), phase("call", "failed", **other), phase("teardown"))
@@ -158,7 +158,7 @@ def test_tests_of_several_workers_mix() -> None:
     assert [(case.name, case.status) for case in stated] == [("test_c[llvm]", Status.PASSED), ("test_d", Status.FAILED)]
 
 
-def test_a_failed_subtest_fails_a_test_that_says_it_passed() -> None:
+def test_a_failed_subtest_fails_a_test_reported_as_passed() -> None:
     stated = {case.name: (case.status.value, case.message) for case in cases("pytest/parts.reportlog.jsonl")}
     assert stated == {
         "test_first_part_fails": ("failed", "[first] AssertionError: first is bad assert False"),
@@ -175,13 +175,13 @@ def test_the_subtests_of_an_attempt_do_not_count_for_the_next() -> None:
     assert (case.status, case.flaky) == (Status.PASSED, True)
 
 
-def test_a_timeout_is_not_just_a_failure() -> None:
+def test_a_timeout_is_distinguished_from_a_failure() -> None:
     message = "Failed: Timeout (>1200.0s) from pytest-timeout."
     case = one_of(phase("setup"), phase("call", "failed", longrepr=failure(message)), phase("teardown"))
     assert (case.status, case.trouble) == (Status.FAILED, Trouble.TIMEOUT)
 
 
-def test_a_test_that_is_not_to_be_run_is_an_expected_failure() -> None:
+def test_a_test_marked_not_to_run_is_an_expected_failure() -> None:
     case = one_of(phase("setup", "skipped", wasxfail="reason: [NOTRUN] hangs"), phase("teardown"))
     assert (case.status, case.message) == (Status.XFAILED, "reason: [NOTRUN] hangs")
 
@@ -208,7 +208,7 @@ def test_what_python_writes_beyond_json_is_read() -> None:
     surrogate.text.encode()
 
 
-def test_a_line_that_is_no_json_is_named() -> None:
+def test_a_line_that_is_not_json_is_named() -> None:
     good, bad = log(phase("setup")), '{"$report_type": "TestReport", oops}\n'
     assert "line 1 is not JSON" in refusal(bad + bad, "pytest-reportlog")
     assert refusal(good + "[]\n").startswith("report: pytest-reportlog: line 4 must be one JSON object")
@@ -216,11 +216,11 @@ def test_a_line_that_is_no_json_is_named() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"1e99999999999999999999", b"99999999999999999"])
-def test_numbers_that_name_no_kind_of_line_are_refused(bad: bytes) -> None:
+def test_an_unknown_kind_of_line_is_refused_even_if_it_is_a_number(bad: bytes) -> None:
     assert "pytest-reportlog" in refusal(log().encode() + b'{"$report_type": ' + bad + b"}\n" + log().encode())
 
 
-def test_nothing_may_be_too_long_too_deep_or_too_many() -> None:
+def test_lengths_depths_and_counts_are_limited() -> None:
     assert "characters" in refusal(log(phase("setup", nodeid="x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
     assert "a string is longer" in refusal(
         log(phase("setup", longrepr="x" * (MAX_STRING_BYTES + 200_000))), kind=TooMuch
@@ -236,7 +236,7 @@ def test_nothing_may_be_too_long_too_deep_or_too_many() -> None:
     )
 
 
-def test_wrong_types_are_refused_or_mean_nothing() -> None:
+def test_wrong_types_are_refused_or_ignored() -> None:
     values: list[Any] = [None, 1, True, "x", [], {}, [[]], {"x": []}]
     for value in values:
         for key in phase("call"):
@@ -259,7 +259,7 @@ def test_the_real_log_gives_every_test_once() -> None:
 
 
 @pytest.mark.parametrize("padding", [0, SHORT_BYTES - 10, SHORT_BYTES, 5 * SHORT_BYTES])
-def test_a_long_line_is_read_as_a_short_one_is(padding: int) -> None:
+def test_a_long_line_gives_the_same_as_a_short_one(padding: int) -> None:
     filled = {"sections": [["Captured stdout call", "x" * padding]], "user_properties": [["snr", float("nan")]]}
     whole = log(phase("setup"), phase("call", "failed", longrepr=failure("bad"), **filled), phase("teardown"))
     case = one(whole)

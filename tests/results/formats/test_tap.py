@@ -1,4 +1,4 @@
-"""TAP: of the tools that write it, and in the ways in which their reports differ."""
+"""TAP as various tools write it, with the differences between their reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def statuses(report: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
     assert written_down(report) == written_beside(report)
 
 
@@ -64,7 +64,7 @@ def test_a_result_is_read(line: str, name: str, status: Status) -> None:
 
 
 @pytest.mark.parametrize("line", ["okay", "ok1", "not okay 1", "NOT OK 1", "nok 1", "not  ok 1", "# ok 1"])
-def test_other_lines_are_no_results(line: str) -> None:
+def test_other_lines_are_ignored(line: str) -> None:
     assert statuses(f"1..1\n{line}\nok 1 - a\n") == [("a", "passed")]
 
 
@@ -81,12 +81,12 @@ def test_other_lines_are_no_results(line: str) -> None:
         ("ok 1 - adds\n  ---\n  duration_ms: -5\n  ...", "adds", None),
     ],
 )
-def test_a_duration_is_no_part_of_the_name(line: str, name: str, seconds: float | None) -> None:
+def test_a_duration_is_not_part_of_the_name(line: str, name: str, seconds: float | None) -> None:
     case = one(f"1..1\n{line}\n")
     assert (case.name, case.seconds) == (name, seconds)
 
 
-def test_where_a_result_stands_decides_whose_subtest_it_is() -> None:
+def test_indentation_decides_whose_subtest_a_result_is() -> None:
     report = "1..2\n    ok 1 - a\n        ok 1 - c\n    ok 2 - b\nok 1 - x\n    ok 1 - a\nok 2 - y\n"
     assert statuses(report) == [
         ("x::a", "passed"),
@@ -98,7 +98,7 @@ def test_where_a_result_stands_decides_whose_subtest_it_is() -> None:
     ]
 
 
-def test_the_name_of_a_test_may_stand_before_its_subtests_at_its_own_indentation_or_at_theirs() -> None:
+def test_the_name_of_a_test_may_come_before_its_subtests_at_its_own_indentation_or_at_theirs() -> None:
     outside = "# Subtest: x\n    # Subtest: y\n        ok 1 - a\n        1..1\n    ok 1 - y\n    1..1\nok 1 - x\n1..1\n"
     within = (
         "    # Subtest: x\n    1..1\n        # Subtest: y\n        1..1\n        ok 1 - a\n    ok 1 - y\nok 1 - x\n"
@@ -110,7 +110,7 @@ def test_the_name_of_a_test_may_stand_before_its_subtests_at_its_own_indentation
     "end",
     ["", "        ok 1 - c\n", "        ok 1 - c\n        not ok 2 - d\n  ---\n    message: cut o"],
 )
-def test_a_report_that_ends_early_says_what_did_not_end(end: str) -> None:
+def test_a_truncated_report_says_which_tests_did_not_end(end: str) -> None:
     report = f"1..3\nok 1 - a\n# Subtest: x\n    1..3\n    ok 1 - b\n    # Subtest: y\n{end}"
     said = as_lines(cases_of(report))
     assert "errored crash | x |  |  | The process ended while this test ran\n" in said
@@ -119,14 +119,14 @@ def test_a_report_that_ends_early_says_what_did_not_end(end: str) -> None:
     assert ("errored crash | x::y |" in said) == bool(end)
 
 
-def test_a_plan_may_stand_at_the_end_and_reports_may_follow_each_other() -> None:
+def test_a_plan_may_be_at_the_end_and_reports_may_follow_each_other() -> None:
     report = "ok 1 - a\nok 2 - b\n1..2\nok 1 - c\n1..1\n1..1\nok 1 - d\nTAP version 13\n1..2\nok 1 - e\n"
     said = cases_of(report)
     assert [case.name for case in said] == ["a", "b", "c", "d", "e", "(plan)"]
     assert said[-1].trouble is Trouble.CRASH
 
 
-def test_tests_that_were_given_up_are_one_case() -> None:
+def test_a_bail_out_is_one_case() -> None:
     assert statuses("1..9\nok 1 - a\nBail out! no device\n") == [("a", "passed"), ("(bail out)", "errored")]
     assert cases_of("1..9\nBail out! no device\n")[0].message == "no device"
 
@@ -145,7 +145,7 @@ def test_prove_names_the_file_of_each_test() -> None:
     ]
 
 
-def test_comments_and_a_block_behind_a_failure_say_why() -> None:
+def test_comments_and_a_block_after_a_failure_say_why() -> None:
     comments = "#   Failed test 'a'\n#   at t/a.t line 5.\n#          got: '2'\n#     expected: '3'\n"
     failed, good = cases_of(f"not ok 1 - a\n{comments}ok 2 - b\n# c\n")
     assert (failed.path, failed.line, failed.message) == ("t/a.t", 5, "got: '2' expected: '3'")
@@ -153,7 +153,7 @@ def test_comments_and_a_block_behind_a_failure_say_why() -> None:
     assert (good.message, good.text) == ("", "")
 
 
-def test_a_block_that_does_not_end_loses_no_result() -> None:
+def test_an_unfinished_block_loses_no_result() -> None:
     assert statuses("not ok 1 - a\n  ---\n  message: b\nok 2 - c\n") == [("a", "failed"), ("c", "passed")]
     assert one("not ok 1 - a\n  ---\n  message: b\n    ok 2 - c\n").message == "b"
 
@@ -179,20 +179,20 @@ def test_a_block_that_does_not_end_loses_no_result() -> None:
         ("", "", ("", None)),
     ],
 )
-def test_a_block_says_why_and_where(block: str, message: str, place: tuple[str, int | None]) -> None:
+def test_a_block_gives_message_and_location(block: str, message: str, place: tuple[str, int | None]) -> None:
     found = read_diagnostics(block)
     assert (found.message, (found.path, found.line)) == (message, place)
 
 
-def test_a_place_is_no_part_of_an_id() -> None:
+def test_a_location_is_not_part_of_an_id() -> None:
     assert {case.nodeid for case in cases("tap/node20.tap")} > {"fails", "a suite # with a hash::is bad"}
 
 
-def test_what_is_no_tap_is_refused() -> None:
+def test_other_content_is_refused() -> None:
     assert "no line is a plan or a result" in refusal("a log\nof no test\n", FORMAT)
 
 
-def test_names_nesting_and_texts_have_limits() -> None:
+def test_names_nesting_and_texts_are_limited() -> None:
     assert "characters" in refusal(f"ok 1 - {'a' * (MAX_RAW_NAME + 1)}\n", FORMAT, TooMuch)
     assert "characters" in refusal(f"# Subtest: {'a' * 9_000}\n    ok 1 - {'b' * 9_000}\n", FORMAT, TooMuch)
     deep = "".join(" " * indent + "ok 1\n" for indent in range(MAX_NESTED + 2))
@@ -202,7 +202,7 @@ def test_names_nesting_and_texts_have_limits() -> None:
     assert [case.name for case in cases_of(f"1..1\nok 1 - {'a' * 9_000}\n{'b' * 200_000} ok\nok 2\n")][1:] == ["test 2"]
 
 
-def test_results_that_wait_for_a_name_are_given_with_their_texts() -> None:
+def test_results_that_wait_for_a_name_keep_their_texts() -> None:
     results = "".join(f"    not ok {n} - a{n}\n    # {'x' * 2_000}\n" for n in range(20))
     found = cases_of(f"{results}not ok 1 - b\n")
     assert [case.nodeid for case in found] == [*(f"b::a{n}" for n in range(20)), "b"]
