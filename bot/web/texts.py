@@ -58,3 +58,26 @@ INVALID_TOKEN = (
     "The operator of the bot creates a new one with "
     "`nightjar token create OWNER/NAME`."
 )
+
+# -- what links to GitHub say --
+
+ON_GITHUB = {
+    "tree/": "branch",
+    "#issuecomment-": "comment",
+    "#pullrequestreview-": "review",
+    "#discussion_r": "review comment",
+    "/checks": "checks",
+    "/job/": "job",
+    "actions/runs/": "workflow run",
+    "runs/": "check run",
+    "commit/": "commit",
+}
+"""What an address on GitHub leads to, by a part of it; the first that it has counts."""
+
+
+def page_words(page: str) -> str:
+    """Say what a page on GitHub shows, by its path below the repository's: a comment, or `#42`."""
+    for part, words in ON_GITHUB.items():
+        if part in page:
+            return words
+    return f"#{page.rpartition('/')[2]}" if page else ""

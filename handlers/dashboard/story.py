@@ -18,6 +18,7 @@ from bot.core.redaction import cut
 from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
 from bot.engine.notes import REFUSED, ROUTED
 from bot.github.addresses import stored_page
+from bot.web.texts import page_words
 from handlers.dashboard import texts
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class StoryTeller:
             wrote=self._text(written, LONGEST_WRITTEN) if isinstance(written, str) else "",
             sha=_sha(effect.effect.get("sha")),
             url=f"{self.repository}/{page}" if page else "",
-            link=texts.page_words(page),
+            link=page_words(page),
         )
 
     def _reason(self, job: JobState, guid: str) -> str:

@@ -151,27 +151,6 @@ HANDLERS = {
     "welcome": "Welcome",
 }
 """What each handler is about, by its name."""
-ON_GITHUB = {
-    "tree/": "branch",
-    "#issuecomment-": "comment",
-    "#pullrequestreview-": "review",
-    "#discussion_r": "review comment",
-    "/checks": "checks",
-    "/job/": "job",
-    "actions/runs/": "workflow run",
-    "runs/": "check run",
-    "commit/": "commit",
-}
-"""What an address on GitHub leads to, by a part of it; the first that it has counts."""
-
-
-def page_words(page: str) -> str:
-    """Say what a page on GitHub shows, by its path below the repository's: a comment, or `#42`."""
-    for part, words in ON_GITHUB.items():
-        if part in page:
-            return words
-    return f"#{page.rpartition('/')[2]}" if page else ""
-
 
 # -- badges and the feed of regressions --
 

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.engine.journal import FAILED, PlanStage
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
+from bot.github.addresses import NO_PAGE, stored_page
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
+from bot.web.texts import page_words
 from handlers.operate.record import replays_asked
 from handlers.operate.search import MOST_READ, SHOWN, DeliverySearch, find_deliveries
 
@@ -86,6 +88,8 @@ class OperateStep(BaseModel):
     attempts: int
     at: datetime | None
     next_try: datetime | None
+    url: str = Field(description="Where GitHub shows the result; empty if it has no page, or if that is not stored.")
+    link: str = Field(description="What the address leads to, in words.")
 
 
 class ShownReplay(BaseModel):
@@ -205,10 +209,12 @@ def _steps(parts: OperateParts, record: DeliveryRecord) -> Iterator[OperateStep]
         stage = "" if plan.stage is PlanStage.PLAN else f"{plan.stage} of "
         yield _step(parts, 1, f"{stage}{plan.handler}", plan.job)
         for effect in plan.effects:
-            yield _step(parts, 2, f"{effect.kind} {effect.target}", effect.job)
+            page = stored_page(effect.page) if record.repository else NO_PAGE
+            url = f"{parts.github}/{record.repository}/{page}" if page else ""
+            yield _step(parts, 2, f"{effect.kind} {effect.target}", effect.job, url, page_words(page))
 
 
-def _step(parts: OperateParts, depth: int, name: str, job: JobState) -> OperateStep:
+def _step(parts: OperateParts, depth: int, name: str, job: JobState, url: str = "", link: str = "") -> OperateStep:
     return OperateStep(
         depth=depth,
         name=parts.shown(name, LONGEST_REASON),
@@ -218,4 +224,6 @@ def _step(parts: OperateParts, depth: int, name: str, job: JobState) -> OperateS
         attempts=job.attempts,
         at=datetime.fromtimestamp(job.at, UTC) if job.at is not None else None,
         next_try=datetime.fromtimestamp(job.next_try, UTC) if job.next_try is not None else None,
+        url=url,
+        link=link,
     )

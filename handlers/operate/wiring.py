@@ -33,10 +33,13 @@ class OperateParts:
     log: RecentLog
     now: Callable[[], float]
     redact: Callable[[str], str]
+    github: str
+    """The address of GitHub's own pages."""
 
     @staticmethod
     def of(services: Services) -> OperateParts:
         """Take the parts from the services of the process."""
+        settings = services.part(SETTINGS)
         return OperateParts(
             services.config,
             services.part(ENGINE),
@@ -45,7 +48,8 @@ class OperateParts:
             services.part(METRICS),
             RECENT_LOG,
             services.now,
-            Redactor(services.part(SETTINGS).secrets()).text,
+            Redactor(settings.secrets()).text,
+            settings.github_url,
         )
 
     def shown(self, text: str, most: int) -> str:

@@ -70,10 +70,11 @@ PAGES = (
 
 
 class PageMarkup(HTMLParser):
-    """The elements of a page; `faults` are scripts, event handlers and links that are not ours."""
+    """The elements of a page; `faults` are scripts, event handlers and links that are not ours, nor begin with `known`."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, known: str = f"{GITHUB}/") -> None:
         super().__init__()
+        self._known = known
         self.faults: list[str] = []
         self.text: list[str] = []
         self.feed(page)
@@ -87,14 +88,13 @@ class PageMarkup(HTMLParser):
             self.faults.append(f"<{tag}>")
         for name, value in attrs:
             address = name in ("href", "src", "action", "formaction", "xlink:href")
-            if name.startswith("on") or name == "style" or (address and not _is_ours(value or "")):
+            if name.startswith("on") or name == "style" or (address and not self._is_ours(value or "")):
                 self.faults.append(f"{tag} {name}={value}")
 
     def handle_data(self, data: str) -> None:
         """Collect the visible text."""
         self.text.append(data)
 
-
-def _is_ours(address: str) -> bool:
-    own = address.startswith(("/", "#", "?")) and not address.startswith(("//", "/\\"))
-    return own or address == GITHUB or address.startswith(f"{GITHUB}/")
+    def _is_ours(self, address: str) -> bool:
+        own = address.startswith(("/", "#", "?")) and not address.startswith(("//", "/\\"))
+        return own or address == GITHUB or address.startswith(self._known)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.app.features import full_router
+from bot.web.texts import page_words
 from handlers.dashboard.story import WRITTEN
-from handlers.dashboard.texts import HANDLERS, page_words
+from handlers.dashboard.texts import HANDLERS
 from tests.durable import stored
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite

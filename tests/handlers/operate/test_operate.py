@@ -15,6 +15,7 @@ from bot.core.events import Person
 from bot.web.sign_in.operators import Operators
 from bot.web.sign_in.viewers import Viewers
 from handlers.operate.record import replays_asked
+from tests.conversations.town import BOT
 from tests.handlers.dashboard.hostile import ATTACK, PageMarkup
 from tests.handlers.operate.places import OperatedTown, fail
 from tests.visitor import Visitor
@@ -145,6 +146,23 @@ async def test_the_page_of_a_delivery_shows_each_step(here: OperatedTown, visito
     assert (await visitor.get("/operate/deliveries/unknown")).status == 404
 
 
+async def test_a_step_links_what_it_wrote(here: OperatedTown, visitor: Visitor) -> None:
+    pull = here.town.repo.pulls[0]
+    pull.comment("hubot", "@ci help")
+    await here.town.quiet()
+    recent = await here.town.bot.engine.journal.recent(10)
+    guid = next(
+        one.guid for one in recent if any(effect.kind == "Reply" for plan in one.plans for effect in plan.effects)
+    )
+    written = pull.comments_by(BOT)[-1]
+    await visitor.sign_in("hubot")
+    address = f"{here.town.github.url}/{here.town.repo.full_name}/pull/{pull.number}#issuecomment-{written.id}"
+    steps = json.loads((await visitor.get(f"/api/v1/operate/deliveries/{guid}")).text)["steps"]
+    assert [(one["url"], one["link"]) for one in steps if one["name"].startswith("Reply")] == [(address, "comment")]
+    assert {one["url"] for one in steps if one["depth"] < 2} == {""}
+    assert f'<a href="{address}">comment</a>' in (await visitor.get(f"/operate/deliveries/{guid}")).text
+
+
 async def test_timers_link_their_deliveries(visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     state = json.loads((await visitor.get("/api/v1/operate/state")).text)
@@ -218,7 +236,7 @@ async def test_text_from_outside_is_escaped_and_links_nowhere(here: OperatedTown
     failed = await fail(here.town, ATTACK)
     await visitor.sign_in("hubot")
     shown = {
-        path: PageMarkup((await visitor.get(path)).text)
+        path: PageMarkup((await visitor.get(path)).text, f"{here.town.github.url}/octocat/compiler/pull/1#")
         for path in (*PAGES, f"/operate?q={quote(ATTACK)}", f"/operate/deliveries/{failed}")
     }
     assert {path: page.faults for path, page in shown.items() if page.faults} == {}
