@@ -24,7 +24,7 @@ import click
 import sqlalchemy as sa
 
 from benchmarks.load import Load, generate
-from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, sha_of_run, targets_of
+from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, flaky_test, sha_of_run, targets_of
 from benchmarks.report import Options, Row, command
 from benchmarks.results_store import name_of
 from benchmarks.stage import SQLITE, BenchmarkStage, stage
@@ -55,9 +55,9 @@ class MeasuredPage:
     address: str
 
 
-def measured_pages(runs: int) -> list[MeasuredPage]:
-    """Return the pages, on a store of so many nightly runs."""
-    newest, older = sha_of_run(runs - 1), sha_of_run(runs - 8)
+def measured_pages(size: StoreSize) -> list[MeasuredPage]:
+    """Return the pages, on a store of this size."""
+    newest, older = sha_of_run(size.runs - 1), sha_of_run(size.runs - 8)
     every = {
         "overview": "/",
         "grid: 20 targets": HERE,
@@ -67,6 +67,7 @@ def measured_pages(runs: int) -> list[MeasuredPage]:
         "grid: a part of names": f"{HERE}?q=operators_77",
         "run": f"{HERE}/runs/{FIRST}/{newest}/run-1",
         "test on 20 targets": f"{HERE}/tests?id={name_of(4242)}",
+        "test, flaky on 20 targets": f"{HERE}/tests?id={flaky_test(size.tests)}",
         "test on one target": f"{HERE}/tests?id={name_of(4242)}&target={FIRST}",
         "compare": f"{HERE}/compare?target={FIRST}&base={older}&head={newest}",
         "flaky": f"{HERE}/flaky",
@@ -91,7 +92,7 @@ async def measure(options: Options) -> list[Row]:
     if options.database != SQLITE:
         raise SystemExit("the store of the pages is made in SQLite alone")
     size = QUICK if options.quick else StoreSize()
-    pages = measured_pages(size.runs)
+    pages = measured_pages(size)
     with _stored(size) as path:
         sql = await _sql_of(path, pages)
         async with stage(config=_config(), database_url=f"sqlite:///{path}") as on:

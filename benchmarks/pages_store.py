@@ -57,6 +57,11 @@ def targets_of(lab: str) -> list[str]:
     return [f"board-{number}" for number in range(TARGETS_OF_LAB)]
 
 
+def flaky_test(tests: int) -> str:
+    """Return a test that is flaky on all targets."""
+    return name_of(_fragile(tests)[0])
+
+
 def fill_store(store: ResultsStore, size: StoreSize, now: float) -> Iterator[int]:
     """Store all nightly runs, the newest of which is of `now`; yield how many results there are after each."""
     boards = [_Board(TargetKey(REPOSITORY, lab, target), size.tests) for lab in LABS for target in targets_of(lab)]
@@ -81,6 +86,11 @@ def _relation(number: int, earlier: int) -> Relation:
     return Relation(sha_of_run(number), sha_of_run(earlier), is_ancestor=True, url=GITHUB + sha_of_run(earlier))
 
 
+def _fragile(tests: int) -> list[int]:
+    """Return the places of the tests that break now and then, the flaky ones first: the same on all targets."""
+    return random.Random(SEED).sample(range(tests), min(tests, FRAGILE))
+
+
 class _Board:
     """One target: how its tests end, run by run."""
 
@@ -88,7 +98,7 @@ class _Board:
         self.about = about
         self.number = int(about.target.rpartition("-")[2])
         chance = self._chance = random.Random(f"{SEED} {about.full_name}")
-        fragile = random.Random(SEED).sample(range(tests), min(tests, FRAGILE))
+        fragile = _fragile(tests)
         self._fragile, self._flaky = fragile[FLAKY_TESTS:], fragile[:FLAKY_TESTS]
         self._failed = set(chance.sample(self._fragile, len(self._fragile) // 4))
         skipped = set(chance.sample(range(tests), tests // 4)) - set(fragile)

@@ -9,12 +9,20 @@ from typing import Any
 
 import sqlalchemy as sa
 
+MANY = "nightjar_points"
+"""The table of the commits of all targets."""
+
 
 @dataclass
 class Plans:
-    """The number of statements, and the plan steps that read a whole table, each with its statement."""
+    """The number of statements, and the plan steps that read a whole table, each with its statement.
+
+    `repeated`: statements that ask a subquery about each of many commits. SQLite chooses to ask it about each target
+    only if the statement leaves no other order; PostgreSQL's plans are not judged.
+    """
 
     statements: int = 0
+    repeated: list[str] = field(default_factory=list)
     scans: list[str] = field(default_factory=list)
 
 
@@ -36,6 +44,8 @@ def plans_seen() -> Iterator[Plans]:
             rows = cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
             steps = [str(row[3]) for row in rows]
             scans = [step for step in steps if step.startswith("SCAN") and "ROW" not in step]
+            if steps[0].startswith(f"SEARCH {MANY} ") and any("CORRELATED" in step for step in steps):
+                plans.repeated.append(statement)
         else:
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {statement}", parameters)

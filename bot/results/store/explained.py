@@ -56,11 +56,13 @@ _OLDEST = (
     .correlate(_SERIES)
     .scalar_subquery()
 )
+# Without statistics, SQLite would find points by a plain upper limit, and ask for the oldest of each of them.
+_UP_TO_LAST = sa.func.coalesce(_POINTS.c.committed_at, 0.0) <= sa.bindparam("last")
 _WINDOWS = (
     sa.select(_POINTS.c.series_id, _POINTS.c.id, _POINTS.c.sha, _POINTS.c.committed_at)
     .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
     .where(_SERIES.c.id.in_(sa.bindparam("numbers", expanding=True)), _POINTS.c.linked)
-    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0), _POINTS.c.committed_at <= sa.bindparam("last"))
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0), _UP_TO_LAST)
     .order_by(_POINTS.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha)
 )
 _FLAKY = (
