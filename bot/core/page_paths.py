@@ -29,7 +29,7 @@ def query(values: Mapping[str, object]) -> str:
 
 def view_path(repository: str, view: str = "", **filters: object) -> str:
     """Return a view of a repository, such as `compare` or `nightly`; without a name, its grid."""
-    return f"/r/{quote(repository)}{f'/{view}' if view else ''}{query(filters)}"
+    return f"/r/{_repository(repository)}{f'/{view}' if view else ''}{query(filters)}"
 
 
 def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
@@ -55,6 +55,11 @@ def lab_path(repository: str, lab: str) -> str:
 def help_path(repository: str = "") -> str:
     """Return the page of the commands, of all or of those that are on in a repository."""
     return HELP + query({"repo": repository})
+
+
+@lru_cache(1024)
+def _repository(name: str) -> str:
+    return quote(name)
 
 
 @lru_cache(1024)

@@ -17,11 +17,10 @@ from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
-from bot.results.store.contexts import AskedFailures
-from bot.results.store.grid_rows import GridLine, GridRange
-from bot.results.store.newest_points import SuiteOnTarget
+from bot.results.store.contexts import AskedOnTarget
+from bot.results.store.grid_rows import GridLine, GridRange, on_target
 from bot.results.store.renamed import END
-from bot.results.store.test_runs import TestRun
+from bot.results.store.test_runs import TestAt, TestRun
 from bot.results.store.trace import Position, Segment, TestHistory
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
@@ -44,6 +43,7 @@ from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
+    from bot.core.aliases import Aliases
     from bot.results.store.store import ResultsStore
 
 RUNS = 30
@@ -137,10 +137,14 @@ def _on_targets(
         if last := _last_seen(store, line, runs[line.series], segments):
             every.append(TestOnLine(line, runs[line.series], segments, last))
     flaky = _flakiness(store, [seen for seen in every if seen.flaky], test, settings)
+    failing = _failing(store, [seen for seen in every if seen.is_failing], test, aliases)
     return [
-        _on_target(store, settings, seen, nightly, seconds, test, links, now, flaky.get(seen.line.series))
+        _on_target(
+            settings, seen, nightly, seconds, test, links, now, flaky.get(seen.line.series),
+            failing.get(seen.line.series),
+        )
         for seen in every
-    ]
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,11 @@ class TestOnLine:
     def flaky(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
         return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it failed in its last run, other than by flakiness."""
+        return self.last.status in BAD and not self.last.flaky
 
     @property
     def first(self) -> Segment:
@@ -188,7 +197,6 @@ def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], seg
 
 
 def _on_target(
-    store: ResultsStore,
     settings: RepositoryConfig,
     seen: TestOnLine,
     nightly: Sequence[Position],
@@ -197,27 +205,26 @@ def _on_target(
     links: HistoryAddresses,
     now: float,
     flaky: HistoryFlakiness | None,
+    failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
     line, last = seen.line, seen.last
     expected = line.about.full_name in configured_targets(settings)
-    bad = last.status in BAD and not last.flaky
-    failure = _failure(store, line, last) if bad else None
-    failing = _failing(store, line, last, test, settings, failure) if failure else None
     steps = _reproduce(settings, line, last, test)
+    shown = failing.shown if failing else None
     return HistoryOnTarget(
         lab=line.about.lab,
         target=line.about.target,
         suite=line.suite,
         runs=list(_commits(seen, nightly, seconds, test, now, expected=expected)),
-        failing=failing,
+        failing=shown,
         flakiness=flaky,
         quarantine=_quarantine(settings, line, last, now),
         first_seen=seen.first.sha,
         first_seen_at=datetime.fromtimestamp(seen.first.committed_at, UTC),
         renamed_from=[name for name in seen.names if name != test],
         reproduce=steps,
-        source=_source(links, last, failure),
-        issue_url=_issue_url(links, line, test, failing, flaky, steps) if failing or flaky else "",
+        source=_source(links, last, failing.failure if failing else None),
+        issue_url=_issue_url(links, line, test, shown, flaky, steps) if shown or flaky else "",
     )
 
 
@@ -246,27 +253,49 @@ def _commits(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FailingOnTarget:
+    """How a test fails on a target."""
+
+    failure: NewFailure
+    shown: HistoryFailing
+
+
 def _failing(
-    store: ResultsStore,
-    line: GridLine,
-    last: Segment,
-    test: str,
-    settings: RepositoryConfig,
-    failure: NewFailure,
-) -> HistoryFailing:
-    baselines = store.baselines(line.about, line.suite, last.sha, limit=1)
-    asked = {line.suite: AskedFailures(baselines[0].sha if baselines else "", [test])}
-    contexts = store.timelines.contexts(line.about, last.sha, asked, settings.aliases)
-    context = contexts.get((line.suite, test), FailureContext())
-    return HistoryFailing(
-        since=context.since or last.sha,
-        last_passed_at=context.good,
-        older=context.older,
-        failed_before=context.failed,
-        runs_before=context.runs,
-        also_on=list(context.also_on),
-        message=failure.message[:LONGEST_MESSAGE],
-    )
+    store: ResultsStore, every: Sequence[TestOnLine], test: str, aliases: Aliases
+) -> dict[int, FailingOnTarget]:
+    """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
+    details = store.grids.details({one.line.series: TestAt(one.line, one.last.sha, one.last.name) for one in every})
+    asked = [AskedOnTarget(on_target(one.line), one.last.sha, _baseline(store, one), [test]) for one in every]
+    contexts = store.timelines.contexts_on(asked, aliases)
+    found = {}
+    for one in every:
+        series, last = one.line.series, one.last
+        assert last.status is not None
+        detail = details.get(series, Detail())
+        seen = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
+        context = contexts[series].get(test, FailureContext())
+        shown = HistoryFailing(
+            since=context.since or last.sha,
+            last_passed_at=context.good,
+            older=context.older,
+            failed_before=context.failed,
+            runs_before=context.runs,
+            also_on=list(context.also_on),
+            message=seen.message[:LONGEST_MESSAGE],
+        )
+        found[series] = FailingOnTarget(NewFailure(one.line.suite, last.name, seen, {last.name: detail}), shown)
+    return found
+
+
+def _baseline(store: ResultsStore, seen: TestOnLine) -> str:
+    """Return the commit of the series before the last one that has the test, empty for none."""
+    here = seen.last.committed_at, seen.last.sha
+    for run in seen.runs:
+        if run.linked and run.position < here:
+            return run.sha
+    earlier = store.grids.last_run_before(seen.line, here)
+    return earlier[1] if earlier else ""
 
 
 def _flakiness(
@@ -275,9 +304,7 @@ def _flakiness(
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
     if not every:
         return {}
-    suites = [
-        SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in (s.line for s in every)
-    ]
+    suites = [on_target(one.line) for one in every]
     newest = store.failures.newest_flakiness(suites, test, settings.aliases)
     described = {}
     for seen in every:
@@ -307,13 +334,6 @@ def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: 
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})
     return command(lab.reproduce, failure, line.about.target, last.sha)
-
-
-def _failure(store: ResultsStore, line: GridLine, last: Segment) -> NewFailure:
-    assert last.status is not None
-    detail = store.grids.detail(line, last.sha, last.name) or Detail()
-    seen = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
-    return NewFailure(line.suite, last.name, seen, {last.name: detail})
 
 
 def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) -> HistorySource | None:

@@ -114,6 +114,11 @@ class HistoryOnTarget(BaseModel):
         """Say whether the test passed at every listed commit that has results."""
         return all(one.cell.state is CellState.PASS for one in self.runs if one.cell.run_id)
 
+    @property
+    def run_ids(self) -> dict[str, str]:
+        """Return the run of each listed commit that has results, by its SHA."""
+        return {one.sha: one.cell.run_id for one in self.runs if one.cell.run_id}
+
     def strip(self, repository: str) -> Markup:
         """Return its cells as HTML, newest first."""
         cells = ((one.sha, one.cell) for one in self.runs)

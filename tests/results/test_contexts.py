@@ -16,7 +16,8 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.contexts import MOST_RUNS, RECENT, AskedFailures
+from bot.results.store.contexts import MOST_RUNS, RECENT, AskedFailures, AskedOnTarget
+from bot.results.store.grid_rows import GridRange, on_target
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -30,7 +31,7 @@ SEEN = {
     "~": SeenTest(Status.FAILED, flaky=True),
     "-": None,
 }
-STATEMENTS = 11
+STATEMENTS = 9
 """Of one suite."""
 
 
@@ -171,6 +172,33 @@ def test_other_targets_of_the_same_pull_request_head_come_first(store: ResultsSt
     stored(store, "F", first=3, mainline=False, pull_request=42, target="hexagon")
     stored(store, "P", first=3, mainline=False, pull_request=42, target="metal")
     assert context(store, 3, baseline=2) == FailureContext(good=sha(2), runs=2, also_on=("example-lab/hexagon",))
+
+
+def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: ResultsStore) -> None:
+    stored(store, "PPFF")
+    stored(store, "PF", target="hexagon")
+    stored(store, "~PFF", target="metal")
+    stored(store, "FFFF", target="vulkan")
+    stored(store, "PPPF", target="cuda")
+    newest = {"hexagon": 2} | dict.fromkeys(("adreno", "metal", "vulkan", "cuda"), 4)
+    baselines = {"vulkan": 2, "cuda": 0}
+    asked = {}
+    for line in store.grids.lines_of_test(GridRange(REPOSITORY), TEST):
+        commit = newest[line.about.target]
+        baseline = baselines.get(line.about.target, commit - 1)
+        asked[line.series] = AskedOnTarget(on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST])
+    assert len(asked) == len(newest)
+    together = store.timelines.contexts_on(list(asked.values()))
+    alone = {series: store.timelines.contexts_on([one])[series] for series, one in asked.items()}
+    assert together == alone
+    by_target = {one.one.about.target: together[series][TEST] for series, one in asked.items()}
+    everywhere = tuple(sorted(f"example-lab/{target}" for target in newest))
+    assert {target: of.also_on for target, of in by_target.items() if target != "hexagon"} == {
+        target: tuple(one for one in everywhere if not one.endswith(f"/{target}"))
+        for target in newest
+        if target != "hexagon"
+    }
+    assert (by_target["adreno"].good, by_target["metal"].good, by_target["vulkan"].good) == (sha(2), sha(2), "")
 
 
 def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,9 +57,19 @@ def compressed(raw: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
 
 
+class _OfThread(threading.local):
+    """What decompresses in one thread: making it takes as long as decompressing a column, and threads cannot share."""
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_OF_THREAD = _OfThread()
+
+
 def raw(blob: bytes) -> bytes:
     """Decompress a blob."""
-    return zstandard.ZstdDecompressor().decompress(blob)
+    return _OF_THREAD.decompressor.decompress(blob)
 
 
 Placed = Iterator[tuple[int | None, int]]

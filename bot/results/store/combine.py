@@ -11,7 +11,7 @@ from nightjar_formats.columns import SEEN, STATUS_BYTES, at, good_and_bad, merge
 from nightjar_formats.columns.collect import IN_ID, Reason
 from nightjar_formats.model import Detail, SeenTest, Trouble
 
-from bot.results.store.blobs import Stored
+from bot.results.store.blobs import Reasons, Stored
 
 Fetch = Callable[[int], str]
 """Gives the text of a number."""
@@ -54,16 +54,12 @@ def has_evidence(runs: Sequence[Stored]) -> bool:
     return good > bad and not troubles & _OF_THE_RUNNER
 
 
-def detail_of(runs: Sequence[Stored], ordinal: int, test_id: str, fetch: Fetch) -> Detail | None:
-    """Return the details of a test from the last run that has it; None if there are none."""
-    for run in reversed(runs):
-        if at(run.statuses, ordinal):
-            reasons = run.reasons
-            place = bisect_left(reasons.ordinals, ordinal)
-            if place == len(reasons.ordinals) or reasons.ordinals[place] != ordinal:
-                return None
-            return Details({test_id: reasons.whys[reasons.numbers[place]]}, fetch)[test_id]
-    return None
+def reason_of(reasons: Reasons, ordinal: int) -> Reason | None:
+    """Return the reason of a test, None if it has none."""
+    place = bisect_left(reasons.ordinals, ordinal)
+    if place == len(reasons.ordinals) or reasons.ordinals[place] != ordinal:
+        return None
+    return reasons.whys[reasons.numbers[place]]
 
 
 def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:

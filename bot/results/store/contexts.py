@@ -1,12 +1,15 @@
 """The context of failures: since when a test fails, how often it failed before, and on which other targets it fails.
 
-However many failures of a suite are asked about, it takes the same few statements, each of which an index answers.
+However many failures of a suite are asked about, on however many targets at one commit, it takes the same few
+statements, each of which an index answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import at
@@ -15,10 +18,21 @@ from nightjar_formats.model import TargetKey
 from bot.core.aliases import Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.store import names, runs, schema
-from bot.results.store.failures import FAILS, histories, newest_runs
+from bot.results.store.failures import FAILS, newest_runs
 from bot.results.store.history import baselines
 from bot.results.store.names import SuiteNames, SuiteRow
-from bot.results.store.renamed import series_names
+from bot.results.store.newest_points import (
+    LinkedPoint,
+    Place,
+    SuiteOnTarget,
+    TestsInWindow,
+    newest_points,
+    numbers_of,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+    window_histories,
+)
 from bot.results.store.trace import Position
 
 MOST_RUNS = 400
@@ -47,8 +61,17 @@ class FailingTest:
     context: FailureContext
 
 
-Place = tuple[int, str]
-"""A target's number, and a commit."""
+NOWHERE: Place = (0, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOnTarget:
+    """Tests that fail at the commit `sha` of a suite on a target; `baseline` is as in `AskedFailures`."""
+
+    one: SuiteOnTarget
+    sha: str
+    baseline: str
+    tests: Collection[str]
 
 
 def of_suite(
@@ -65,34 +88,52 @@ def of_suite(
 
     `aliases` are the names of tests that maintainers renamed; `most_runs` is how many earlier runs are read.
     """
-    target, suite = runs.target_id(connection, about), names.find(connection, about.repository, name)
-    if target is None or suite is None:
-        return {}
-    series = connection.execute(
-        sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
-    ).scalar_one()
-    positions = _positions(connection, series, {sha, asked.baseline})
-    chain, older = _earlier(connection, series, positions.get(asked.baseline), most_runs)
-    others = _others(connection, suite, target, positions.get(sha))
-    before, *elsewhere = _columns(connection, name, [(target, asked.baseline), *others])
-    # One pass: a suite may have 300,000 names.
-    name_of, wanted = known.every(connection, suite), set(asked.tests)
-    ordinals = {ordinal: test for ordinal, test in enumerate(name_of) if test in wanted}
-    past = {}
-    if chain:
-        renames = series_names(connection, series, name_of, aliases, ordinals)
-        past = dict(histories(connection, series, renames, chain, before, list(ordinals)))
-    shas = [one for _, one in chain]
-    return {
-        test: failure_context(
-            past.get(ordinal, ()),
-            shas,
-            older=older,
-            also_on=[
-                where for where, column in zip(others.values(), elsewhere, strict=True) if at(column, ordinal) in FAILS
-            ],
+    for one in suites_on_targets(connection, about.repository, about.lab, about.target, name):
+        on_target = AskedOnTarget(one, sha, asked.baseline, asked.tests)
+        return of_targets(connection, known, [on_target], aliases, most_runs)[one.series]
+    return {}
+
+
+def of_targets(
+    connection: sa.Connection,
+    known: SuiteNames,
+    asked: Sequence[AskedOnTarget],
+    aliases: Aliases,
+    most_runs: int = MOST_RUNS,
+) -> dict[int, dict[str, FailureContext]]:
+    """Return the contexts of tests of one suite that fail on some targets, by series and test."""
+    row, suite = asked[0].one.row, asked[0].one.suite
+    earlier, others = _earlier(connection, asked, most_runs + 1), _others(connection, asked)
+    baselines_of = {of.one.series: (of.one.target_id, of.baseline, suite) for of in asked if of.baseline}
+    read = {*baselines_of.values(), *(place for of in others.values() for place in of)}
+    columns = status_columns(connection, numbers_of(stored_runs(connection, read)))
+    places = known.places(connection, row)
+    tests = {of.one.series: {places[test]: test for test in of.tests if test in places} for of in asked}
+    # One more was read, only to see whether there are older ones.
+    windows = {series: points[-most_runs:] for series, points in earlier.items()}
+    in_window = [
+        TestsInWindow(
+            of.one,
+            windows.get(of.one.series, []),
+            columns.get(baselines_of.get(of.one.series, NOWHERE), b""),
+            list(tests[of.one.series]),
         )
-        for ordinal, test in ordinals.items()
+        for of in asked
+    ]
+    pasts = window_histories(connection, known, in_window, aliases)
+    return {
+        series: {
+            test: failure_context(
+                pasts.get(series, {}).get(ordinal, ()),
+                [point.sha for point in windows.get(series, ())],
+                older=len(earlier.get(series, ())) > most_runs,
+                also_on=[
+                    where for place, where in others[series].items() if at(columns.get(place, b""), ordinal) in FAILS
+                ],
+            )
+            for ordinal, test in of.items()
+        }
+        for series, of in tests.items()
     }
 
 
@@ -106,7 +147,7 @@ def failing_now(
         suite, room = names.find(connection, about.repository, run.suite), limit - len(found)
         if target is None or suite is None or not run.failing or room <= 0:
             continue
-        (column,) = _columns(connection, run.suite, [(target, run.sha)])
+        column = _column(connection, target, run.sha, run.suite)
         name_of = known.every(connection, suite)
         tests = sorted(name_of[ordinal] for ordinal, byte in enumerate(column) if byte in FAILS)[:room]
         before = baselines(connection, about, run.suite, run.sha, 1)
@@ -116,39 +157,58 @@ def failing_now(
     return found, sum(run.failing for run in newest)
 
 
-def _positions(connection: sa.Connection, series: int, shas: Collection[str]) -> dict[str, Position]:
+def _positions(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dict[int, Position]:
+    """Return the position of the commit that is asked about in each series that has it."""
     points = schema.points
-    statement = sa.select(points.c.committed_at, points.c.sha).where(
-        points.c.series_id == series, points.c.sha.in_(shas)
+    sha_of = {of.one.series: of.sha for of in asked}
+    statement = sa.select(points.c.series_id, points.c.committed_at, points.c.sha).where(
+        points.c.series_id.in_(sha_of), points.c.sha.in_({*sha_of.values()})
     )
-    return {row.sha: (row.committed_at, row.sha) for row in connection.execute(statement)}
+    return {
+        row.series_id: (row.committed_at, row.sha)
+        for row in connection.execute(statement)
+        if row.sha == sha_of[row.series_id]
+    }
 
 
-def _earlier(connection: sa.Connection, series: int, until: Position | None, most: int) -> tuple[list[Position], bool]:
-    """Return the last runs of a series up to one, in their order, and whether there are older ones."""
-    if until is None:
-        return [], False
-    points = schema.points
-    last = sa.tuple_(sa.literal(until[0], sa.Double), sa.literal(until[1], sa.Text))
-    statement = (
-        sa.select(points.c.committed_at, points.c.sha)
-        .where(points.c.series_id == series, points.c.linked)
-        .where(sa.tuple_(points.c.committed_at, points.c.sha) <= last)
-        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(most + 1)
-    )
-    found = [(row.committed_at, row.sha) for row in connection.execute(statement)]
-    # One more was read, only to see whether there are older ones. Reversed, because the query is newest first.
-    return found[most - 1 :: -1], len(found) > most
+def _earlier(connection: sa.Connection, asked: Sequence[AskedOnTarget], most: int) -> dict[int, list[LinkedPoint]]:
+    """Return the last runs of each series up to its baseline, in their order."""
+    with_baseline = defaultdict[str, list[int]](list)
+    for of in asked:
+        if of.baseline:
+            with_baseline[of.baseline].append(of.one.series)
+    found = dict[int, list[LinkedPoint]]()
+    for baseline, series in with_baseline.items():
+        found |= newest_points(connection, series, most, until=baseline)
+    return found
 
 
-def _others(connection: sa.Connection, suite: SuiteRow, target: int, here: Position | None) -> dict[Place, str]:
-    """Return the newest run of a suite on each other target, up to a commit, with the name of the target.
+def _others(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dict[int, dict[Place, str]]:
+    """Return the newest run of the suite on each other target, up to a commit, with the name of the target, by series.
 
     A run of the same commit comes first, whether it is on the nightly branch or not.
     """
-    if here is None:
-        return {}
+    found: dict[int, dict[Place, str]] = {of.one.series: {} for of in asked}
+    at_position = defaultdict[Position, list[SuiteOnTarget]](list)
+    positions = _positions(connection, asked)
+    for of in asked:
+        if of.one.series in positions:
+            at_position[positions[of.one.series]].append(of.one)
+    for position, those in at_position.items():
+        lists = [connection.execute(statement).all() for statement in _runs_elsewhere(those[0].row, position)]
+        for one in those:
+            newest: dict[int, tuple[str, str]] = {}
+            # The same commit first: `setdefault` keeps the first run of each target.
+            for rows in lists:
+                for row in [row for row in rows if row.id != one.target_id][:MOST_TARGETS]:
+                    newest.setdefault(row.id, (row.sha, f"{row.lab}/{row.target}"))
+            by_name = sorted(newest.items(), key=lambda item: item[1][1])[:MOST_TARGETS]
+            found[one.series] = {(number, sha, one.suite): where for number, (sha, where) in by_name}
+    return found
+
+
+def _runs_elsewhere(suite: SuiteRow, here: Position) -> Iterator[sa.Select[Any]]:
+    """Yield statements for runs of a suite on all targets: of a commit, then the newest nightly ones up to there."""
     series, points, targets = schema.series, schema.points, schema.targets
     candidate = points.alias()
     newest = (
@@ -159,23 +219,17 @@ def _others(connection: sa.Connection, suite: SuiteRow, target: int, here: Posit
         .correlate(series)
         .scalar_subquery()
     )
-    of_others = (series.c.suite_id == suite.id, series.c.target_id != target)
-    every = sa.select(targets.c.id, targets.c.lab, targets.c.target, points.c.sha).where(*of_others)
+    every = sa.select(targets.c.id, targets.c.lab, targets.c.target, points.c.sha).where(series.c.suite_id == suite.id)
     same = every.select_from(
         series.join(targets).join(points, sa.and_(points.c.series_id == series.c.id, points.c.sha == here[1]))
     ).where(points.c.complete, points.c.infra == "")
     nightly = every.select_from(series.join(targets).join(points, points.c.id == newest))
     nightly = nightly.where(points.c.committed_at >= here[0] - RECENT).order_by(points.c.committed_at.desc())
-    found: dict[int, tuple[str, str]] = {}
-    # The same commit first: `setdefault` keeps the first run of each target.
+    # One of them may be the target that is asked about.
     for statement in (same, nightly):
-        for row in connection.execute(statement.limit(MOST_TARGETS)):
-            found.setdefault(row.id, (row.sha, f"{row.lab}/{row.target}"))
-    by_name = sorted(found.items(), key=lambda one: one[1][1])[:MOST_TARGETS]
-    return {(number, sha): where for number, (sha, where) in by_name}
+        yield statement.limit(MOST_TARGETS + 1)
 
 
-def _columns(connection: sa.Connection, suite: str, places: Sequence[Place]) -> list[bytes]:
-    """Return the merged status column of a suite at each of some places."""
-    reported = runs.reported_runs_at(connection, places, suite)
-    return runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
+def _column(connection: sa.Connection, target: int, sha: str, suite: str) -> bytes:
+    """Return the merged status column of a suite at a commit."""
+    return runs.statuses(connection, [runs.stored(runs.reported(connection, target, sha, suite))])[0]

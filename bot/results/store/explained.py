@@ -82,7 +82,7 @@ def explained_places(
     """Return which of some new failures, by their series, are explained; `suites` has the suite of each series."""
     if not asked:
         return {}
-    windows = _windows(connection, asked)
+    windows = linked_windows(connection, {series: [one.position for one in of] for series, of in asked.items()})
     flaky = _flaky_places(connection, windows)
     for series, points in asked.items():
         flaky[series].update(*map(_flaky_now, points))
@@ -134,9 +134,9 @@ def _flaky_now(fresh: FreshFailures) -> set[int]:
     return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
 
 
-def _windows(connection: sa.Connection, asked: Mapping[int, Sequence[FreshFailures]]) -> dict[int, list[LinkedPoint]]:
-    """Return the linked points of each series from the window of its oldest commit on, oldest first."""
-    moments = [one.position[0] for of_series in asked.values() for one in of_series]
+def linked_windows(connection: sa.Connection, asked: Mapping[int, Sequence[Position]]) -> dict[int, list[LinkedPoint]]:
+    """Return the linked points of each series from the window of the oldest of some commits on, oldest first."""
+    moments = [committed_at for positions in asked.values() for committed_at, _ in positions]
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(asked)
     for some in schema.in_parts(numbers):

@@ -19,7 +19,7 @@ from bot.results.state import Run
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.cells import CellCounts, explained_column, new_failures, renamed_column
-from bot.results.store.combine import detail_of
+from bot.results.store.combine import Details
 from bot.results.store.counted import read_counts
 from bot.results.store.explained import FreshFailures, explained_places
 from bot.results.store.failure_texts import TextReader
@@ -39,7 +39,7 @@ from bot.results.store.newest_points import (
     status_columns,
 )
 from bot.results.store.rename_pairs import RenamePairs
-from bot.results.store.test_runs import TestRun, last_run_before, test_runs
+from bot.results.store.test_runs import TestAt, TestRun, last_run_before, reasons_of, test_runs
 from bot.results.store.trace import Position, TestHistory
 
 Shown = tuple[int, str]
@@ -150,14 +150,15 @@ class Grids:
                         found[shown] = duration(code) or 0.0
             return found
 
-    def detail(self, line: GridLine, sha: str, name: str) -> Detail | None:
-        """Return what is stored of a test at a commit besides its status; None where it just passed, or was absent."""
+    def details(self, asked: Mapping[int, TestAt]) -> dict[int, Detail]:
+        """Return what is stored of a test besides its status, by series; not where it just passed, or was absent."""
         with self._reading() as connection:
-            reported = _by_suite(reported_runs(connection, [(line.target_id, sha)]))
-            numbers = runs.stored(reported.get((line.target_id, sha, line.suite), ()))
-            place = self._known.ordinal(connection, line.row, name)
-            columns = runs.columns(connection, numbers)
-        return None if place is None else detail_of(columns, place, name, TextReader(self._reading).text)
+            reasons = reasons_of(connection, self._known, asked)
+        fetch = TextReader(self._reading).text
+        return {
+            series: Details({asked[series].name: reason}, fetch)[asked[series].name]
+            for series, reason in reasons.items()
+        }
 
     def _points(
         self,

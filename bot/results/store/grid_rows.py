@@ -13,7 +13,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import Quarantine
 from bot.results.store import schema
 from bot.results.store.names import SuiteRow
-from bot.results.store.newest_points import first_on_nightly, select_suites_on_targets
+from bot.results.store.newest_points import SuiteOnTarget, first_on_nightly, select_suites_on_targets
 from bot.results.store.trace import Position
 
 QuarantineOf = Callable[[TargetKey], Quarantine]
@@ -29,6 +29,11 @@ class GridLine:
     about: TargetKey
     target_id: int
     first: float | None
+
+
+def on_target(line: GridLine) -> SuiteOnTarget:
+    """Return the suite on a target of which a line is."""
+    return SuiteOnTarget(line.series, line.suite, line.row, line.about, line.target_id)
 
 
 @dataclass(frozen=True, slots=True)

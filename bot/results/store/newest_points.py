@@ -61,9 +61,13 @@ class LinkedPoint:
 
 
 def suites_on_targets(
-    connection: sa.Connection, repository: str, lab: str | None = None, target: str | None = None
+    connection: sa.Connection,
+    repository: str,
+    lab: str | None = None,
+    target: str | None = None,
+    suite: str | None = None,
 ) -> list[SuiteOnTarget]:
-    """Return the suites of a repository on each of its targets, or on one, by target and suite."""
+    """Return the suites of a repository on each of its targets, or one suite or target, by target and suite."""
     return [
         SuiteOnTarget(
             row.id,
@@ -72,7 +76,7 @@ def suites_on_targets(
             TargetKey(repository, row.lab, row.target),
             row.target_id,
         )
-        for row in connection.execute(select_suites_on_targets(repository, lab, target))
+        for row in connection.execute(select_suites_on_targets(repository, lab, target, suite))
     ]
 
 

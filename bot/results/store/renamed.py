@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT
@@ -112,16 +113,24 @@ def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found:
 
 
 # Made once, because making the statement takes longer than answering it.
-_CHANGES, _POINTS = schema.changes, schema.points
+_CHANGES, _POINTS, _OTHERS = schema.changes, schema.points, schema.points.alias()
+_OF_SERIES: sa.BindParameter[Any] = sa.bindparam("series", expanding=True)
+_MOMENT: sa.BindParameter[Any] = sa.bindparam("since")
+# Points mostly have their numbers in the order of their commits, so the index passes over the changes before them.
+_FIRST = (
+    sa.select(sa.func.min(_OTHERS.c.id))
+    .where(_OTHERS.c.series_id.in_(_OF_SERIES), _OTHERS.c.committed_at >= _MOMENT)
+    .scalar_subquery()
+)
 _SINCE = (
     sa.select(*(_CHANGES.c[name] for name in ("series_id", "ordinal", "before", "after")))
     .add_columns(_POINTS.c.committed_at, _POINTS.c.sha)
     .join(_POINTS)
     # SQLite uses no index for pairs. So the statement also names both sides, and SQLite looks up their combinations.
-    .where(_CHANGES.c.series_id.in_(sa.bindparam("series", expanding=True)))
+    .where(_CHANGES.c.series_id.in_(_OF_SERIES))
     .where(_CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
     .where(sa.tuple_(_CHANGES.c.series_id, _CHANGES.c.ordinal).in_(sa.bindparam("pairs", expanding=True)))
-    .where(_POINTS.c.committed_at >= sa.bindparam("since"))
+    .where(_CHANGES.c.point_id >= _FIRST, _POINTS.c.committed_at >= _MOMENT)
 )
 MOST_LOOKED_UP = 2_000
 """Combinations that one statement looks up. Each takes a microsecond, and a statement itself some hundred."""

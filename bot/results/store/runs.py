@@ -293,10 +293,15 @@ def columns(
 ) -> list[Stored]:
     """Return the columns of stored runs; those in `known` are not read again."""
     found = dict(known or {})
-    if wanted := [number for number in numbers if number not in found]:
-        for row in connection.execute(_COLUMNS, {"numbers": wanted}):
-            found[row.run_id] = Stored(raw(row.statuses), read_reasons(row.reasons))
+    found |= each_stored(connection, [number for number in numbers if number not in found])
     return [found[number] for number in numbers]
+
+
+def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Stored]]:
+    """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
+    for some in schema.in_parts(numbers):
+        for row in connection.execute(_COLUMNS, {"numbers": some}):
+            yield row.run_id, Stored(raw(row.statuses), read_reasons(row.reasons))
 
 
 def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:

@@ -14,7 +14,7 @@ from nightjar_formats.model import Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext
 from bot.results.store import contexts, names, runs, schema, trace
-from bot.results.store.contexts import AskedFailures, FailingTest
+from bot.results.store.contexts import AskedFailures, AskedOnTarget, FailingTest
 from bot.results.store.failing_now import TargetNow, targets_now
 from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Segment, TestHistory
@@ -163,6 +163,13 @@ class Timelines:
                     connection, self._known, about, suite, sha, of_suite, aliases, most_runs
                 ).items()
             }
+
+    def contexts_on(
+        self, asked: Sequence[AskedOnTarget], aliases: Aliases = NO_ALIASES
+    ) -> dict[int, dict[str, FailureContext]]:
+        """Return the contexts of failures of one suite on some targets, by series and test."""
+        with self._reading() as connection:
+            return contexts.of_targets(connection, self._known, asked, aliases) if asked else {}
 
     def failing(self, about: TargetKey, limit: int, aliases: Aliases = NO_ALIASES) -> tuple[list[FailingTest], int]:
         """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""

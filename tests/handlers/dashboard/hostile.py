@@ -70,7 +70,7 @@ PAGES = (
 
 
 class PageMarkup(HTMLParser):
-    """The elements of a page; `faults` are scripts, event handlers and links that are not ours, nor begin with `known`."""
+    """The elements of a page; `faults` are scripts, event handlers and links that are not ours or `known`."""
 
     def __init__(self, page: str, known: str = f"{GITHUB}/") -> None:
         super().__init__()

@@ -14,6 +14,8 @@ from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload, sha
 DAY = 86_400.0
 COMMITS, MANY = 6, 7
 HERE = f"/r/{REPOSITORY}"
+BROKEN = f"{SUITE}/test_broken.py::test_one"
+"""Fails on all targets since the last commit but one."""
 RESTLESS = f"{SUITE}/test_restless.py::test_one"
 PAGES = {
     "overview": "/",
@@ -26,6 +28,7 @@ PAGES = {
     "skipped": f"{HERE}/skipped",
     "compare": f"{HERE}/compare?base={sha(3)}&head={sha(COMMITS)}",
     "test": f"{HERE}/tests?id={RESTLESS}",
+    "failing test": f"{HERE}/tests?id={BROKEN}",
     "feed": f"{HERE}/regressions.atom",
 }
 
@@ -40,6 +43,7 @@ def fill_targets(store: ResultsStore, count: int) -> None:
         for target in targets_of(count):
             tests = {
                 f"{SUITE}/test_steady.py::test_one": "passed",
+                BROKEN: "passed" if commit < COMMITS - 1 else "failed",
                 RESTLESS: "failed" if commit % 2 else "passed",
                 f"{SUITE}/test_restless.py::test_{target}": "passed" if commit % 2 else "failed",
                 f"{SUITE}/test_skipped.py::test_one": "skipped",
