@@ -1,1 +1,1 @@
-"""Measurements of the whole bot: what a delivery costs and how soon it is answered. README.md has the figures."""
+"""Measure the whole bot: the cost of a delivery, and the time until its answer. README.md has the figures."""

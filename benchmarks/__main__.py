@@ -32,7 +32,7 @@ ALL = (
 
 
 def main() -> None:
-    """Give each measurement the same arguments; one that fails ends them all."""
+    """Run each measurement with the same arguments; stop at the first one that fails."""
     for measurement in ALL:
         measurement(sys.argv[1:], standalone_mode=False)
         click.echo()

@@ -1,6 +1,6 @@
-"""How many deliveries of the mix are accepted a second, beside a handler that only verifies them, and beside probot.
+"""Measure how many deliveries of the mix are accepted a second, compared with a bare handler and with probot.
 
-Of twenty deliveries sixteen are such that nobody wants, three are comments without a command, and one is a command.
+Of twenty deliveries, no handler accepts sixteen, three are comments without a command, and one is a command.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CONNECTIONS = (1, 8, 32, 64)
 SECONDS = 4.0
 COMMANDS = 1_200
 HALF_OF = 32
-"""The connections of the load whose half is then sent at a fixed rate."""
+"""The number of connections whose measured rate is halved for the measurement at a fixed rate."""
 
 
 async def measure(options: Options) -> list[Row]:
-    """Measure all three in turn at each number of connections, the bot on an empty database each time."""
+    """Measure all three in turn at each number of connections. The bot starts with an empty database each time."""
     without = await probot_server.missing()
     if without:
         click.echo(without, err=True)
@@ -52,7 +52,7 @@ def load_of(on: BenchmarkStage, connections: int, seconds: float) -> Load:
 
 
 def accepted(waits: Waits) -> Waits:
-    """Make sure that nothing was refused."""
+    """Raise an error unless everything was accepted."""
     if set(waits.statuses) != {"202"}:
         raise AssertionError(f"not everything was answered with 202: {waits.statuses}")
     return waits

@@ -1,4 +1,4 @@
-"""How soon a command is taken up while thousands of deliveries wait that no handler accepts."""
+"""Measure how soon a command begins while thousands of deliveries wait that no handler accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to be compared with: an aiohttp handler that verifies the signature, and does nothing else.
+"""A bare aiohttp handler to compare with: it verifies the signature, and does nothing else.
 
 `python -m benchmarks.bare` prints its port and serves until standard input ends.
 """
@@ -17,7 +17,7 @@ from benchmarks.traffic import SECRET
 
 
 def serving() -> AbstractAsyncContextManager[int]:
-    """Run it as a process of its own; yields the port."""
+    """Run the handler in its own process; yields the port."""
     return processes.serving(sys.executable, "-m", "benchmarks.bare")
 
 

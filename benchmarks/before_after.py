@@ -1,10 +1,10 @@
-"""Measure the code of an earlier commit and this code in one run, in turn, and show the medians side by side.
+"""Measure the code of an earlier commit and this code in turn, in one run, and print the medians side by side.
 
     git worktree add /tmp/before COMMIT && make -C /tmp/before .venv/.ready
     python -m benchmarks.before_after /tmp/before webhooks first_write --rounds 5
 
-Each code is measured by its own benchmark of that name, in processes of its own. Only what both tables have is shown:
-rows by their place where there are as many of them, otherwise by their first cell.
+Each code is measured by its own benchmark of that name, in its own processes. Only rows of both tables are printed:
+they are matched by position if both have as many, otherwise by their first cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.report import Row, table
 
 ROUNDS = 5
 LOAD = "busy"
-"""A column that says what else the machine did."""
+"""The column with the load of the machine."""
 Rounds = Sequence[Sequence[Row]]
 
 
@@ -33,7 +33,7 @@ Rounds = Sequence[Sequence[Row]]
 @click.option("--rounds", default=ROUNDS, show_default=True, help="Rounds; the medians are reported.")
 @click.option("--quick", is_flag=True, help="Briefly, to see that it runs.")
 def main(before: Path, names: tuple[str, ...], rounds: int, quick: bool) -> None:
-    """Run each benchmark so many times in both, whoever was last in a round being first in the next."""
+    """Run each benchmark in both folders, `rounds` times. The last one of a round is the first one of the next."""
     pythons = {before.absolute(): before.absolute() / ".venv/bin/python", Path.cwd(): Path(sys.executable)}
     for name in names:
         taken: dict[Path, list[list[Row]]] = {folder: [] for folder in pythons}
@@ -61,7 +61,7 @@ def _measured(python: Path, folder: Path, name: str, *, quick: bool) -> list[Row
 
 
 def side_by_side(before: Rounds, after: Rounds) -> list[Row]:
-    """Return the medians of each number that both have, and what part the later is of the earlier."""
+    """Return the medians of each number that both have, and their ratio, after divided by before."""
     rows: list[Row] = []
     for row, earlier in _pairs(before[0], after[0]):
         for head in (head for head in row if head in earlier and head != LOAD and not isinstance(row[head], str)):
@@ -86,7 +86,7 @@ def _first(row: Row) -> str:
 
 
 def _name(row: Row) -> str:
-    """Return what the first two cells say, as `webhooks` has a server in the second one."""
+    """Return the first two cells as the name of a row: in `webhooks`, the second one is the server."""
     return ", ".join(value for value in list(row.values())[:2] if isinstance(value, str))
 
 

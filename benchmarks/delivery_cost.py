@@ -1,6 +1,6 @@
-"""What a delivery costs the bot from its first byte until nothing of it is left to do: processor time, all in.
+"""Measure the total processor time of a delivery, from its first byte until all its jobs are done.
 
-A delivery that was seen before is sent again, with the same GUID, when the table holds all those before it.
+Deliveries that were seen before are sent again under the same GUIDs, when the table already has all of them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ TITLE = "What a delivery costs, all in"
 RATE = 500.0
 COUNT = 6_000
 STORED = 12_000
-"""New deliveries before those that were seen."""
+"""New deliveries that are sent before the repeated ones."""
 
 
 async def measure(options: Options) -> list[Row]:
-    """Send deliveries at a rate that the bot keeps up with, then as fast as it goes: new ones, and the same again."""
+    """Send deliveries at a rate that the bot can sustain, then as fast as possible: new ones, then the same ones."""
     async with stage(options.database) as on:
         made = templates(on.github, on.repo, PULLS, long=True)
         paced = Load(on.bot.port, "", connections=16, seconds=3600, rate=RATE, warm_up=0.0, count=options.count(COUNT))

@@ -1,7 +1,7 @@
-"""Nightly runs of a device lab of the shape of a real one: JUnit files of many boards, over many versions.
+"""Generate nightly runs that resemble those of a real device lab: JUnit files of many boards and versions.
 
-The real one had 38 boards, 86 versions and 1,144 runs with 4,890 tests each, whose runner changed its rule for names
-four times. A tenth of the runs fails as a whole, most failures last for one run, and a third of the tests is skipped.
+The real lab had 38 boards, 86 versions and 1,144 runs with 4,890 tests each. Its runner changed the rule for names four
+times. A tenth of the runs fails as a whole, most failures last for one run, and a third of the tests is skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RULES: tuple[Callable[[Parts], str], ...] = (
     lambda p: f"{p[1]}.{p[2]}",
     lambda p: f"{p[0]}.{p[1]}.test_{p[2]}_case",
 )
-"""What the runner calls a test, one rule after the other."""
+"""The rules by which the runner names a test, in order of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class BoardRun:
 
 
 def every_test() -> list[Parts]:
-    """Return all tests there are."""
+    """Return all tests."""
     return [
         (f"kernel.topic_{topic}", f"topic_{topic}_suite_{suite}", f"{('poll', 'queue', 'timer')[number % 3]}_{number}")
         for topic in range(TOPICS)
@@ -59,7 +59,7 @@ def every_test() -> list[Parts]:
 
 
 def runs(boards: int = BOARDS) -> Iterator[BoardRun]:
-    """Yield the runs of so many boards in the order of their versions."""
+    """Yield the runs of some boards, in the order of their versions."""
     labs = [_Board(number) for number in range(boards)]
     for version in range(VERSIONS):
         for board in labs:
@@ -68,7 +68,7 @@ def runs(boards: int = BOARDS) -> Iterator[BoardRun]:
 
 
 class _Board:
-    """One board, and how its tests end: `ends` holds the letter of each."""
+    """One board; `ends` has a letter for the outcome of each test."""
 
     def __init__(self, number: int) -> None:
         self._chance = chance = random.Random(SEED + number)
@@ -76,7 +76,7 @@ class _Board:
         every = every_test()
         self.versions = set(chance.sample(range(VERSIONS), RUNS_OF_BOARD))
         start = chance.randrange(len(every) // 2)
-        # A board has the half of all tests that its hardware can run.
+        # A board has only the half of all tests that its hardware can run.
         others = every[:start] or every
         some = chance.sample(others, min(150, len(others)))
         self._tests = sorted({*every[start : start + len(every) // 2], *some})

@@ -1,4 +1,4 @@
-"""A month of labs, pull requests and faults around the queue of device tests, simulated: nothing sleeps."""
+"""Simulate a month of the queue of device tests, with labs, pull requests and faults. Nothing sleeps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.devices.world import Size
 TITLE = "Device tests, simulated"
 SEED = 14
 TICK = 60.0
-"""Seconds between two scans of the sweep. The bot's own looks every 15; a month of those takes four times as long."""
+"""Seconds between two runs of the sweep. The bot's own runs every 15 s; a month of that takes four times as long."""
 
 
 async def measure(options: Options) -> list[Row]:
-    """Simulate a month; quick, a day and a half."""
+    """Simulate a month, or a day and a half if `quick`."""
     size = Size(labs=50, targets=400, pulls_a_day=2_000, days=options.count(30), seed=SEED, tick=TICK)
     began = time.process_time()
     simulation = Simulation(size)

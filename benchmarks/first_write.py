@@ -1,4 +1,4 @@
-"""How soon a command is seen on GitHub to be taken up, idle and under load, and the processor time that it costs."""
+"""Measure the time from a command to its first write on GitHub, idle and under load, and its processor time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sandbox import PullRequest
 
 TITLE = "From a comment with a command to 👀 on GitHub"
 LONGER = "@ci run slow tests"
-"""This one asks GitHub what has run already before anything is written."""
+"""For this command, the bot asks GitHub what has already run before it writes anything."""
 HARD = COMMAND + "\n\n" + "![" * 32_000
-"""As long as GitHub takes, and of what the Markdown parser takes longest for."""
+"""The longest comment that GitHub accepts, made of what takes the Markdown parser longest."""
 HARD_ONES = 4
 INSTALLATIONS = 40
-"""One command each, for more of them in a row would wait for each other as GitHub's limits on writing demand."""
+"""One command each: several in a row would wait for each other because of GitHub's limits on writes."""
 PULLS = 200
 RATE = 100.0
 LOADED_SECONDS = 20.0
 GOAL_RATE = 500.0
 GOAL_SECONDS, GOAL_COMMANDS = 30.0, 3
-"""Commands on each pull request while that rate lasts, together enough of them for a 99th percentile."""
+"""Commands on each pull request at that rate: together, enough for a 99th percentile."""
 IDLE_SECONDS = 10.0
 PATIENCE = 30.0
 BOT = "nightjar[bot]"
@@ -57,7 +57,7 @@ async def measure(options: Options) -> list[Row]:
 
 
 async def at_goal_rate(options: Options) -> list[Row]:
-    """Measure commands alone while the deliveries of the mix without its commands come at the goal's rate."""
+    """Measure commands while the other deliveries of the mix arrive at the rate of the goal."""
     async with stage(options.database, options.count(INSTALLATIONS)) as on:
         made = templates(on.github, on.repo, PULLS, long=True)
         pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in on.repos]
@@ -108,7 +108,7 @@ async def _idle(on: BenchmarkStage, seconds: float) -> Row:
 
 
 async def _answered(on: BenchmarkStage, pull: PullRequest, text: str) -> float:
-    """Write a comment; return the seconds from its webhook's sending to the arrival of the first write."""
+    """Write a comment; return the seconds from the time its webhook is sent until the first write arrives."""
     comment = pull.comment("hubot", text)
     began = time.perf_counter()
     route = f"/repos/{pull.repository.full_name}/issues/comments/{comment.id}/reactions"

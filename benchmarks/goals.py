@@ -1,4 +1,4 @@
-"""The goals in one table, each with what was measured: `python -m benchmarks.goals`.
+"""Print a table of all goals with what was measured for each: `python -m benchmarks.goals`.
 
 python -m benchmarks.goals --quick             every row in some minutes, from short runs
 python -m benchmarks.goals --only first-write  one part alone, with all its rows
@@ -44,7 +44,7 @@ NOTHING = "not measured"
 
 
 class Figure(NamedTuple):
-    """What a part has measured for a goal, and what of it is compared with the goal."""
+    """What a part has measured for a goal, and the number that is compared with the goal."""
 
     measured: float
     compared: float
@@ -55,7 +55,7 @@ Read = Callable[[Sequence[Row]], Figure | None]
 
 @dataclass(frozen=True, slots=True)
 class GoalPart:
-    """A measurement; a long one runs at most so many times."""
+    """A measurement; a long one runs at most `most_rounds` times."""
 
     measure: Measurement
     most_rounds: int = 100
@@ -63,7 +63,7 @@ class GoalPart:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is to be reached: at least `aim`, or at most that."""
+    """A goal: at least `aim`, or at most."""
 
     what: str
     part: str
@@ -73,13 +73,13 @@ class Goal:
     at_least: bool = False
 
     def met(self, compared: float) -> bool:
-        """Return whether a figure is as good as the goal."""
+        """Return whether a figure meets the goal."""
         return compared >= self.aim if self.at_least else compared <= self.aim
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A goal with what was measured: the median of the rounds, and the lowest and highest of them."""
+    """A goal with its measurements: the median of the rounds, the lowest and the highest."""
 
     goal: str
     aim: str
@@ -106,12 +106,12 @@ PARTS = {
 
 
 def cell(place: int, head: str) -> Read:
-    """Read a cell of a row, which is measured and compared."""
+    """Read a cell of a row: the measured number, which is also the one to compare."""
     return lambda rows: Figure(_number(rows[place], head), _number(rows[place], head))
 
 
 def _share(place: int, head: str, of: str) -> Read:
-    """Read how a server does, and its ratio, which is compared; nothing if there was nobody to compare it with."""
+    """Read the result of a server and its ratio, which is compared; nothing if there was nothing to compare with."""
 
     def read(rows: Sequence[Row]) -> Figure | None:
         ratio = _number(rows[place], of)
@@ -121,7 +121,7 @@ def _share(place: int, head: str, of: str) -> Read:
 
 
 def _named(what: str) -> Read:
-    """Read the row of a name, in a table of names and what was measured."""
+    """Read the row of a name from a table of names and measurements."""
 
     def read(rows: Sequence[Row]) -> Figure:
         value = next(_number(row, "measured") for row in rows if row["what"] == what)
@@ -131,7 +131,7 @@ def _named(what: str) -> Read:
 
 
 def _worst(places: Sequence[int], head: str) -> Read:
-    """Read the highest of some rows."""
+    """Read the highest number of some rows."""
 
     def read(rows: Sequence[Row]) -> Figure:
         value = max(_number(rows[place], head) for place in places)
@@ -141,7 +141,7 @@ def _worst(places: Sequence[int], head: str) -> Read:
 
 
 def _nightly(rows: Sequence[Row]) -> Figure:
-    """Read how long the slower nightly run takes, at its rate."""
+    """Read the duration of the slower nightly run, and its rate."""
     seconds = nightly_results.TARGETS * nightly_results.CASES / min(_number(row, "results a second") for row in rows)
     return Figure(seconds, seconds)
 
@@ -157,7 +157,7 @@ def _number(row: Row, head: str) -> float:
 
 LEVELS = tuple(zip(range(4), accepted.CONNECTIONS, (0.10, 0.25, 0.30, 0.30), strict=True))
 STORED = (4, 5)
-"""The rows of results_parse whose result is in the store."""
+"""The rows of results_parse that include storing the results."""
 
 GOALS = (
     *(
@@ -191,7 +191,7 @@ GOALS = (
 
 
 def reached(goal: Goal, rounds: Sequence[Sequence[Row]]) -> Reached:
-    """Compare what the rounds of a goal's part have measured with the goal."""
+    """Compare the measurements of all rounds with the goal."""
     figures = [figure for figure in map(goal.read, rounds) if figure is not None]
     aim = f"{'≥' if goal.at_least else '≤'} {goal.aim:,g}"
     how = COMMAND.format(part=goal.part)
@@ -209,7 +209,7 @@ def _shown(value: float) -> str:
 
 
 def in_words(row: Reached) -> Row:
-    """Write a row as the table for people has it."""
+    """Write a row of the table for people."""
     ratio, spread = "", ""
     if row.ratio is not None and row.lowest is not None and row.highest is not None:
         ratio = _shown(row.ratio)
@@ -226,7 +226,7 @@ def in_words(row: Reached) -> Row:
 
 
 async def _measured(parts: Sequence[str], options: Options, rounds: int) -> Mapping[str, list[list[Row]]]:
-    """Run all parts in turn, round by round; what one has measured is shown at once, so that nothing of it is lost."""
+    """Run all parts in turn, round by round. Print each measurement at once, so that a crash loses none."""
     taken: dict[str, list[list[Row]]] = defaultdict(list)
     for number in range(rounds):
         for name in parts:
@@ -235,7 +235,7 @@ async def _measured(parts: Sequence[str], options: Options, rounds: int) -> Mapp
             before, began = busy(), datetime.now(UTC)
             try:
                 rows = await PARTS[name].measure(options)
-            except Exception:  # an hour's figures are not lost with one part
+            except Exception:  # an hour of measurements must not be lost because one part fails
                 log.exception("%s failed, and is left out of this round", name)
                 continue
             taken[name].append(rows)

@@ -1,7 +1,8 @@
-"""How many deliveries of the mix are handled a second, when 100,000 come as fast as they are accepted.
+"""Measure how many deliveries of the mix are handled a second if 100,000 arrive as fast as they are accepted.
 
-What is handled has no job left that waits, its commands answered on GitHub. A person may write 30 commands an hour, of
-which more are only noted: so once each pull request has a person of its own, and once one person writes all commands.
+A delivery is handled when none of its jobs waits and its commands are answered on GitHub. A person may write 30
+commands an hour, and the bot only notes further ones. So one measurement has a person for each pull request, and in the
+other one person writes all commands.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What hostile input costs, before and after it was bounded: `python -m benchmarks.hostile [--before COMMIT]`.
+"""Measure the cost of hostile input before and after it was bounded: `python -m benchmarks.hostile [--before COMMIT]`.
 
-Each row runs in a process of its own, once with the code of a commit and once with the code as it is. A row that takes
-longer than LIMIT is ended.
+Each row runs in its own process, once with the code of that commit and once with the current code. A row that takes
+longer than LIMIT is stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import click
 
 HERE = Path(__file__).resolve().parent.parent
 BEFORE = "d03187d"
-"""The last commit before anything of this was bounded."""
+"""The last commit before any of this input was bounded."""
 LIMIT = 20
 MIB = 1 << 20
 
@@ -34,8 +34,8 @@ Work = Callable[[], object]
 
 
 def moved(before: str, now: str) -> Any:
-    """Import a module from where it is: now, or in the tree of `BEFORE`."""
-    # By the folder, for an editable install would find this tree's modules for the other one.
+    """Import a module from its current place, or from its place in the tree of `BEFORE`."""
+    # By the folder: an editable install would find this tree's modules instead of the other's.
     [tree] = import_module("bot").__path__
     return import_module(now if (Path(tree) / "core").is_dir() else before)
 
@@ -98,7 +98,7 @@ def rerun() -> Work:
 
     def work() -> object:
         given: tuple[Any, ...] = [run], handler.decide([run], "", names), "1" * 40, "@ci"
-        return explain(*given[: len(signature(explain).parameters)])  # the last one is not as old as the others
+        return explain(*given[: len(signature(explain).parameters)])  # `BEFORE` lacks the last parameter
 
     return work
 
@@ -145,14 +145,14 @@ ROWS: dict[str, tuple[str, Callable[[], Work]]] = {
 
 
 def measured(row: str, tree: Path) -> str:
-    """Run a row with the code of a tree; return seconds of processor time and MiB that it grew by."""
+    """Run a row with the code of a tree; return its seconds of processor time and the growth of its memory in MiB."""
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     command = [sys.executable, str(Path(__file__).resolve()), "--row", row]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=True)
     except subprocess.TimeoutExpired:
         return f"over {LIMIT} s"
-    return done.stdout.strip().rpartition("\n")[2]  # before it may stand what was logged
+    return done.stdout.strip().rpartition("\n")[2]  # log lines may come before it
 
 
 def _run(row: str) -> None:

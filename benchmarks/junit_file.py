@@ -1,6 +1,6 @@
-"""A JUnit file as pytest writes it, as large as one wants, always the same.
+"""Write a JUnit file like pytest's, of any size and with the same content each time.
 
-Two in a hundred tests fail, with three kilobytes of traceback that differ from each other; 28 are skipped.
+Two in a hundred tests fail, each with a different traceback of three kilobytes; 28 are skipped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def path_of(number: int) -> str:
 
 
 def write(path: Path, cases: int, run: int = 0) -> list[str]:
-    """Write a file of so many cases; return the repository's list of files. Each run has the same names."""
+    """Write a file with `cases` cases; return the repository's list of files. Each run has the same names."""
     chance = random.Random(SEED + run)
     files = [path_of(number) for number in range(cases // PER_FILE + 1)]
     with path.open("w", encoding="utf-8") as file:

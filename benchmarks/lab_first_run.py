@@ -1,8 +1,8 @@
-"""How long a lab takes from an empty environment to its first check run: `python -m benchmarks.lab_first_run`.
+"""Measure the time from an empty environment to a lab's first check run: `python -m benchmarks.lab_first_run`.
 
-A real bot with its defaults (`poll`, `settle`), the sandbox's GitHub, a real S3 protocol. The lab's side is an empty
-environment of `--python`, into which `./lab` and pytest are installed, and three commands. Reported are the seconds of
-each step, and what the installation takes beyond boto3, in MB.
+It runs the real bot with its defaults (`poll`, `settle`), the sandbox's GitHub and a simulated S3 over HTTP. The lab
+installs `./lab` and pytest into an empty environment of `--python`, and runs three commands. The output has the seconds
+of each step, and the MB that the installation takes beyond boto3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MOST_SECONDS = 300.0
 
 
 def beyond_boto3(packages: Path) -> dict[str, float]:
-    """Return the MB of each package that is neither of boto3, of pytest nor of the environment itself."""
+    """Return the MB of each package that belongs neither to boto3, nor to pytest, nor to an empty environment."""
     others = (*OF_BOTO3, *OF_PYTEST, *OF_VENV)
     sizes = {}
     for path in packages.iterdir():
@@ -114,10 +114,10 @@ async def _until_check(here: Town, sha: str) -> float:
 @click.command()
 @click.option("--python", default=sys.executable, show_default=True, help="The lab's Python.")
 def main(python: str) -> None:
-    """Measure, and print the steps."""
+    """Measure and print the steps."""
     with tempfile.TemporaryDirectory(prefix="nightjar-first-run-") as name:
         folder = Path(name)
-        # A build leaves files behind.
+        # A build leaves files in the source folder.
         shutil.copytree(ROOT / "lab", folder / "lab", ignore=shutil.ignore_patterns("build", "*.egg-info"))
         subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
         steps = asyncio.run(first_run(folder))

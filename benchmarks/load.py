@@ -1,7 +1,7 @@
-"""The load generator, a process of its own: signed deliveries, or pages, over some connections, and what they waited.
+"""Generate load from a separate process: signed deliveries or page requests over several connections, with their waits.
 
-It speaks just enough HTTP/1.1 to spend little time of its own: `python -m benchmarks.load` reads one `Load` as JSON
-from standard input and writes one `Waits` to standard output.
+It speaks just enough HTTP/1.1, so that it uses little processor time itself. `python -m benchmarks.load` reads one
+`Load` as JSON from standard input and writes one `Waits` to standard output.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from benchmarks.traffic import SECRET, Template, read
 FIRST_NUMBER = 5_000_000_000
 KEY = SECRET.encode()
 ENOUGH = 20.0
-"""Seconds to wait for an answer at most: longer than GitHub does."""
+"""The most seconds to wait for an answer: longer than GitHub does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to send where.
+    """What to send, and where.
 
-    `rate` None: each connection sends as soon as the one before was answered. A number: so many a second, each at a
-    moment that is fixed in advance, and what it waited is counted from that moment, even if all connections were busy
-    then. So a server that stalls is not asked less, and its stall counts for everyone who came meanwhile.
+    With `rate` None, each connection sends its next request as soon as the last one was answered. With a number, that
+    many requests a second are sent, each at a moment fixed in advance. Its wait counts from that moment, even if all
+    connections were busy then: a server that stalls gets no less load, and its stall counts for each delayed request.
     """
 
     port: int
@@ -41,16 +41,16 @@ class Load:
     rate: float | None = None
     warm_up: float = 1.0
     count: int | None = None
-    """Stop after so many, whatever the time."""
+    """Stop after this many requests, whatever the time."""
     pages: tuple[str, ...] = ()
-    """Addresses of pages that are asked for in turn, in place of deliveries."""
+    """Addresses of pages to request in turn, instead of sending deliveries."""
     first: int | None = None
-    """The number to count GUIDs from: two loads with the same one send the same deliveries."""
+    """The first number of the GUIDs. Two loads with the same first number send the same deliveries."""
 
 
 @dataclass(slots=True)
 class Waits:
-    """The result of a load; milliseconds, of the time after the warm-up."""
+    """The result of a load: waits in milliseconds, without those of the warm-up."""
 
     sent: int = 0
     seconds: float = 0.0
@@ -60,11 +60,11 @@ class Waits:
     longest: float = 0.0
     statuses: dict[str, int] = field(default_factory=dict)
     busy: float = 0.0
-    """Processor time of the generator, of one core: near 1 it is what limits the load."""
+    """The generator's share of one core. Near 1, the generator is what limits the load."""
 
 
 async def generate(load: Load) -> Waits:
-    """Run a load in a process of its own and return the result."""
+    """Run a load in a separate process; return the result."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -84,7 +84,7 @@ async def generate(load: Load) -> Waits:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection that sends a request and hears its answer, in turn."""
+    """One connection that alternately sends a request and reads its answer."""
 
     def __init__(self) -> None:
         self._heard = bytearray()
@@ -118,7 +118,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Requests:
-    """Endless requests, no two with one GUID or about one thing."""
+    """Endless requests, each with its own GUID and about a different subject."""
 
     def __init__(self, order: Sequence[Template], first: int) -> None:
         self._order = itertools.cycle(order)
@@ -146,7 +146,7 @@ class _Requests:
 
 
 def new_first() -> int:
-    """Return a number to count GUIDs from: two runs on one database must not repeat each other."""
+    """Return the first number of new GUIDs: two runs on one database must not send the same deliveries."""
     return FIRST_NUMBER + time.time_ns() // 1000 % 10**12 * 1000
 
 

@@ -1,4 +1,4 @@
-"""Which machine the figures are from: without that they say nothing."""
+"""Describe the machine that was measured: figures mean nothing without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SYNCS = 100
 
 
 def described(folder: Path) -> str:
-    """Describe the machine in one line, with how long the disk of a folder takes to store 16 KiB for good."""
+    """Describe the machine in one line, with the time that a folder's disk takes to store 16 KiB durably."""
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -25,12 +25,12 @@ def described(folder: Path) -> str:
 
 
 def busy() -> str:
-    """Return the load average of the last minute: what else the machine was doing."""
+    """Return the load average of the last minute, which shows what else the machine was doing."""
     return f"{os.getloadavg()[0]:.1f}"
 
 
 def sync_milliseconds(folder: Path) -> float:
-    """Measure what it takes to store 16 KiB for good."""
+    """Measure the milliseconds to store 16 KiB durably."""
     taken = []
     path = folder / "sync"
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""What the bot keeps in memory and on disk: at rest, and after a hundred thousand deliveries."""
+"""Measure the bot's memory and disk usage, at rest and after a hundred thousand deliveries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 5
 EACH = 20_000
 PULLS = 200
 RATE = 250.0
-"""Less than what the bot can process, so that what is measured is no backlog."""
+"""Less than the bot can process, so that no backlog is measured."""
 MIB = 1024 * 1024
 
 

@@ -1,8 +1,8 @@
-"""A month of a large project in one go: 1.2 million deliveries of the mix, what they leave in the database, and memory.
+"""Send a large project's month at once: 1.2 million deliveries of the mix. Measure their rows, and the memory.
 
-People are 200 here, and may write 30 commands an hour each, so 6,000 of the 60,000 commands are carried out in one go;
-the others are read, and noted. Retention then removes what ended before the last quarter of the deliveries came: it
-keeps a week of a month.
+There are 200 people, who may write 30 commands an hour each. So the bot runs 6,000 of the 60,000 commands, and only
+notes the others. Then retention removes all jobs that ended before the last quarter of the deliveries arrived, because
+it retains about a quarter of a month.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TITLE = "A month of a large project in one go"
 COUNT, QUICK_COUNT = 1_200_000, 20_000
 PARTS = 12
 REMOVED = 9
-"""Parts whose jobs retention removes."""
+"""The number of parts whose jobs retention removes."""
 COMMANDS = 6_000
 WITHIN = 3_600.0
 
 
 async def measure(options: Options) -> list[Row]:
-    """Send all of them in parts as fast as they are accepted, and look at the bot after each."""
+    """Send all deliveries in parts, as fast as they are accepted, and measure the bot after each part."""
     count = QUICK_COUNT if options.quick else COUNT
     async with stage(options.database, limits=False) as on:
         path = str(on.mix(COMMANDS if not options.quick else count // 20, PULLS))
@@ -57,13 +57,13 @@ async def measure(options: Options) -> list[Row]:
 
 
 def _samples(memory: list[float]) -> list[tuple[str, float]]:
-    """Name the first and the last sample, and the largest growth from one to the next after the first quarter."""
+    """Return the first and last sample, and the largest growth between two samples after the first quarter."""
     growth = max(after - before for before, after in pairwise(memory[PARTS // 4 :]))
     return [("after a twelfth", memory[0]), ("at the end", memory[-1]), ("largest growth of a twelfth", growth)]
 
 
 async def _sizes(on: BenchmarkStage, count: int, moment: float) -> list[Row]:
-    """Measure the database, remove what ended before a moment, as retention does, and measure again."""
+    """Measure the database, remove jobs that ended before a moment, as retention does, and measure again."""
     stored = _used_bytes(on)
     began = time.perf_counter()
     async with Engine(on.url) as engine:

@@ -1,6 +1,6 @@
-"""A nightly run of 3.6 million results, ingested as the bot does it: reports read in its pool, stored by one writer.
+"""Ingest a nightly run of 3.6 million results like the bot: its pool reads reports, and one writer stores them.
 
-20 targets with 180,000 tests each, in a JUnit file for each. First all names are new, then a second run has the same.
+There are 20 targets with 180,000 tests in one JUnit file each. First all names are new; a second run has the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TITLE = "A nightly run of 3.6 million results of 20 targets, ingested"
 TARGETS, CASES = 20, 180_000
 RUNS = ("all names are new", "the same tests")
 AT_ONCE = 3
-"""Runs that are read or stored at the same time: one more than there are processes that read."""
+"""Runs that are read or stored at the same time: one more than processes that read."""
 REPOSITORY, LAB, SUITE = "octocat/compiler", "example-lab", "operators"
 DAY = 86_400.0
 

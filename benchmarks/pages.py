@@ -1,8 +1,8 @@
-"""The dashboard on a store of 10^8 results: each page rendered and from memory, its SQL, memory, and webhooks beside.
+"""Measure the dashboard on 10^8 results: each page, rendered and stored, its SQL, memory, and webhooks meanwhile.
 
-*Rendered* is what a reader with a cookie gets: the page is rendered for them. *Stored* is what everybody else gets
-until the repository's results change. The store is made first, which takes some minutes; `NIGHTJAR_PAGES_STORE` names a
-file that it is copied from, or made in.
+A *rendered* page is what a reader with a cookie gets. A *stored* page is what everybody else gets until the
+repository's results change. The benchmark first creates the store of results, which takes some minutes.
+`NIGHTJAR_PAGES_STORE` names a file to copy it from, or to create it in.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ FIRST = f"{LABS[0]}/board-0"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPage:
-    """A page that is measured, by its address."""
+    """A page to measure, with its address."""
 
     name: str
     address: str
 
 
 def measured_pages(size: StoreSize) -> list[MeasuredPage]:
-    """Return the pages, on a store of this size."""
+    """Return the pages to measure on a store of this size."""
     newest, older = sha_of_run(size.runs - 1), sha_of_run(size.runs - 8)
     every = {
         "overview": "/",
@@ -88,7 +88,7 @@ HOT = ("overview", "grid: 20 targets", "grid: a target", "run", "test on one tar
 
 
 async def measure(options: Options) -> list[Row]:
-    """Measure each page, then memory, throughput, and webhooks beside pages."""
+    """Measure each page, then memory, throughput, and webhooks during page loads."""
     if options.database != SQLITE:
         raise SystemExit("the store of the pages is made in SQLite alone")
     size = QUICK if options.quick else StoreSize()
@@ -109,7 +109,7 @@ async def measure(options: Options) -> list[Row]:
 
 @contextlib.contextmanager
 def _stored(size: StoreSize) -> Iterator[Path]:
-    """Make the store, or copy one that is there, for the bot writes to it; it is removed at the end."""
+    """Create the store, or copy an existing one, because the bot writes to it. It is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     path = folder / "nightjar.db"
     made = Path(os.environ.get(STORE) or path)
@@ -137,7 +137,7 @@ def _config() -> str:
 
 
 async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[float, int]]:
-    """Return the milliseconds that the statements of each page take, and how many there are: the median of three."""
+    """Return the milliseconds and the number of each page's statements: the median of three."""
     taken, began = list[float](), list[float]()
     event: Any = sa.event
     before = event.listens_for(sa.Engine, "before_cursor_execute")(lambda *_: began.append(time.perf_counter()))
@@ -174,7 +174,7 @@ async def _deliveries(on: BenchmarkStage) -> None:
 
 
 async def _rested(on: BenchmarkStage) -> None:
-    """Wait for what came in; not for what waits for a bucket that is not there."""
+    """Wait for the jobs of deliveries, but not for jobs that wait for the bucket, which does not exist."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(RESTED_WITHIN):
             await on.drained()
@@ -226,7 +226,7 @@ async def _memory(on: BenchmarkStage, pages: list[MeasuredPage], options: Option
 
 
 async def _throughput(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
-    """Ask for hot pages with eight connections; the bot has one core of the machine, the load another one."""
+    """Request hot pages with eight connections. The bot has one core of the machine, the load generator another."""
     rows = []
     for page in pages:
         await _ask(on, page, {})
@@ -257,7 +257,7 @@ def _load_of(on: BenchmarkStage, pages: list[MeasuredPage], some: tuple[str, ...
 
 
 async def _webhooks(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
-    """Send webhooks at 50/s, alone and beside 50 pages a second, in turn."""
+    """Send 50 webhooks a second, alone and together with 50 page requests a second, in turn."""
     path = on.folder / "templates.json"
     write(path, templates(on.github, on.repo, PULLS)["unwanted"])
     seconds = options.seconds(SECONDS)

@@ -1,9 +1,9 @@
-"""A store of 10^8 results for the pages: 250 nightly runs of 20 targets with 20,000 tests.
+"""Create a store of 10^8 results for the pages: 250 nightly runs of 20 targets with 20,000 tests.
 
-Every run goes through `ResultsStore.put`, as one that a lab uploaded; only its columns are not parsed, but made: the
-tests of a target are collected once, and each run changes how some of them ended. Of the tests, 600 break now and then,
-20 of each target are flaky, a quarter is skipped on one target or another. Durations are lognormal and vary by five
-percent. Messages about lasting failures and the ancestors of commits are stored as the bot stores them.
+Every run goes through `ResultsStore.put`, like an uploaded one, but its columns are generated instead of parsed: the
+tests of a target are collected once, and each run changes the outcome of some. 600 tests break now and then, 20 of each
+target are flaky, and a quarter is skipped on one target or another. Durations are lognormal and vary by five percent.
+Messages about lasting failures and ancestors of commits are stored like the bot's.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ DAY, HOUR = 86_400.0, 3_600.0
 SEED = 20_261_123
 FRAGILE, FLAKY_TESTS, FLIPS = 600, 20, 30
 VARIANTS = 8
-"""Different columns of durations of a target, which its runs have in turn."""
+"""The number of different columns of durations per target; its runs use them in turn."""
 REPORTED = 2
-"""Messages about lasting failures that a run of a target leads to."""
+"""The number of messages about lasting failures per run of a target."""
 GITHUB = f"https://github.com/{REPOSITORY}/commit/"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """How much is stored: nightly runs of each target, and tests in each."""
+    """The size of the store: nightly runs of each target, and tests in each run."""
 
     runs: int = 250
     tests: int = 20_000
 
     @property
     def results(self) -> int:
-        """How many results that are."""
+        """The number of results."""
         return self.runs * self.tests * len(LABS) * TARGETS_OF_LAB
 
 
 def sha_of_run(number: int) -> str:
-    """Return the commit of a nightly run, the oldest being 0."""
+    """Return the commit of a nightly run; number 0 is the oldest."""
     return f"{(number + 11) * 0x9E3779B97F4A7C15 % 2**160:040x}"[::-1]
 
 
@@ -63,7 +63,7 @@ def flaky_test(tests: int) -> str:
 
 
 def fill_store(store: ResultsStore, size: StoreSize, now: float) -> Iterator[int]:
-    """Store all nightly runs, the newest of which is of `now`; yield how many results there are after each."""
+    """Store all nightly runs, the newest one at `now`; yield the number of results after each."""
     boards = [_Board(TargetKey(REPOSITORY, lab, target), size.tests) for lab in LABS for target in targets_of(lab)]
     stored = 0
     for number in range(size.runs):
@@ -92,7 +92,7 @@ def _fragile(tests: int) -> list[int]:
 
 
 class _Board:
-    """One target: how its tests end, run by run."""
+    """One target, with the outcomes of its tests run by run."""
 
     def __init__(self, about: TargetKey, tests: int) -> None:
         self.about = about
@@ -102,7 +102,7 @@ class _Board:
         self._fragile, self._flaky = fragile[FLAKY_TESTS:], fragile[:FLAKY_TESTS]
         self._failed = set(chance.sample(self._fragile, len(self._fragile) // 4))
         skipped = set(chance.sample(range(tests), tests // 4)) - set(fragile)
-        # All that ever fail have their reasons in these columns, and their texts in its packs.
+        # The columns have the reasons of all tests that ever fail, and their packs the texts.
         library = collect(self._cases(tests, skipped, {*fragile}), _resolve)
         self._names, self._packs, self._texts, self._whys = library.names, library.packs, library.texts, library.whys
         self._keys, self._reasons = list(library.tests), library.reasons
@@ -116,7 +116,7 @@ class _Board:
         self.broken: Sequence[int] = ()
 
     def columns_of_next(self) -> Columns:
-        """Change how some tests end, and return the columns of a run; `broken` are those that fail from now on."""
+        """Change the outcome of some tests; return the columns of a run. `broken` are tests that fail from now on."""
         chance = self._chance
         fixed = chance.sample(sorted(self._failed), min(FLIPS, len(self._failed)))
         self.broken = chance.sample(sorted(set(self._fragile) - self._failed), FLIPS)

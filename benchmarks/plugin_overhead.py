@@ -1,7 +1,7 @@
-"""What the pytest plugin costs a project that uses nothing of it, declares targets, or writes a report: trivial tests.
+"""Measure the overhead of the pytest plugin on trivial tests: unused, with declared targets, and with a report.
 
-Each pair is a run without the plugin and one with it, one right after the other, in turn first: what else runs on the
-machine meets both. Other plugins are left out of both, which makes the share larger than in a real project.
+Each pair is a run without the plugin and one with it, one right after the other, so that other load affects both. The
+two take turns in being first. Neither loads other plugins, which makes the overhead larger than in a real project.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ OPTIONS = {"writes a report": ("--nightjar-report", "report.jsonl")}
 
 @dataclass(frozen=True)
 class PytestCost:
-    """What one run took, in seconds."""
+    """The cost of one run, in seconds."""
 
     wall: float
     cpu: float
 
 
 def make_project(folder: Path, tests: int, conftest: str = "") -> None:
-    """Write files of tests that do nothing."""
+    """Write test files whose tests do nothing."""
     each = "".join(f"def test_{number}():\n    pass\n\n\n" for number in range(tests // FILES))
     for number in range(FILES):
         (folder / f"test_file_{number}.py").write_text(each)
@@ -45,7 +45,7 @@ def make_project(folder: Path, tests: int, conftest: str = "") -> None:
 
 
 def run_once(folder: Path, *options: str) -> PytestCost:
-    """Run pytest on a folder, and count its processor time and that of its children."""
+    """Run pytest on a folder, and measure its processor time, including its children's."""
     environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(LAB)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -58,7 +58,7 @@ def run_once(folder: Path, *options: str) -> PytestCost:
 def measure_pairs(
     folder: Path, pairs: int, without: Sequence[str], with_it: Sequence[str]
 ) -> list[tuple[PytestCost, PytestCost]]:
-    """Return the costs of pairs of runs, after one run of each that is not counted."""
+    """Return the costs of pairs of runs. The first run of each kind does not count."""
     run_once(folder, *without)
     run_once(folder, *with_it)
     found = []
@@ -73,7 +73,7 @@ def measure_pairs(
 
 
 def share(values: Sequence[tuple[float, float]]) -> str:
-    """Return by how much the second of each pair is larger: the median and the middle half; and of the smallest."""
+    """Return how much larger the second of each pair is: median, middle half, and the ratio of the smallest."""
     shares = [100 * (after - before) / before for before, after in values]
     low, middle, high = quantiles(shares, n=4)
     least = 100 * (min(after for _, after in values) / min(before for before, _ in values) - 1)
@@ -85,7 +85,7 @@ def share(values: Sequence[tuple[float, float]]) -> str:
 @click.option("--pairs", default=7, show_default=True)
 @click.option("--project", type=click.Choice(list(PROJECTS)), multiple=True, default=list(PROJECTS))
 def main(tests: int, pairs: int, project: Sequence[str]) -> None:
-    """Print a row for a project that uses nothing, one that declares targets, and one that writes a report."""
+    """Print one row each for a project that does not use the plugin, declares targets, and writes a report."""
     click.echo("| project | without, CPU | with, CPU | CPU | wall clock |\n| --- | --- | --- | --- | --- |")
     plugin = ("-p", "nightjar_lab.pytest")
     for what in project:

@@ -1,6 +1,6 @@
-"""What there is to be compared with as well: probot with one handler that does nothing, which stores nothing.
+"""A probot server to compare with: it has one handler that does nothing, and stores nothing.
 
-It runs on Node.js; npm installs it from the lock file when it is first asked for.
+It runs on Node.js. npm installs it from the lock file on first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_INSTALLED = f"probot: `npm ci` in {FOLDER} failed; its error is above"
 
 
 async def missing() -> str:
-    """Install probot if it is not; return what there is to do where that is not possible, or nothing."""
+    """Install probot if it is missing; if that is not possible, return what to do first, otherwise an empty text."""
     if not (shutil.which("node") and shutil.which("npm")):
         return MISSING
     if (FOLDER / "node_modules" / ".package-lock.json").exists():
@@ -34,7 +34,7 @@ async def missing() -> str:
 
 
 def serving() -> AbstractAsyncContextManager[int]:
-    """Run it as a process of its own, without a line of its log; yields the port."""
+    """Run the server in its own process, without its log; yields the port."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     own = {"APP_ID": "1", "PRIVATE_KEY": pem, "WEBHOOK_SECRET": SECRET, "LOG_LEVEL": "fatal", "NODE_ENV": "production"}

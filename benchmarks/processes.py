@@ -1,4 +1,4 @@
-"""What the kernel knows of a process."""
+"""Read what the kernel reports about a process."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ KIB = 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has spent, in all of its threads."""
-    # The name before these fields may hold spaces, and is in brackets (proc_pid_stat(5)).
+    """Return the processor time of a process, including all of its threads."""
+    # The name before these fields is in brackets and may contain spaces (proc_pid_stat(5)).
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def resident_bytes(pid: int | str) -> int:
-    """Return how much of a process (`"self"` for this one) is in memory."""
+    """Return the resident memory of a process (`"self"` for this one)."""
     return _status(pid, "VmRSS")
 
 
 def peak_bytes(pid: int | str) -> int:
-    """Return how much of a process was in memory at most.
+    """Return the peak of a process's resident memory.
 
-    `ru_maxrss` would count the process that started it, too, until it ran a program of its own.
+    Not `ru_maxrss`: until the process runs its own program, that also counts the memory of the process that forked it.
     """
     return _status(pid, "VmHWM")
 
@@ -42,7 +42,7 @@ def _status(pid: int | str, field: str) -> int:
 
 @asynccontextmanager
 async def serving(*command: str | Path, env: Mapping[str, str] | None = None) -> AsyncIterator[int]:
-    """Run a server that prints its port and ends with its standard input; yields the port."""
+    """Run a server that prints its port and ends when its standard input is closed; yields the port."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=env)
     try:

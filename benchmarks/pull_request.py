@@ -1,4 +1,4 @@
-"""How closely the jobs of one pull request follow each other, and what a job costs by itself: the engine alone."""
+"""Measure the gaps between the jobs of one pull request, and the cost of a job. Only the engine runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PULLS = 20
 
 
 async def measure(options: Options) -> list[Row]:
-    """Let deliveries of one pull request, then of many, wait for a worker, and watch it work."""
+    """Queue deliveries of one pull request, then of many, and time a worker that processes them."""
     logs.configure(stream=io.StringIO(), pretty=False)
     with contextlib.ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory()))

@@ -1,4 +1,4 @@
-"""How many deliveries of the mix one and two replicas on PostgreSQL accept a second, beside SQLite."""
+"""Measure how many deliveries of the mix one and two replicas on PostgreSQL accept a second, compared with SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sandbox.bot_process import BotProcess
 
 TITLE = "The mix to 202: PostgreSQL with one and two replicas, beside SQLite"
 CONNECTIONS = 32
-"""For all replicas together."""
+"""Connections to all replicas together."""
 SECONDS = 5.0
 WAYS = ((SQLITE, 1), (POSTGRESQL, 1), (POSTGRESQL, 2))
 
@@ -37,7 +37,7 @@ async def measure(options: Options) -> list[Row]:
 
 
 async def _accepted(on: BenchmarkStage, replicas: int, seconds: float) -> float:
-    """Load all replicas, each with deliveries of its own; return what they accept together."""
+    """Send each replica its own deliveries; return how many they accept together."""
     more = [BotProcess(on.bot.environment, config=on.bot.config, module=on.bot.module) for _ in range(replicas - 1)]
     try:
         for bot in more:

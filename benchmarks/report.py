@@ -17,22 +17,22 @@ from benchmarks.stage import DATABASES, SQLITE
 
 ROUNDS = 3
 Row = dict[str, str | float]
-"""One line of a table: numbers are measured, texts say what."""
+"""One line of a table: numbers are measurements, texts name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a measurement was asked for: `quick` is a tenth of the time, to see that it runs."""
+    """The options of a measurement. `quick` takes a tenth of the time, to see that it runs."""
 
     quick: bool
     database: str
 
     def seconds(self, usual: float) -> float:
-        """Return how long something is to take."""
+        """Return how many seconds a part takes."""
         return usual / 5 if self.quick else usual
 
     def count(self, usual: int) -> int:
-        """Return how many of something there are to be."""
+        """Return the number of items of a part."""
         return max(1, usual // 20) if self.quick else usual
 
 
@@ -40,7 +40,7 @@ Measurement = Callable[[Options], Awaitable[list[Row]]]
 
 
 def command(measure: Measurement, title: str, usual_rounds: int = ROUNDS) -> click.Command:
-    """Make the command of one measurement, which runs several times and reports medians."""
+    """Create the command of one measurement, which runs it several times and reports medians."""
 
     @click.command(help=title)
     @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
@@ -76,7 +76,7 @@ def _median(rows: Sequence[Row]) -> Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Write rows as a Markdown table, fit for the README."""
+    """Write rows as a Markdown table for the README."""
     heads = list(rows[0])
     lines = [heads, ["---" if isinstance(rows[0][head], str) else "--:" for head in heads]]
     lines += [[_cell(row[head]) for head in heads] for row in rows]

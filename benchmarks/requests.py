@@ -1,4 +1,4 @@
-"""How many requests each feature makes of GitHub: right after a start, and once what can be remembered is."""
+"""Count the requests of each feature to GitHub, right after a start and with warm caches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _failing(on: BenchmarkStage, pull: PullRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CountedCase:
-    """Something that happens, on a pull request that is there already unless `opens` one; `before` is not counted."""
+    """Something that happens on an existing pull request, or on a new one (`opens`). `before` doesn't count."""
 
     what: str
     happen: Happening
@@ -71,7 +71,7 @@ CASES = (
 
 
 async def measure(options: Options) -> list[Row]:
-    """Let everything happen twice: to a bot that has just started, then to the same one on another pull request."""
+    """Let everything happen twice: to a bot that has just started, then again on another pull request."""
     async with stage(options.database) as on:
         rows = [await _start(on)]
         for case in CASES:
@@ -98,7 +98,7 @@ async def _restarted(on: BenchmarkStage) -> None:
 async def _counted(on: BenchmarkStage, case: CountedCase) -> Sequence[Request]:
     pull = None
     if not case.opens:
-        # It opens while the bot hears nothing of it, or what a start forgets would be known again.
+        # No webhook reports it, or the bot would know again what it forgot at its start.
         hook, on.app.webhook_url = on.app.webhook_url, None
         pull = on.repo.open_pull_request("hubot", TITLE_OF_PULL, BODY)
         if case.before is not None:

@@ -1,6 +1,6 @@
-"""A device lab's nightly runs, parsed and stored beside raw expat, and what a run costs once all of them are there.
+"""Measure parsing and storing a device lab's nightly runs, compared with raw expat, and one more run after all of them.
 
-All figures are processor time of this process, in which everything runs: what the bot gives to other processes, too.
+All figures are processor time of this process. Work that the bot gives to other processes also runs here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FILES = frozenset(f"tests/kernel/topic_{number}/src/main.c" for number in range(
 
 
 async def measure(options: Options) -> list[Row]:
-    """Take in every run."""
-    collect_what_comes_later()  # as the bot does, and the processes of its pool
+    """Ingest every run."""
+    collect_what_comes_later()  # as in the bot and in the processes of its pool
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     try:
         return Corpus(folder).measure(3 if options.quick else BOARDS)
@@ -40,7 +40,7 @@ async def measure(options: Options) -> list[Row]:
 
 
 class Corpus:
-    """A store in a folder, and what was measured while runs came into it: seconds of the processor."""
+    """A store in a folder, and the seconds of processor time that its runs took."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "nightjar.db"
@@ -51,7 +51,7 @@ class Corpus:
         self.puts: list[float] = []
 
     def measure(self, boards: int) -> list[Row]:
-        """Return what all runs of so many boards took."""
+        """Ingest all runs of some boards; return the measurements."""
         for one in runs(boards):
             self.take(one)
         self.store.close()
@@ -82,7 +82,7 @@ class Corpus:
 
 
 def run_of(one: BoardRun) -> Run:
-    """Return what the bot knows of a run besides its tests."""
+    """Return everything about a run except its tests."""
     moment = DAY * one.version
     about = TargetKey(REPOSITORY, LAB, f"board-{one.board}")
     key = RunKey(REPOSITORY, LAB, about.target, f"{one.version + 1:040x}", "1")

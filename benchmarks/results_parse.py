@@ -1,6 +1,6 @@
-"""How long a large JUnit file takes from its first byte to the database, beside parsers that only read it.
+"""Measure a large JUnit file from its first byte to the database, compared with parsers that only read it.
 
-`python -m benchmarks.results_parse`; each way has a process of its own: `python -m benchmarks.results_parse_one`.
+Run `python -m benchmarks.results_parse`. Each way has its own process: `python -m benchmarks.results_parse_one`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAYS = {
 
 
 async def measure(options: Options) -> list[Row]:
-    """Read one file in each way."""
+    """Read the same file in each way."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "junit.xml"

@@ -1,4 +1,4 @@
-"""Read a JUnit file in one way, and print what that took as JSON: `results_parse_one WAY FOLDER URL`."""
+"""Read a JUnit file in one way, and print its cost as JSON: `results_parse_one WAY FOLDER URL`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = KIB * KIB
 
 
 def main() -> None:
-    """Do it."""
+    """Read the file and print the cost."""
     way, folder, url = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     work = _prepared(way, folder, url)
     before = resident_bytes("self")

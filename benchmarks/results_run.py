@@ -1,6 +1,6 @@
-"""What one more nightly run costs in a store whose suite has had 47,000 names: its put, its check run, its messages.
+"""Measure one more nightly run in a store whose suite has had 47,000 names: its put, its check run, its messages.
 
-All figures are processor time of this process, in which everything runs: what the bot gives to other processes, too.
+All figures are processor time of this process. Work that the bot gives to other processes also runs here.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Made = TypeVar("Made")
 
 
 async def measure(options: Options) -> list[Row]:
-    """Store runs, and look at the last one."""
-    collect_what_comes_later()  # as the bot does, and the processes of its pool
+    """Store runs, and measure the last one."""
+    collect_what_comes_later()  # as in the bot and in the processes of its pool
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     store, pending = (ResultsStore(f"sqlite:///{folder}/{name}.db") for name in ("results", "pending"))
     for one in (store, pending):
@@ -117,7 +117,7 @@ def _run(target: str, number: int) -> Run:
 
 
 class _SamePlace:
-    """Does at once what the bot has done in a process of its pool."""
+    """Runs in this process what the bot runs in a process of its pool."""
 
     limits = AllLimits()
 
@@ -157,7 +157,7 @@ async def _messages(store: ResultsStore) -> None:
 
 
 async def _open_checks(store: ResultsStore, count: int) -> list[Row]:
-    """Ask which checks are pending where so many are open: whole commits, then those that wait for a shard."""
+    """Find the pending checks among many open ones: of complete commits, then of commits that wait for a shard."""
     rows = []
     for what, shards in (("all of it is there", 1), ("it waits for a shard", 2)):
         uploads = (Upload(number, {"a": "passed", "b": "passed"}, target=what) for number in range(1, count + 1))

@@ -1,7 +1,7 @@
-"""Six million results: what they cost on disk, and how soon the store answers.
+"""Store six million results; measure their bytes on disk, and the time of queries.
 
-30 nightly runs of 10 targets with 20,000 tests; 60 begin or cease to fail in each. Durations are lognormal, and
-those of one test vary by five percent; one in a hundred tests fails, with a text, and a quarter is skipped.
+There are 30 nightly runs of 10 targets with 20,000 tests. In each run, 60 tests begin or cease to fail. Durations are
+lognormal, and those of one test vary by five percent. One in a hundred tests fails, with a text; a quarter is skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRACE = "\n".join(f"python/compiler/lower_{number}.py:{number}: in lower_operato
 
 
 async def measure(options: Options) -> list[Row]:
-    """Store them, then ask."""
+    """Store the results, then measure queries."""
     tests = options.count(TESTS)
     with _database(options.database) as (url, size):
         store = ResultsStore(url)
@@ -65,20 +65,20 @@ async def measure(options: Options) -> list[Row]:
 
 
 class Took(NamedTuple):
-    """What something took of the clock and of the processor, seconds."""
+    """Wall-clock and processor time, in seconds."""
 
     seconds: float
     cpu: float
 
 
 class Stopwatch:
-    """Measures from now on."""
+    """Measures from its creation on."""
 
     def __init__(self) -> None:
         self._began, self._cpu = time.perf_counter(), time.process_time()
 
     def took(self) -> Took:
-        """Return what was taken until now."""
+        """Return the times until now."""
         return Took(time.perf_counter() - self._began, time.process_time() - self._cpu)
 
 
@@ -108,7 +108,7 @@ def _server_bytes(url: str) -> int:
 
 
 class _Board:
-    """One target: how its tests end, run by run."""
+    """One target, with the outcomes of its tests run by run."""
 
     def __init__(self, number: int, tests: int) -> None:
         self.chance = random.Random(SEED + number)
@@ -118,7 +118,7 @@ class _Board:
         self.ends = [self.chance.choices(ends, (1, 25, 74))[0] for _ in range(tests)]
 
     def cases(self, number: int) -> Iterator[Case]:
-        """Change some tests, and yield the cases of a run."""
+        """Change the outcome of some tests, and yield the cases of a run."""
         if number:
             failing = [place for place, status in enumerate(self.ends) if status is Status.FAILED]
             passed = [place for place, status in enumerate(self.ends) if status is Status.PASSED]
@@ -186,7 +186,7 @@ def _questions(tests: int) -> dict[str, Ask]:
 
 
 def _cold(url: str, ask: Ask) -> Took:
-    """Ask a store that was just opened, and has never been asked anything."""
+    """Run the first query of a store that was just opened."""
     store = ResultsStore(url)
     store.open()
     began = Stopwatch()

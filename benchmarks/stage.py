@@ -1,4 +1,4 @@
-"""The stage of every measurement: the sandbox GitHub in this process, and the real bot in another one."""
+"""Set the stage of every measurement: the sandbox GitHub in this process, and the real bot in another one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.postgres import running_server
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 DATABASES = (SQLITE, POSTGRESQL)
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
-"""The tests' server does not wait for the disk; ours does, as one that holds deliveries has to."""
+"""The tests' server does not wait for the disk. This one does, as a server with real deliveries must."""
 
 NO_BUCKET = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
@@ -32,17 +32,17 @@ NO_BUCKET = {
     "AWS_SECRET_ACCESS_KEY": "nothing",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-"""Where labs would upload to; nothing listens there."""
+"""The address of the bucket; nothing listens there."""
 
 PULLS = 200
-"""Pull requests that the mix is about, each with commands of another person unless there are fewer people."""
+"""The pull requests of the mix. Each has commands of a different person, unless there are fewer people."""
 CHECK_EVERY = 0.2
 DRAINED_WITHIN = 600.0
 SETTLED_AFTER = 0.3
 """Seconds without a request or a delivery after which nothing more is expected."""
 UNLIMITED = "benchmarks.unlimited_bot"
 PLENTY = 10_000_000
-"""Requests an hour: the limit of github.com is not what is measured."""
+"""Requests an hour: high, because github.com's limit is not what is measured."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class BenchmarkStage:
         return sum(path.stat().st_size for path in self.folder.glob("nightjar.db*"))
 
     async def waiting(self, *tasks: str) -> float:
-        """Return how many jobs wait, as the bot tells operators: those of some tasks, or all."""
+        """Return how many jobs of some tasks, or of all, wait by the bot's own metrics."""
         async with self.http.get(f"{self.bot.url}/metrics") as answer:
             return waiting_in(await answer.text(), tasks)
 
     async def drained(self, *tasks: str, within: float = DRAINED_WITHIN) -> float:
-        """Wait until no job waits, of some tasks or at all; returns the seconds that took."""
+        """Wait until no job of some tasks, or of any, waits; return the seconds that took."""
         began = time.perf_counter()
         async with asyncio.timeout(within):
             while await self.waiting(*tasks) > 0:  # noqa: ASYNC110  # it waits for another process
@@ -89,7 +89,7 @@ class BenchmarkStage:
         return time.perf_counter() - began
 
     def mix(self, commands: int, people: int = PULLS) -> Path:
-        """Write deliveries of the mix for the load generator, with at least so many commands that differ."""
+        """Write deliveries of the mix for the load generator, with at least `commands` different commands."""
         made = templates(self.github, self.repo, PULLS, long=True, commands=-(-commands // PULLS), people=people)
         path = self.folder / f"mix-{len(list(self.folder.glob('mix-*')))}"
         write(path, mixed(made))
@@ -110,10 +110,10 @@ class BenchmarkStage:
 async def stage(
     database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = "", limits: bool = True
 ) -> AsyncIterator[BenchmarkStage]:
-    """Start everything on an empty database, and end it; each installation has one repository.
+    """Start everything with an empty database, and stop it at the end. Each installation has one repository.
 
-    `config` is app.yaml, by default one that lists the repositories; `database_url` names a database that is there.
-    Without `limits`, this GitHub does not limit writes, so that the bot need not either.
+    `config` is app.yaml; the default lists the repositories. `database_url` names an existing database. Without
+    `limits`, this GitHub does not limit writes, so the bot need not either.
     """
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
@@ -144,7 +144,7 @@ async def stage(
 
 
 def waiting_in(metrics: str, tasks: Sequence[str]) -> float:
-    """Return how many jobs of some tasks wait, or of all where none are named, from the text of /metrics."""
+    """Return how many jobs of some tasks wait, or of all tasks if none is named, from the text of /metrics."""
     found = re.findall(r'^nightjar_waiting_jobs{task="([^"]*)"} (\S+)$', metrics, re.MULTILINE)
     return sum(float(count) for task, count in found if not tasks or task in tasks)
 
@@ -168,7 +168,7 @@ def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str,
 
 
 async def _forget_logs(bot: BotProcess) -> None:
-    """Let hours of the bot's log not fill this process."""
+    """Discard old log lines, so that hours of the bot's log do not fill this process."""
     while True:
         await asyncio.sleep(1.0)
         del bot.logs[:-1000], bot.output[:-1000]

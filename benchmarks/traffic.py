@@ -1,4 +1,4 @@
-"""Deliveries to load the bot with, as the sandbox GitHub would send them."""
+"""Create deliveries for the load, as the sandbox GitHub would send them."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ WORDS = (
     "kernel",
 )
 LONG = 560
-"""Words of a description with which deliveries about pull requests are 13 kB long, as those of a real project are."""
+"""The words of a description. With them, deliveries about pull requests have 13 kB, like a real project's."""
 SEED = 20_261_124
 
 UNWANTED, COMMENTS, COMMANDS = "unwanted", "comments", "commands"
 CYCLE, COMMENTS_AT, COMMAND_AT = 20, (4, 10, 16), 19
-"""Of 20 deliveries of the mix, which are comments and which is a command; nobody wants the others."""
+"""The places of comments and of the command among 20 deliveries of the mix. No handler accepts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A delivery with another number in each copy, so that no two are about the same thing.
+    """A delivery whose copies have different numbers, so that each is about a different subject.
 
-    The number stands between the parts of the body. `numbers` are those it has, in turn; without, it is a new one.
+    The number goes between the parts of the body. Copies use `numbers` in turn; without them, each gets a new number.
     """
 
     event: str
@@ -73,7 +73,7 @@ class Template:
 
     @classmethod
     def of(cls, delivery: SentDelivery, numbers: Sequence[int] = ()) -> Template:
-        """Make a template of a delivery about a comment or a commit status."""
+        """Create a template from a delivery about a comment or a commit status."""
         subject = delivery.body.get("comment", delivery.body)
         before, after = delivery.payload.split(b'"id":%d,' % subject["id"], 1)
         return cls(delivery.event, (before + b'"id":', b"," + after), tuple(numbers))
@@ -86,11 +86,11 @@ class Template:
 def templates(
     github: GitHubSandbox, repo: Repository, pulls: int, *, long: bool = False, commands: int = 0, people: int = 1
 ) -> dict[str, list[Template]]:
-    """Make deliveries about so many pull requests, without sending them.
+    """Create deliveries about some pull requests, without sending them.
 
-    `unwanted`: commit statuses and deleted comments, which no handler asks for; `comments`: new comments without a
-    command, which handlers read and ignore; `commands`: those that the sandbox has, so many on each pull request,
-    written by so many `people`. `long` descriptions make bodies of 12 kB on the average, otherwise it is 10.
+    `unwanted` are commit statuses and deleted comments, which no handler accepts. `comments` are new comments without a
+    command, which handlers read and ignore. `commands` is the number of commands on each pull request, `people` the
+    number of their authors. With `long` descriptions, bodies have 12 kB on average, otherwise 10.
     """
     made: dict[str, list[Template]] = {UNWANTED: [], COMMENTS: [], COMMANDS: []}
     chance = random.Random(SEED)
@@ -115,13 +115,13 @@ def templates(
             made[COMMANDS].append(Template.of(sent[-1], ids))
         github.webhooks.release(lambda _: [])
         github.webhooks.hold()
-        del sent[first:]  # GitHub offers again what it could not deliver, and these were never meant to be
+        del sent[first:]  # the bot would request redelivery of these, but they were not meant to arrive
     github.webhooks.release(lambda _: [])
     return made
 
 
 def mixed(made: dict[str, list[Template]]) -> list[Template]:
-    """Put deliveries in the order of the mix: of twenty, sixteen that nobody wants, three comments and a command."""
+    """Put deliveries in the order of the mix: of twenty, sixteen without a handler, three comments and a command."""
     turns = dict.fromkeys(made, 0)
     order = []
     for place in range(CYCLE * max(len(made[COMMANDS]), 1)):
@@ -133,10 +133,10 @@ def mixed(made: dict[str, list[Template]]) -> list[Template]:
 
 
 def write(path: Path, order: Sequence[Template]) -> None:
-    """Store templates in the order in which they are sent, again and again.
+    """Store templates in the order in which they are sent, repeatedly.
 
-    Lines: how many templates there are; of each the event, its numbers, and its parts with the length of each; then the
-    order, by places. What follows is as many lines as a count says.
+    The lines are: the number of templates; for each its event, its numbers, and its parts with their lengths; then the
+    order, as places. A count precedes each list.
     """
     places: dict[int, int] = {}
     unique: list[Template] = []
@@ -158,7 +158,7 @@ def _write_lines(file: BinaryIO, lines: Iterable[object]) -> None:
 
 
 def read(path: Path) -> list[Template]:
-    """Read what `write` has stored."""
+    """Read the templates that `write` stored."""
     with path.open("rb") as file:
         unique = [_read_template(file) for _ in range(int(file.readline()))]
         return [unique[int(file.readline())] for _ in range(int(file.readline()))]

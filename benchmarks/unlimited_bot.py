@@ -1,7 +1,7 @@
-"""The bot as `nightjar` starts it, for a GitHub that does not limit writes, as Enterprise Server by default.
+"""Start the bot like `nightjar`, for a GitHub that does not limit writes, such as Enterprise Server by default.
 
-github.com allows an installation 80 writes a minute and 500 an hour. 5,000 commands at once would wait for that for a
-day, and what the bot itself needs for them could not be measured.
+github.com allows an installation 80 writes a minute and 500 an hour. With these limits, 5,000 commands at once would
+take a day, and the bot's own time for them could not be measured.
 """
 
 from __future__ import annotations

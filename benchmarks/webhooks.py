@@ -1,4 +1,4 @@
-"""How many signed webhooks a second are answered with 202, and how soon, beside a handler that only verifies them."""
+"""Measure how many signed webhooks a second are answered with 202, and how soon, compared with a bare handler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECTIONS = (1, 8, 64)
 SECONDS = 4.0
 PULLS = 200
 AIM = 4
-"""The bot is to reach this part of the bare handler's throughput, and to answer soon at half of that."""
+"""The goal: this share of the bare handler's throughput, and fast answers at half of that rate."""
 
 
 async def measure(options: Options) -> list[Row]:
@@ -47,7 +47,7 @@ async def _bare(load: Load) -> Waits:
 
 
 async def _bot(on: BenchmarkStage, load: Load) -> tuple[Waits, Row]:
-    """Load the bot and let it end its work; returns what that cost it as well."""
+    """Load the bot and let it finish its work; also return the cost."""
     cpu = on.cpu()
     waits = await generate(replace(load, port=on.bot.port))
     if set(waits.statuses) != {"202"}:

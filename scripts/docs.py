@@ -1,4 +1,4 @@
-"""Write the parts of the documents that are generated from the code, or with --check say which are stale."""
+"""Generate the parts of the documents that come from the code, or with --check list those that are outdated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FEATURE_MAP_HEADER = ("feature", "keys of app.yaml", "commands")
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Return what every generated file should hold, by its path below the root of the checkout."""
+    """Return what each generated file should contain, by its path in the checkout."""
     written: dict[Path, str] = {**config_docs.documents(root, CONFIG), **guide.documents(root)}
     for page, name, content in (
         (README, "commands", commands_table(REGISTRY)),
@@ -103,11 +103,11 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def main() -> int:
-    """Write what is stale, or only name it."""
+    """Write the outdated files, or only list them."""
     stale = {path: text for path, text in documents().items() if (ROOT / path).read_text(encoding="utf-8") != text}
     for path, text in stale.items():
         if "--check" in sys.argv:
-            print(f"{path} is not what the code says; run: make docs")  # noqa: T201
+            print(f"{path} is outdated; run: make docs")  # noqa: T201
         else:
             (ROOT / path).write_text(text, encoding="utf-8")
     return 1 if stale and "--check" in sys.argv else 0

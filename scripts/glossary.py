@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROSE = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".css"})
 NOT_OURS = frozenset({".venv", ".venv-suite", "data", "mutants", "build", "node_modules", "__pycache__"})
-"""Folders of other people's texts: what labs sent, payloads, licenses, packages."""
+"""Folders with other people's texts: reports of labs, payloads, licenses, packages."""
 THIS = frozenset({"docs/glossary.md", "scripts/glossary.py", "tests/test_glossary.py"})
 """Files that name the old words in order to ban them."""
 
@@ -52,7 +52,7 @@ _BRITISH = (
 
 
 def _phrase(instead: str, text: str) -> Rule:
-    """Return a rule for sentences alone."""
+    """Return a rule that applies to sentences only."""
     return Rule(instead, NO_NAME, f"(?i:{text})")
 
 
@@ -143,7 +143,7 @@ RULES = (
         but=rf"\b{_NIGHT_BY} night\b|\bnight-\d\b|\ba night(?=[.,;:)]|$)",
     ),
     Rule("scheduled, pending", r"\bdue\b", but=r"\bdue[\s#]+to\b|\bdue on\b"),
-    # Phrases that have to be read twice. Names are left alone: an identifier is no sentence.
+    # Phrases that readers have to read twice. These rules skip names: an identifier is not a sentence.
     _phrase("again; start over", r"\banew\b"),
     _phrase("subject, verb, object: who does it", r"\bwhom\b"),
     _phrase(
@@ -197,7 +197,7 @@ _SPACE = re.compile(r"(?<!\[) (?![?*])")
 
 
 def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile a pattern in which a space also stands for the end of a line, and for that of a comment."""
+    """Compile a pattern in which a space also matches a line break, also one within a comment."""
     return re.compile(_SPACE.sub(r"[\\s#]+", pattern), flags)
 
 
@@ -215,14 +215,14 @@ _ANY = re.compile(
     rf"{_BRITISH}",
     re.IGNORECASE,
 )
-"""What every old word contains: most texts end here."""
+"""A part of every old word. Most texts contain none, and need no further search."""
 _ESCAPE = re.compile(r"\\[nrt]")
 _ADDRESS = re.compile(r"https?://[^\s)>\"']+")
 
 
 @dataclass(frozen=True, order=True)
 class Hit:
-    """One old word: where it stands and what to write instead."""
+    """One old word: its place, and what to write instead."""
 
     path: str
     line: int
@@ -235,7 +235,7 @@ class Hit:
 
 @cache
 def in_name(name: str) -> tuple[tuple[str, str], ...]:
-    """Return each old word of an identifier, with its replacement. The name of a test is read as a sentence."""
+    """Return each old word in an identifier, with its replacement. The name of a test is treated as a sentence."""
     if not _ANY.search(name.replace("_", " ")):
         return ()
     words = _CAMEL.sub(" ", name).replace("_", " ").strip()
@@ -246,7 +246,7 @@ def in_name(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def in_text(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the line from 0, the word and the replacement of each old word of a prose. Addresses are left out."""
+    """Yield the line (from 0), the word and the replacement of each old word in prose. Addresses are skipped."""
     if not _ANY.search(text):
         return
     text = _ADDRESS.sub(lambda found: " " * len(found[0]), text)
@@ -264,13 +264,13 @@ def _in_words(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _without(rule: Rule, text: str) -> str:
-    """Blank what the rule allows; lines stay where they are."""
+    """Replace what the rule allows with blanks, so that line numbers don't change."""
     but = _BUT.get(rule)
     return but.sub(lambda found: re.sub(r"\S", ".", found[0]), text) if but else text
 
 
 def in_python(source: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the line from 1, the word and the replacement of each old word of a module."""
+    """Yield the line (from 1), the word and the replacement of each old word in a module."""
     comment: list[str] = []
     begun = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -290,7 +290,7 @@ def in_python(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def in_file(path: Path) -> list[Hit]:
-    """Return the old words of a file and of its name, by line."""
+    """Return the old words in a file and in its name, by line."""
     name = str(path.resolve().relative_to(ROOT)) if path.resolve().is_relative_to(ROOT) else str(path)
     if name in THIS:
         return []
@@ -303,7 +303,7 @@ def in_file(path: Path) -> list[Hit]:
 
 
 def files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files below some folders that hold our names and texts."""
+    """Yield the files below some folders, without those of other people's texts."""
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             below = file.relative_to(path).parts
@@ -312,7 +312,7 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the old words below some paths."""
+    """List the old words in files below some paths."""
     if not arguments:
         print("usage: python scripts/glossary.py PATH…")  # noqa: T201
         return 2

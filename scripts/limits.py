@@ -1,4 +1,4 @@
-"""The table of limits in docs/security.md, from the constants that enforce them, so that no number goes stale."""
+"""Generate the table of limits in docs/security.md from the constants that enforce them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 def limits_table() -> str:
-    """Return the limits of the server as a Markdown table: what is limited, to how much, and what happens above it."""
+    """Return the limits of the server as a Markdown table: what is limited, the limit, and what happens above it."""
     rows = [*_requests(), *_pages(), *_labs(), *_people(), *_github(), *_work(), *_texts()]
     return table(["what", "limit", "above it"], rows)
 
@@ -47,7 +47,7 @@ def _requests() -> list[tuple[str, str, str]]:
         ),
         ("Time to store a delivery", f"{service.ACCEPT_TIMEOUT:g} s", "503; the bot asks GitHub for it later"),
         (
-            "GitHub quota for API questions without a token",
+            "GitHub quota for API requests without a token",
             f"{http.anonymous_percent} % of the hourly quota (`http.anonymous_percent`)",
             "answered from memory",
         ),
@@ -57,10 +57,10 @@ def _requests() -> list[tuple[str, str, str]]:
 def _pages() -> list[tuple[str, str, str]]:
     http, hours = Http(), int(sessions.SESSION_SECONDS // 3600)
     return [
-        ("Pages that one address asks for in a minute", f"{http.pages_per_minute} (`http.pages_per_minute`)", "429"),
-        ("Pages that are made or wait for it", f"{pages.MOST_WAITING}", "503"),
+        ("Pages that one address may request in a minute", f"{http.pages_per_minute} (`http.pages_per_minute`)", "429"),
+        ("Pages that are being rendered or wait", f"{pages.MOST_WAITING}", "503"),
         (
-            "A form; all forms that arrive at a time",
+            "A form; all forms that are arriving",
             f"{forms.FORM_BYTES // 1024} KiB; {_mib(forms.FORMS_IN_FLIGHT)}",
             "413; 503",
         ),
@@ -78,13 +78,13 @@ def _labs() -> list[tuple[str, str, str]]:
             "429 for tokens that were never accepted",
         ),
         (
-            "Body of a lab's call; all that arrive at a time",
+            "Body of a lab's call; all that are arriving",
             f"{routes.MOST_BODY // 1024} KiB; {_mib(routes.MOST_BODIES)}",
             "413; 503",
         ),
         (
-            "Claims of one lab that wait",
-            f"{routes.MOST_WAITING}, for {lab_bodies.LONGEST_WAIT} s; of all labs half of `http.connections`",
+            "Waiting claims of one lab",
+            f"{routes.MOST_WAITING}, for {lab_bodies.LONGEST_WAIT} s; of all labs, half of `http.connections`",
             "429; 503",
         ),
     ]
@@ -109,7 +109,7 @@ def _people() -> list[tuple[str, str, str]]:
             "one answer that says so",
         ),
         (
-            "Commands of somebody who may not run them",
+            "Commands of a person who may not run them",
             f"one explanation per pull request, {REFUSALS_AN_HOUR} reactions an hour",
             "nothing",
         ),
@@ -118,9 +118,9 @@ def _people() -> list[tuple[str, str, str]]:
 
 def _github() -> list[tuple[str, str, str]]:
     return [
-        ("Requests to GitHub at a time", f"{governor.IN_FLIGHT}", "wait"),
+        ("Simultaneous requests to GitHub", f"{governor.IN_FLIGHT}", "wait"),
         (
-            "Writes of one installation, over all replicas",
+            "Writes of one installation, by all replicas together",
             f"{limits.WRITES_PER_MINUTE} a minute and {limits.WRITES_PER_HOUR} an hour",
             "wait; people with the write role go first",
         ),
@@ -146,18 +146,18 @@ def _work() -> list[tuple[str, str, str]]:
             f"tried again after {untrusted.COME_BACK:g} s",
         ),
         ("One try of a job", f"{guard.JOB_SECONDS:g} s", "ends, and is tried again"),
-        ("Crashes of a process with one job alone in it", f"{retry.MAX_ALONE}", "the job is quarantined"),
+        ("Crashes of a process that runs only one job", f"{retry.MAX_ALONE}", "the job is quarantined"),
         (
             "Search for renamed tests",
             f"{renames.MAX_STEPS:,} steps",
-            "no renames are recognized; the check run says so",
+            "the bot recognizes no renames; the check run says so",
         ),
     ]
 
 
 def _texts() -> list[tuple[str, str, str]]:
     return [
-        ("Memory of one pattern", f"{patterns.MAX_MEMORY // MIB} MiB", "slower, and still linear"),
+        ("Memory of one pattern", f"{patterns.MAX_MEMORY // MIB} MiB", "slower, but still linear"),
         ("`app.yaml`", f"{source.MAX_BYTES // 1024} KiB, depth {source.MAX_DEPTH}", "an error that names the limit"),
         (
             "`.github/nightjar.yaml`",

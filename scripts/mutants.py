@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 STATS = ROOT / "mutants" / "mutmut-cicd-stats.json"
 LEAST = 0.90
-"""The share of mutants that the tests must notice; equivalent ones, which docs/mutants.md lists, count as survivors."""
+"""The share of mutants that tests must detect. Equivalent mutants, listed in docs/mutants.md, count as survivors."""
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     noticed = stats["killed"] + stats["timeout"]
     total = noticed + stats["survived"] + stats["no_tests"] + stats["suspicious"]
     subprocess.run([*mutmut, "results"], cwd=ROOT, env=environment, check=False)
-    sys.stdout.write(f"{noticed} of {total} mutants were noticed: {noticed / total:.1%}; at least {LEAST:.0%}\n")
+    sys.stdout.write(f"{noticed} of {total} mutants were detected: {noticed / total:.1%}; at least {LEAST:.0%}\n")
     return 0 if noticed >= LEAST * total else 1
 
 

@@ -1,4 +1,4 @@
-"""Headings, anchors, contents and links of Markdown pages, as GitHub shows them."""
+"""Read headings, anchors, contents and links of Markdown pages, as GitHub shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line outside of code blocks with its number, from 1."""
+    """Yield each line outside code blocks with its number, from 1."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         if marked := _FENCE.match(line):
@@ -43,7 +43,7 @@ def headings(text: str) -> list[tuple[int, str, str]]:
 
 
 def contents(text: str) -> str:
-    """Return a page's table of contents: its sections, and the parts of each in one line below it."""
+    """Return a page's table of contents: its sections and their subsections."""
     lines: list[str] = []
     for level, title, anchor in headings(text):
         if level == 2:
@@ -54,6 +54,6 @@ def contents(text: str) -> str:
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the target of each link with its line; code has none."""
+    """Yield the target of each link with its line. Links in code don't count."""
     for number, line in prose(text):
         yield from ((number, target) for target in _LINK.findall(_CODE.sub("", line)))

@@ -1,4 +1,4 @@
-"""All texts that people see, by feature: the capital constants of `texts.py`, and sentences of all other modules."""
+"""List all texts that people see, by feature: constants of `texts.py`, and sentences in other modules."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ COLUMNS = 118
 HEADER = ("name", "text", "about")
 NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
 NOT_SHOWN = frozenset({"bot/engine/text.py"})
-"""Modules of such a name that hold no texts for people."""
+"""Modules with such a name that have no texts for people."""
 LEAST_WORDS = 4
-"""Of a sentence: what has fewer in a module with another name is a name, a mark or a part of a pattern."""
+"""The fewest words of a sentence. Shorter strings in other modules are names, marks or parts of patterns."""
 CODE = re.compile(
     r"\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE (?:TABLE|INDEX)|ALTER|WHERE|TRIGGER|OR NOT)\b"
     r"|\b(?:query|mutation)\(|<!|'none'|^id, |^import sys;"
 )
-"""SQL, GraphQL, HTML, a header and a program."""
+"""Strings that are not sentences: SQL, GraphQL, HTML, a header and a program."""
 
 
 def modules(root: Path = ROOT) -> list[Path]:
-    """Return all modules of the bot: the features' first."""
+    """Return all modules of the bot, those of features first."""
     found = [
         path
         for folder in ("handlers", "bot", "lab/nightjar_formats", "lab/nightjar_lab")
@@ -36,20 +36,20 @@ def modules(root: Path = ROOT) -> list[Path]:
 
 
 def holds_texts(path: Path) -> bool:
-    """Say whether a module is one for texts; a feature of one file has them at its top."""
+    """Return whether a module holds texts. A feature with one file has them at the top of that file."""
     alone = path.parts[0] == "handlers" and len(path.parts) == 2 and path.name != "__init__.py"
     named = path.name in NAMES or path.stem.endswith(("_text", "_texts"))
     return (alone or named) and path.as_posix() not in NOT_SHOWN
 
 
 def is_sentence(text: str) -> bool:
-    """Say whether people read a text, as far as that can be seen: it has words, and is no code."""
+    """Return whether people probably read a string: it has words, and is not code."""
     words = [word for word in text.split() if any(letter.isalpha() for letter in word)]
     return len(words) >= LEAST_WORDS and not CODE.search(text)
 
 
 def texts(root: Path = ROOT) -> str:
-    """Return a section for each module with texts: those of one line in a table, longer ones below it."""
+    """Return a section for each module with texts: a table of single-line texts, and longer ones below it."""
     parts = []
     for path in modules(root):
         found = [
@@ -67,16 +67,16 @@ def texts(root: Path = ROOT) -> str:
 
 
 def _code(text: str) -> str:
-    """Show a text of one line as code, in which nothing acts."""
+    """Show a single-line text as code, in which no markup has an effect."""
     marks = "``" if "`" in text else "`"
     space = " " if "`" in text else ""
     return f"{marks}{space}{text.strip()}{space}{marks}"
 
 
 def constants(path: Path, *, calls: bool = True) -> Iterator[tuple[str, str, str]]:
-    """Yield name, text and description of each text of a module; of a tuple or a mapping, each of its texts.
+    """Yield name, text and description of each text of a module, including each text of a tuple or a mapping.
 
-    Arguments of calls are left out without `calls`: patterns, options and descriptions that other pages show.
+    Without `calls`, arguments of calls are skipped: patterns, options and descriptions that other pages show.
     """
     source = path.read_text(encoding="utf-8")
     body = ast.parse(source).body
@@ -126,7 +126,7 @@ def _strings(name: str, value: ast.expr, *, calls: bool) -> Iterator[tuple[str, 
 
 
 def _described(node: ast.stmt, after: ast.stmt | None, source: str) -> str:
-    """Return the docstring below an assignment, or else the comment above it."""
+    """Return the docstring below an assignment, otherwise the comment above it."""
     if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
         return " ".join(after.value.value.split())
     above: list[str] = []
@@ -138,7 +138,7 @@ def _described(node: ast.stmt, after: ast.stmt | None, source: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Show a text as it is written: nothing in it acts."""
+    """Show a text literally: no markup in it has an effect."""
     fence = "````" if "```" in text else "```"
     return f"{fence}text\n{text.strip(chr(10))}\n{fence}"
 

@@ -184,18 +184,18 @@ class RepositoryConfig(Keys):
     )
     docs: Annotated[DocsLink | None, Section(switch=True)] = Field(
         default=None,
-        description="Links in the sticky comment the docs that CI built for the head.",
+        description="Links the docs that CI built for the head, in the sticky comment.",
         examples=[{"context": "docs/pr-head", "link": "https://docs.example.org/PR-{number}/{build}/index.html"}],
     )
     skipped_tests: Annotated[SkippedTests | None, Section(switch=True)] = Field(
         default=None,
-        description="Lists in the sticky comment the tests that are skipped now and ran at the merge base.",
+        description="Lists tests that are skipped now and ran at the merge base, in the sticky comment.",
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"], "required": "ci/required_tests.json"}],
     )
     runtime: Annotated[Runtime | None, Section(switch=True)] = Field(
         default=None,
         description=(
-            "Lists in the sticky comment suites that became much slower than at the base, and slow new tests."
+            "Lists suites that became much slower than at the base, and slow new tests, in the sticky comment."
         ),
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"]}],
     )

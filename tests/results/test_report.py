@@ -155,7 +155,7 @@ def test_the_baseline_is_named_by_sha_and_link() -> None:
     two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
     summary = results_report(two).summary
     assert f"Compared with {link}, " in summary
-    assert "There are no earlier results of `codegen`." in summary
+    assert "There are no earlier results for `codegen`." in summary
     assert f"| {link} |" in summary
     assert "| nothing earlier |" in summary
 

@@ -87,7 +87,7 @@ COMPARED = (
     "Compared with {commit}, the nearest earlier commit with complete results of this lab for the same target and "
     "suite."
 )
-COMPARED_BUT = "There are no earlier results of {suites}."
+COMPARED_BUT = "There are no earlier results for {suites}."
 COMPARED_EACH = (
     "Each suite is compared with the nearest earlier commit with complete results of this lab for the same target and "
     "suite; see the table."

@@ -25,17 +25,17 @@ TOO_MANY_CASES = f"{{name}} has more than {MAX_CASES:,} test cases. Split the ru
 
 # Compression
 SEND_IT = "Send it as it is, or compressed as .gz or .zst"
-FILE_EMPTY = "{name} is empty: the program that writes the report ended before it wrote it. Run the tests again"
+FILE_EMPTY = "{name} is empty: the program ended before it wrote the report. Run the tests again"
 FILE_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
 GARBAGE = "{name} has other data after the end of its compressed data, before byte {taken}. Compress it again"
 NOT_INFLATED = (
     "{name} cannot be decompressed: {error}, before byte {taken}. Compress it again, with gzip, or zstd up to level 19"
 )
-BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
-TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"
+BOMB = f"{{name}} is more than {MAX_RATIO} times as large uncompressed, and no real report is"
+TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB uncompressed. Split the run into shards"
 TOO_MANY_MEMBERS = f"{{name}} has more than {MAX_MEMBERS:,} compressed parts. Compress it in one piece"
 COMPRESSED_TWICE = f"{{name}} is compressed twice. {SEND_IT}, once"
-INFLATED_EMPTY = "{name} is empty once it is inflated. Run the tests again"
+INFLATED_EMPTY = "{name} is empty after decompression. Run the tests again"
 ARCHIVE = f"{{name}} is, or contains, {{kind}}, which is not accepted. {SEND_IT}"
 ZIP, TAR, BZIP2, XZ, SEVEN_ZIP = "a zip archive", "a tar archive", "bzip2 data", "xz data", "a 7z archive"
 

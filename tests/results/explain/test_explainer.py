@@ -167,7 +167,7 @@ def two_targets(sqlite: ResultsStore) -> ResultsStore:
         (
             None,
             "example-lab/adreno",
-            "example-lab/adreno has results of octocat/compiler, octocat/other; add --repo OWNER/NAME",
+            "example-lab/adreno has results for octocat/compiler, octocat/other; add --repo OWNER/NAME",
         ),
         (
             "octocat/compiler",
