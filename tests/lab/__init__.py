@@ -1,1 +1,1 @@
-"""Tests of what labs run beside their devices."""
+"""Tests of what labs run next to their devices."""

@@ -87,7 +87,7 @@ class Rack:
         await until(known)
 
     async def has_ended(self, file: str) -> None:
-        """Wait until the process whose number is in a file has ended."""
+        """Wait until the process whose ID is in a file has ended."""
         number = int((self.here / file).read_text())
         await until(lambda: not is_alive(number))
 

@@ -1,4 +1,4 @@
-"""`nightjar-lab agent` as a process, with the real bot, a real git repository and a real S3 protocol."""
+"""`nightjar-lab agent` as a process, with the real bot, a real git repository and the real S3 protocol."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
         yield here
 
 
-async def test_it_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
+async def test_the_agent_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
     await rack.job(suites=("operators", "models"))
     status, said = await ended(await rack.agent(PASSES, "--environment", "device=Pixel 9", once=True))
     assert (status, "results of operators, models are uploaded" in said) == (0, True), said
@@ -82,7 +82,7 @@ async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack)
         (PASSES, ("--clone-url", "file:///nowhere"), "could not fetch the commit: git fetch"),
     ],
 )
-async def test_what_the_lab_cannot_do_is_given_back_with_the_reason(
+async def test_a_job_that_the_lab_cannot_do_is_given_back_with_the_reason(
     rack: Rack, script: str, options: tuple[str, ...], reason: str
 ) -> None:
     await rack.job()
@@ -92,7 +92,7 @@ async def test_what_the_lab_cannot_do_is_given_back_with_the_reason(
     assert reason in job.note
 
 
-async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> None:
+async def test_with_a_full_disk_the_agent_claims_nothing_or_gives_the_job_back(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent(PASSES, "--least-free", str(1 << 40))
     assert agent.stderr is not None
@@ -101,7 +101,7 @@ async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> N
     assert await rack.state() is DeviceJobState.QUEUED
     agent.terminate()
     await ended(agent)
-    # As a disk that fills up at once: no file may have more than 0 bytes.
+    # Like a disk that fills up at once: no file may exceed 0 bytes.
     limited = f"ulimit -f 0; exec {sys.executable} -m nightjar_lab agent --once --least-free 1 --target {TARGET}"
     limited += f" --folder {rack.here}/agent --clone-url file://{rack.here}/mirror -- true"
     environment = {
@@ -145,7 +145,7 @@ async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and
 
 
 @NAMESPACES
-async def test_what_was_fetched_makes_room_for_the_next_commit(rack: Rack) -> None:
+async def test_fetched_commits_are_removed_to_make_room_for_the_next_one(rack: Rack) -> None:
     await rack.job()
     (rack.here / "agent").mkdir()
     old = f"{rack.here}/agent/cache/0123456789abcdef.git"
@@ -173,7 +173,7 @@ async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(
     assert (status, "attempt 2" in said, "are uploaded" in said) == (0, True, True), said
 
 
-async def test_it_stops_when_the_job_is_cancelled_and_uploads_nothing(rack: Rack) -> None:
+async def test_the_agent_stops_when_the_job_is_cancelled_and_uploads_nothing(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent(HANGS.format(here=rack.here))
     await until(lambda: (rack.here / "started").exists())
@@ -187,7 +187,7 @@ async def test_it_stops_when_the_job_is_cancelled_and_uploads_nothing(rack: Rack
     assert rack.bucket.keys("results/") == []
 
 
-async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
+async def test_a_stopped_agent_gives_its_job_back(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent(HANGS.format(here=rack.here))
     await until(lambda: (rack.here / "started").exists())
@@ -201,8 +201,11 @@ async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
     assert (job.state, job.note) == (DeviceJobState.QUEUED, "the agent was stopped")
 
 
-async def test_a_process_that_leaves_the_group_does_not_hold_the_agent_up(rack: Rack) -> None:
-    """It has the pipe of the command's output, and outlives the job: docs/labs-security.md says how to prevent that."""
+async def test_a_process_that_leaves_the_group_does_not_block_the_agent(rack: Rack) -> None:
+    """It inherits the pipe of the command's output, and outlives the job:
+
+    docs/labs-security.md says how to prevent that.
+    """
     await rack.job()
     left = rack.here / "left"
     leaves = f"setsid sh -c 'echo $$ > {left}; exec sleep 600' & while [ ! -s {left} ]; do sleep 0.1; done; {PASSES}"
@@ -211,8 +214,8 @@ async def test_a_process_that_leaves_the_group_does_not_hold_the_agent_up(rack: 
     os.kill(int(left.read_text()), signal.SIGKILL)
 
 
-async def test_while_the_network_is_down_it_tests_on(rack: Rack) -> None:
-    """The bot is reached by a proxy that is unavailable for a while; the results arrive all the same."""
+async def test_the_agent_goes_on_testing_while_the_network_is_down(rack: Rack) -> None:
+    """The bot is reached through a proxy that is down for a while; the results still arrive."""
     away, beats = asyncio.Event(), 0
 
     async def forward(request: web.Request) -> web.Response:
@@ -245,7 +248,7 @@ async def test_while_the_network_is_down_it_tests_on(rack: Rack) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["results/", "", "a/b/"])
-def test_the_folder_of_a_job_says_whose_run_it_is_and_anything_else_is_refused(prefix: str) -> None:
+def test_the_folder_of_a_job_contains_its_id_and_anything_else_is_refused(prefix: str) -> None:
     key = RunKey("octocat/compiler", LAB, "rpi-4@lab:1", "0" * 40, "job-1")
     assert key_of(prefix + key.folder) == (key, prefix)
     for wrong in ("results/", "", f"{prefix}{key.folder}x/", f"{prefix}{key.folder}".replace("%40", "@")):
@@ -253,7 +256,7 @@ def test_the_folder_of_a_job_says_whose_run_it_is_and_anything_else_is_refused(p
             key_of(wrong)
 
 
-def test_it_needs_nothing_of_the_server_and_nothing_for_the_bucket() -> None:
+def test_the_agent_needs_neither_the_server_nor_the_buckets_packages() -> None:
     program = (
         "import sys; sys.path.insert(0, 'lab'); from nightjar_lab.main import kit; "
         "kit(['agent', '--help'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"

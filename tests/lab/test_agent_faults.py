@@ -34,7 +34,7 @@ async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
 
 @asynccontextmanager
 async def other_bot(answer: Answer) -> AsyncIterator[str]:
-    """Serve the lab API with a function of the call's last word and body; None means 204."""
+    """Serve the lab API with a function of the last path segment and the body; None means 204."""
 
     async def call(request: web.Request) -> web.Response:
         return answer(request.path.rpartition("/")[2], await request.json()) or web.Response(status=204)
@@ -72,8 +72,8 @@ def job_for(rack: Rack) -> dict[str, Any]:
     }
 
 
-async def test_a_redirect_for_a_while_ends_neither_the_test_nor_the_report(rack: Rack) -> None:
-    """A proxy may show a maintenance page for seconds."""
+async def test_a_temporary_redirect_ends_neither_the_test_nor_the_report(rack: Rack) -> None:
+    """A proxy may show a maintenance page for some seconds."""
     beats: list[str] = []
     reports: list[str] = []
 
@@ -104,7 +104,7 @@ async def test_a_redirect_is_final_for_an_agent_that_does_one_job(rack: Rack) ->
 
 
 @pytest.mark.parametrize("actions", ["", "true"])
-async def test_output_of_a_test_is_no_command_of_github_actions(rack: Rack, actions: str) -> None:
+async def test_output_of_a_test_gives_no_commands_to_github_actions(rack: Rack, actions: str) -> None:
     """GitHub Actions obeys `::name::` at the beginning of a line, even an indented one, and `##[name]` anywhere."""
     await rack.job()
     script = "printf ' ::error::x\\n a ##[error]y\\n\\r::warning::z\\n'; exit 4"
@@ -124,7 +124,7 @@ async def test_output_of_a_test_is_no_command_of_github_actions(rack: Rack, acti
 
 
 @pytest.mark.parametrize("trap", ["mkfifo {log}", "ln -s /dev/zero {log}", "ln -s {secret} {log}", "ln {secret} {log}"])
-async def test_the_shown_output_is_the_commands_whatever_it_does_to_its_log(rack: Rack, trap: str) -> None:
+async def test_the_shown_output_is_the_commands_own_whatever_the_command_does_to_its_log(rack: Rack, trap: str) -> None:
     await rack.job()
     secret = rack.here / "secret"
     secret.write_text("of the lab")
@@ -135,8 +135,8 @@ async def test_the_shown_output_is_the_commands_whatever_it_does_to_its_log(rack
     assert (status, "output:\n| mine\n" in said, "of the lab" in said) == (1, True, False), said
 
 
-async def test_a_log_is_a_new_file_of_the_agent(rack: Rack) -> None:
-    """The test of the first suite may prepare the name of the second's log."""
+async def test_the_agent_creates_its_log_as_a_new_file(rack: Rack) -> None:
+    """The test of the first suite may prepare the path of the second's log."""
     await rack.job(suites=("first", "second"))
     secret = rack.here / "secret"
     secret.write_text("of the lab")
@@ -158,7 +158,7 @@ async def line_after_the_first(agent: asyncio.subprocess.Process) -> str:
     return (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
 
 
-async def test_a_cache_on_another_disk_is_emptied_as_well(rack: Rack) -> None:
+async def test_a_cache_linked_to_another_disk_is_emptied_too(rack: Rack) -> None:
     (rack.here / "agent").mkdir()
     (rack.here / "elsewhere/0123456789abcdef.git").mkdir(parents=True)
     (rack.here / "agent/cache").symlink_to(rack.here / "elsewhere")
@@ -179,14 +179,14 @@ async def test_a_cache_on_another_disk_is_emptied_as_well(rack: Rack) -> None:
         ("--upload-command", "./put '", "the command of --upload-command cannot be split into words: no closing quota"),
     ],
 )
-async def test_a_command_that_is_no_command_is_refused_at_the_start(
-    rack: Rack, option: str, command: str, said: str
-) -> None:
+async def test_an_unusable_command_is_refused_at_the_start(rack: Rack, option: str, command: str, said: str) -> None:
     status, printed = await ended(await rack.agent("true", option, command))
     assert (status, said in printed, "Traceback" in printed) == (2, True, False), printed
 
 
-def test_a_strangers_code_gets_no_file_with_which_a_step_changes_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strangers_code_gets_no_file_through_which_a_step_changes_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     files = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "BUILDKITE_ENV_FILE")
     for name in (*files, "GITHUB_SHA"):
         monkeypatch.setenv(name, "a")
@@ -221,7 +221,7 @@ def test_a_fetch_works_after_the_first_init_was_killed(tmp_path: Path) -> None:
     check_out(f"file://{mirror}", sha, cache, tmp_path / "one")
     (bare,) = cache.iterdir()
     for number, left in enumerate((("HEAD.lock", "config.lock"), ("HEAD",))):
-        # git writes config and HEAD before it makes the folder of the objects.
+        # git writes config and HEAD before it creates the folder of objects.
         shutil.rmtree(bare)
         bare.mkdir()
         for name in left:
@@ -229,13 +229,13 @@ def test_a_fetch_works_after_the_first_init_was_killed(tmp_path: Path) -> None:
         check_out(f"file://{mirror}", sha, cache, tmp_path / f"again-{number}")
 
 
-def test_the_pause_after_failures_is_bounded_however_many_there_are() -> None:
+def test_the_pause_after_failures_is_limited_however_many_there_are() -> None:
     assert [pause_after(failures) for failures in (1, 2, 3)] == [2.0, 4.0, 8.0]
     assert {pause_after(failures) for failures in (10, 1023, 1024, 10**6)} == {LONGEST_PAUSE}
 
 
 @pytest.mark.parametrize("lease", [{"lease": "a"}, {}])
-async def test_a_job_that_the_agent_cannot_read_is_a_failed_job(rack: Rack, lease: dict[str, str]) -> None:
+async def test_a_job_that_the_agent_cannot_read_counts_as_a_failed_job(rack: Rack, lease: dict[str, str]) -> None:
     """An old agent must not claim job after job in a loop."""
     reports: list[dict[str, Any]] = []
 

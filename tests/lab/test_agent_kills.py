@@ -1,4 +1,7 @@
-"""SIGKILL of the agent at each step of a job: the next agent does it, and what is uploaded is whole or has no end."""
+"""SIGKILL of the agent at each step of a job:
+
+the next agent repeats it, and uploads are complete or have no manifest.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ async def kill(agent: Process) -> None:
 
 
 async def next_attempt(rack: Rack, attempt: int = 2) -> None:
-    """Let the lease expire; another agent in the same folder does the job."""
+    """Let the lease expire; another agent in the same folder repeats the job."""
     assert await rack.state() is DeviceJobState.LEASED
     rack.lab.time.ahead += LEASE_SECONDS + 1
     await rack.lab.store.expire()
@@ -58,7 +61,7 @@ def keys(rack: Rack, attempt: int = 1) -> list[str]:
     return sorted(key.removeprefix(folder) for key in rack.bucket.keys(folder))
 
 
-async def test_after_it_was_given_the_job(rack: Rack) -> None:
+async def test_a_kill_after_the_claim_repeats_the_job(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent("sleep 600")
     await rack.leased()
@@ -67,20 +70,20 @@ async def test_after_it_was_given_the_job(rack: Rack) -> None:
     await next_attempt(rack)
 
 
-async def test_while_it_fetches_the_commit_and_git_leaves_its_locks(rack: Rack) -> None:
+async def test_a_kill_during_the_fetch_which_leaves_gits_locks_repeats_the_job(rack: Rack) -> None:
     await rack.job()
     status, said = await ended(await rack.agent("exit 4", once=True))
     assert (status, "exit status 4" in said) == (1, True), said
     (cache,) = (rack.here / "agent/cache").iterdir()
     for lock in ("shallow.lock", "FETCH_HEAD.lock", "config.lock", "refs/heads/x.lock"):
-        # As a git leaves them that was killed with the agent, or by a power failure.
+        # As left by a git that was killed with the agent, or by a power failure.
         (cache / lock).touch()
     status, said = await ended(await rack.agent(PASSES, once=True))
     assert (status, "are uploaded" in said) == (0, True), said
     assert keys(rack, 2) == ["manifest.json", "te.xml"]
 
 
-async def test_while_the_command_runs(rack: Rack) -> None:
+async def test_a_kill_while_the_command_runs_repeats_the_job(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent(f"{PASSES}; echo $$ > {rack.here}/pid; touch {rack.here}/started; sleep 600")
     await until(lambda: (rack.here / "started").exists())
@@ -99,7 +102,7 @@ async def test_while_the_command_runs(rack: Rack) -> None:
         (1, "after", ["manifest.json", "te.xml"]),
     ],
 )
-async def test_around_the_upload_of_a_file_and_of_the_manifest(
+async def test_a_kill_around_an_upload_repeats_the_job_as_a_run_of_its_own(
     rack: Rack, opened: Gate, number: int, when: Literal["before", "after"], left: list[str]
 ) -> None:
     await rack.job()
@@ -110,4 +113,4 @@ async def test_around_the_upload_of_a_file_and_of_the_manifest(
     upload.abandon()
     assert keys(rack) == left
     await next_attempt(rack)
-    assert keys(rack) == left, "the next attempt is a run of its own"
+    assert keys(rack) == left, "the next attempt is a separate run"

@@ -1,4 +1,4 @@
-"""What `nightjar-lab agent` says to the people of a lab: each message names what is wrong, and what to do."""
+"""The messages of `nightjar-lab agent`: each names what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
 
 
 async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
-    """Run an agent that does one job for a bot that is not there; return its status, and what it says."""
+    """Run an agent that does one job for a bot that is down; return its status and its output."""
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_LAB": LAB, **environment}
     agent = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "nightjar_lab", "agent", "--once", "--target", TARGET, *options, "--", "true",
@@ -50,7 +50,7 @@ async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
         ((), {"PATH": "/nowhere"}, 1, "git is not on PATH"),
     ],
 )
-async def test_a_setting_that_cannot_work_is_named_at_the_start(
+async def test_an_unusable_setting_is_named_at_the_start(
     options: tuple[str, ...], environment: dict[str, str], status: int, said: str
 ) -> None:
     found = await said_by(*options, **{"NIGHTJAR_URL": NOWHERE, "NIGHTJAR_LAB_TOKEN": "x", **environment})
@@ -59,7 +59,7 @@ async def test_a_setting_that_cannot_work_is_named_at_the_start(
 
 
 async def first_line(rack: Rack, *options: str, url: str = "", token: str | None = None) -> str:
-    """Return the first line of an agent that goes on asking."""
+    """Return the first line of an agent that keeps asking."""
     agent = await rack.agent("true", *options, url=url, token=token)
     assert agent.stderr is not None
     await asyncio.wait_for(agent.stderr.readline(), 30)
@@ -69,7 +69,7 @@ async def first_line(rack: Rack, *options: str, url: str = "", token: str | None
     return line
 
 
-async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> None:
+async def test_the_agent_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> None:
     agent = await rack.agent("true")
     assert agent.stderr is not None
     line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
@@ -103,7 +103,7 @@ async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> No
         ({"status": 501}, "for a job: 501: Not Implemented; trying again in"),
     ],
 )
-async def test_an_address_that_is_not_the_bots_is_named(rack: Rack, answer: dict[str, Any], said: str) -> None:
+async def test_an_address_other_than_the_bots_is_named(rack: Rack, answer: dict[str, Any], said: str) -> None:
     async def other(_: web.Request) -> web.Response:
         return web.Response(**answer)
 
@@ -115,13 +115,13 @@ async def test_an_address_that_is_not_the_bots_is_named(rack: Rack, answer: dict
     assert url in line
 
 
-async def test_once_ends_with_the_reason_where_the_bot_refuses(rack: Rack) -> None:
+async def test_with_once_a_refusal_ends_the_agent_with_the_reason(rack: Rack) -> None:
     status, said = await ended(await rack.agent("true", token="nightjar_a_b", once=True))
     assert (status, said.startswith(f"the bot at {rack.lab.town.url} refuses: The token is unknown")) == (1, True)
 
 
-async def test_a_job_that_fails_shows_how_its_output_ends_and_is_not_followed_by_the_next_at_once(rack: Rack) -> None:
-    """An agent on a broken machine must not empty the queue: each job is handed out three times only."""
+async def test_a_failed_job_shows_the_end_of_its_output_and_delays_the_next_one(rack: Rack) -> None:
+    """An agent on a broken machine must not empty the queue: each job is handed out only three times."""
     await rack.job()
     agent = await rack.agent(FAILS)
     lines: list[str] = []
@@ -139,11 +139,11 @@ async def test_a_job_that_fails_shows_how_its_output_ends_and_is_not_followed_by
     ), "what a stranger's code prints does not reach the check run"
     agent.terminate()
     assert (await ended(agent))[0] == 0
-    # Pauses become longer from one failure to the next; a job that works ends that.
+    # Pauses grow from one failure to the next, until a job works.
     assert "no results were uploaded; the agent claims the next job in 2 s" in shown
 
 
-async def test_an_agent_that_is_stopped_while_it_waits_after_a_failure_ends_at_once(rack: Rack) -> None:
+async def test_an_agent_stopped_during_the_pause_after_a_failure_ends_at_once(rack: Rack) -> None:
     await rack.job()
     agent = await rack.agent("exit 4")
 

@@ -1,7 +1,7 @@
-"""Read the reports of a folder and print what is read: `python reading.py FOLDER [WITHOUT…]`.
+"""Read the reports of a folder and print the results: `python reading.py FOLDER [WITHOUT…]`.
 
-The modules after the folder cannot be imported, as in a lab. This file needs only nightjar_formats, so any Python can
-run it.
+The modules named after the folder cannot be imported, as in a lab. This file needs only nightjar_formats, so any Python
+can run it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BROKEN = (0.5, 0.97)
 
 
 def read_all(folder: Path) -> dict[str, list[str]]:
-    """Return the cases of each report below a folder, whole and cut off, and the result of a check."""
+    """Return the cases of each report below a folder, complete and truncated, and the result of a check."""
     from nightjar_formats.readers.opening import inflated
     from nightjar_formats.runs.offline_check import check_files
 
@@ -55,7 +55,7 @@ def engines() -> list[str]:
 
 
 def main() -> None:
-    """Print it as JSON."""
+    """Print the results as JSON."""
     for module in sys.argv[2:]:
         sys.modules[module] = None  # type: ignore[assignment]
     json.dump({"engines": engines(), "reports": read_all(Path(sys.argv[1]))}, sys.stdout)

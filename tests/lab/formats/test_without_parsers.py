@@ -1,4 +1,4 @@
-"""A lab has neither RE2 nor ijson: what it reads of a report is what the server reads."""
+"""A lab has neither RE2 nor ijson, but reads reports exactly as the server does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SOURCES: list[tuple[str, dict[str, bool]]] = [
 
 
 def read_by(python: str, *without: str) -> dict[str, Any]:
-    """Read all reports in a process of its own."""
+    """Read all reports in a separate process."""
     command = [python, str(SCRIPT), str(DATA), *without]
     done = subprocess.run(command, capture_output=True, check=False, env={"PYTHONPATH": str(ROOT / "lab")})
     assert done.returncode == 0, done.stderr.decode()
@@ -85,7 +85,7 @@ def test_a_lab_with_python_3_9_reads_what_the_server_reads(expected: dict[str, l
 @pytest.mark.parametrize(("source", "options"), SOURCES)
 @given(text=ANY)
 @example(text="AB ab\n\u3000#a: \ud800")
-def test_both_match_the_same(source: str, options: dict[str, bool], text: str) -> None:
+def test_re2_and_re_match_the_same_texts(source: str, options: dict[str, bool], text: str) -> None:
     def found(kind: type[Re2Pattern] | type[RePattern]) -> list[Any]:
         pattern = kind(source, **options)
         every = [pattern.match(text), pattern.fullmatch(text), pattern.search(text), *pattern.finditer(text)]
@@ -94,14 +94,14 @@ def test_both_match_the_same(source: str, options: dict[str, bool], text: str) -
     assert found(RePattern) == found(Re2Pattern)
 
 
-def test_names_of_groups_are_known_to_both() -> None:
+def test_names_of_groups_are_known_to_both_engines() -> None:
     for kind in (RePattern, Re2Pattern):
         match = kind("(?P<name>b)").search("ab")
         assert match is not None
         assert match["name"] == "b"
 
 
-def test_re_is_given_what_re2_means() -> None:
+def test_re_gets_the_meaning_of_re2() -> None:
     assert in_syntax_of_re(r"[^\s$]$") == r"[^\t\n\f\r $]\Z"
     assert in_syntax_of_re(r"a$", by_line=True) == "a$"
 
@@ -118,7 +118,7 @@ JSON = st.recursive(
 
 
 def events(kind: type[IjsonEvents] | type[PlainEvents], text: bytes, size: int) -> list[Any]:
-    """Return the events of a text that comes in pieces, and whether it was found to be wrong, or to end too early."""
+    """Return the events of a text that comes in pieces, and whether it was recognized as invalid or truncated."""
     parser = kind()
     for place in range(0, len(text), size):
         if parser.feed(text[place : place + size]) is not None:
@@ -127,7 +127,7 @@ def events(kind: type[IjsonEvents] | type[PlainEvents], text: bytes, size: int) 
 
 
 @given(JSON, st.booleans(), st.integers(1, 40))
-def test_both_find_the_same_events(value: Any, is_ascii: bool, size: int) -> None:
+def test_both_parsers_find_the_same_events(value: Any, is_ascii: bool, size: int) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii, indent=1).encode("utf-8", "replace")
     assert events(PlainEvents, text, size) == events(IjsonEvents, text, size)
 
@@ -167,11 +167,11 @@ def test_both_find_the_same_events(value: Any, is_ascii: bool, size: int) -> Non
     ],
 )
 @pytest.mark.parametrize("size", [1, 100])
-def test_both_refuse_the_same(text: str, size: int) -> None:
+def test_both_parsers_refuse_the_same_texts(text: str, size: int) -> None:
     assert events(PlainEvents, text.encode(), size) == events(IjsonEvents, text.encode(), size)
 
 
-def test_without_possessive_quantifiers_the_same_is_matched() -> None:
+def test_a_pattern_matches_the_same_without_possessive_quantifiers() -> None:
     kind = type(possessive(b"a"))
     assert kind is re.Pattern
     assert possessive(rb"a*+b").search(b"caab") is not None

@@ -1,1 +1,1 @@
-"""Tests of `nightjar-lab`: real processes, the real bot with the sandbox GitHub, a real S3 protocol."""
+"""Tests of `nightjar-lab`: real processes, the real bot with the sandbox GitHub, the real S3 protocol."""

@@ -20,7 +20,7 @@ LAB, TARGET, REPOSITORY = "example-lab", "hexagon-v73", "octocat/compiler"
 
 
 def kit_environment(home: Path, world: World | None = None, **variables: str) -> dict[str, str]:
-    """Return the environment of a lab's machine: the bucket's variables, if there is one, and nothing of ours."""
+    """Return the environment of a lab's machine: the bucket's variables, if there is one, and none of ours."""
     whole = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

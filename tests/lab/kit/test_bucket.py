@@ -1,4 +1,4 @@
-"""The bucket as a lab writes it, over S3's real protocol."""
+"""The bucket as a lab writes to it, over the real S3 protocol."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def test_what_is_written_once_is_there(aws_world: World) -> None:
+def test_an_object_that_is_written_once_exists(aws_world: World) -> None:
     bucket = LabBucket(aws_world.name)
     assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is True
     assert bucket.read("te.xml")[0] == b"<xml/>"
 
 
-def test_a_file_is_written_from_where_it_lies(aws_world: World, tmp_path: Path) -> None:
+def test_a_file_is_written_from_its_place_on_disk(aws_world: World, tmp_path: Path) -> None:
     (tmp_path / "te.xml").write_bytes(b"<xml/>")
     bucket = LabBucket(aws_world.name)
     with (tmp_path / "te.xml").open("rb") as file:
@@ -32,7 +32,7 @@ def test_a_file_is_written_from_where_it_lies(aws_world: World, tmp_path: Path) 
     assert bucket.read("te.xml")[0] == b"<xml/>"
 
 
-def test_the_same_content_again_is_fine_and_not_written(aws_world: World) -> None:
+def test_the_same_content_again_is_accepted_and_not_written(aws_world: World) -> None:
     bucket = LabBucket(aws_world.name)
     aws_world.put("te.xml", b"<xml/>")
     assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is False
@@ -46,14 +46,14 @@ def test_other_content_is_never_overwritten(aws_world: World) -> None:
     assert bucket.read("te.xml")[0] == b"first"
 
 
-def test_a_lab_that_may_not_read_learns_that_an_object_exists(aws_world: World) -> None:
+def test_a_lab_without_read_access_learns_that_an_object_exists(aws_world: World) -> None:
     aws_world.put("te.xml", b"first")
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
     with pytest.raises(UserError, match="these credentials may not read it"):
         LabBucket(aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
 
 
-def test_where_a_lab_may_not_write_the_action_is_named(aws_world: World) -> None:
+def test_a_lab_without_write_access_gets_the_missing_action(aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
     with pytest.raises(UserError, match="s3:PutObject is denied"):
         LabBucket(aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
@@ -70,7 +70,7 @@ async def test_a_file_that_changed_during_the_upload_is_reported(script: Script)
     assert request.headers["x-amz-checksum-sha256"] == "ofzkNjhU/4iM/0uOeHXWAMJoI5BBKoz3mzfQsRFIsPo="
 
 
-async def test_two_that_write_at_once_are_tried_again_later(script: Script) -> None:
+async def test_two_simultaneous_writers_are_tried_again_later(script: Script) -> None:
     script.answers = [fault(409, "ConditionalRequestConflict")]
     with pytest.raises(TryAgain):
         await asyncio.to_thread(

@@ -1,4 +1,4 @@
-"""`nightjar-lab doctor`: what is wrong with a lab's set-up, in one line each, and nothing left behind."""
+"""`nightjar-lab doctor`: the problems of a lab's setup, in one line each, without leftovers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read(done: Finished) -> dict[str, tuple[str, str]]:
     return found
 
 
-async def test_a_good_set_up_and_what_can_be_wrong_with_it(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
+async def test_a_good_setup_and_its_possible_problems(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
     async with device_lab(sqlite_url, aws_world) as lab:
         await lab.asked_for()
         good = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=lab.town.url, NIGHTJAR_LAB_TOKEN=lab.token)
@@ -36,7 +36,7 @@ async def test_a_good_set_up_and_what_can_be_wrong_with_it(sqlite_url: str, tmp_
         assert found["targets"] == ("ok", f"app.yaml has {TARGET}")
         assert (await lab.store.find(LAB, "job")).state == "queued", "no job was claimed"
         left = [key for key in aws_world.keys("results/") if key not in found["bucket"][1]]
-        assert left == [], "nothing is left but what it names"
+        assert left == [], "nothing is left but the named object"
 
         found = await states("--target", "hexagon-v99", env=good, here=tmp_path)
         assert found["targets"][0] == "failed"
@@ -51,7 +51,7 @@ async def test_a_good_set_up_and_what_can_be_wrong_with_it(sqlite_url: str, tmp_
         assert "the bot accepts no results for octocat/nothing" in found["repository"][1]
 
 
-def test_nothing_is_set(tmp_path: Path) -> None:
+def test_missing_settings_are_named(tmp_path: Path) -> None:
     env = {**kit_environment(tmp_path), "NIGHTJAR_REPOSITORY": "", "NIGHTJAR_LAB": ""}
     done = run_here("doctor", env=env)
     assert (done.status, done.err) == (1, "")
@@ -69,7 +69,7 @@ def test_nothing_is_set(tmp_path: Path) -> None:
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, "bot", "check NIGHTJAR_URL and the network"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_each_problem_is_named(
     changes: dict[str, str], check: str, said: str, tmp_path: Path, aws_world: World
 ) -> None:
     found = read(run_here("doctor", "--json", env={**kit_environment(tmp_path, aws_world), **changes}))

@@ -1,4 +1,7 @@
-"""`nightjar-lab init`, and what it writes for each CI: the scripts run against a real S3 protocol and a real git."""
+"""`nightjar-lab init` and the files that it writes for each CI:
+
+the scripts run against the real S3 protocol and git.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ FILES = {
 
 
 def script_of(ci: str, text: str) -> str:
-    """Return the shell commands of the last step of a CI's file."""
+    """Return the shell commands of the last step in a CI's file."""
     if ci == "github":
         return str(YAML(typ="safe").load(text)["jobs"]["test"]["steps"][-1]["run"])
     if ci == "gitlab":
@@ -35,13 +38,13 @@ def script_of(ci: str, text: str) -> str:
 
 
 def run_script(script: str, folder: Path, env: dict[str, str]) -> None:
-    """Run what a CI runs."""
+    """Run a script as a CI does."""
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def mirror(folder: Path) -> str:
-    """Make a repository with one commit; return its SHA."""
+    """Create a repository with one commit; return its SHA."""
     folder.mkdir()
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (
@@ -55,9 +58,7 @@ def mirror(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("ci", sorted(FILES))
-async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
-    ci: str, tmp_path: Path, aws_world: World
-) -> None:
+async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tmp_path: Path, aws_world: World) -> None:
     env = kit_environment(tmp_path, aws_world)
     package = f"git+https://git.example.org/nightjar@{'a' * 40}#subdirectory=lab"
     named = ("--ci", ci, "--package", package, "--target", TARGET, "--suite", "operators", "--folder", "lab")
@@ -86,7 +87,7 @@ async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
     assert key.startswith(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/")
 
 
-async def test_it_overwrites_nothing_and_asks_for_what_is_missing(tmp_path: Path) -> None:
+async def test_init_overwrites_nothing_and_asks_for_missing_values(tmp_path: Path) -> None:
     env = {**kit_environment(tmp_path), "NIGHTJAR_BUCKET": "device-results"}
     (tmp_path / "nightjar-lab.sh").write_text("mine")
     done = await run_kit("init", "--target", TARGET, "--", "true", env=env, cwd=tmp_path)
@@ -103,7 +104,7 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
     steps = action["runs"]["steps"]
     for step in steps:
         assert "uses" not in step or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]), "actions are pinned"
-        assert "${{ inputs" not in step.get("run", ""), "nothing that people enter is put into a script"
+        assert "${{ inputs" not in step.get("run", ""), "no input is inserted into a script"
     last = steps[-1]
     inputs = {
         "command": WRITES,

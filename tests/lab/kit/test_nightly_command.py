@@ -1,4 +1,4 @@
-"""`nightjar-lab nightly`: a lab asks which commit to test, of the bot and of the bucket."""
+"""`nightjar-lab nightly`: a lab asks the bot or the bucket which commit to test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.serving import served
 OLD, NEW = "a" * 40, "b" * 40
 
 
-async def test_it_prints_the_commit_of_the_bot_and_of_the_bucket(
+async def test_it_prints_the_commit_from_the_bot_and_from_the_bucket(
     sqlite_url: str, tmp_path: Path, aws_world: World
 ) -> None:
     async with nightly_town(sqlite_url, bucket=aws_world) as place:
@@ -38,7 +38,7 @@ async def test_it_prints_the_commit_of_the_bot_and_of_the_bucket(
         assert known == json.loads((await run_kit("nightly", "--json", env=bot, cwd=tmp_path)).out)
         assert (known["sha"], known["branch"], known["previous_sha"]) == (first, "nightly", None)
 
-        # What was printed by --wait is remembered.
+        # The commit printed by --wait is remembered.
         again = [await run_kit("nightly", "--wait", "--timeout", "0", env=bot, cwd=tmp_path) for _ in range(2)]
         assert [(one.status, one.out) for one in again] == [(0, f"{first}\n"), (1, "")]
         assert again[1].err == f"no new nightly commit within 0 s; the last one is {first}\n"
@@ -49,7 +49,7 @@ async def test_it_prints_the_commit_of_the_bot_and_of_the_bucket(
 
 
 class NightlyServer:
-    """A bot whose answers are given in turn, and the last one for ever; it notes the tags that it is asked with."""
+    """A bot that gives its answers in turn, the last one for ever, and records the tags of the requests."""
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self._answers = list(answers)
@@ -71,7 +71,7 @@ def says(sha: str, tag: str = "") -> dict[str, Any]:
 
 
 async def test_waiting_is_polite() -> None:
-    """An unchanged answer is not sent again, Retry-After is respected, and pauses grow while the bot is unavailable."""
+    """An unchanged answer is not sent again, Retry-After is respected, and pauses grow while the bot is down."""
     server = NightlyServer(
         says(OLD, '"1"'),
         {"status": 304},
@@ -99,7 +99,7 @@ async def test_waiting_is_polite() -> None:
 
 
 @pytest.mark.parametrize("body", ['{"sha": "main"}', "[]", '{"commit": 1}'])
-async def test_an_answer_that_names_no_commit_is_not_printed(body: str) -> None:
+async def test_an_answer_without_a_commit_is_not_printed(body: str) -> None:
     async with served(NightlyServer({"text": body}).app()) as url:
         with pytest.raises(Exception, match=r"does not name a commit|is this the address of the bot"):
             await asyncio.to_thread(lambda: NightlyOfBot(url, REPOSITORY).commit())
@@ -118,7 +118,7 @@ async def test_an_answer_that_names_no_commit_is_not_printed(body: str) -> None:
         ({"NIGHTJAR_BUCKET": "missing-bucket"}, (), 1, "does not exist at the account or endpoint"),
     ],
 )
-def test_what_is_set_wrongly_is_named_with_the_remedy(
+def test_a_wrong_setting_is_named_with_the_remedy(
     changes: dict[str, str], words: tuple[str, ...], status: int, said: str, tmp_path: Path, aws_world: World
 ) -> None:
     env = {**kit_environment(tmp_path, aws_world), "NIGHTJAR_BUCKET": "", **changes}

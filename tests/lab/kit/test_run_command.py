@@ -37,7 +37,7 @@ def manifest(world: World) -> dict[str, Any]:
     return document
 
 
-async def test_it_streams_uploads_and_passes_the_exit_status_on(tmp_path: Path, aws_world: World) -> None:
+async def test_it_streams_the_output_uploads_and_passes_on_the_exit_status(tmp_path: Path, aws_world: World) -> None:
     script = f"env > env.txt; echo working; {WRITES}; exit 3"
     options = ("--suite", "operators", "--attempt", "2", "--shard", "1/4", "--environment", "device=Pixel 9")
     done = await run_script(script, *options, world=aws_world, here=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
@@ -60,14 +60,14 @@ async def test_it_streams_uploads_and_passes_the_exit_status_on(tmp_path: Path, 
         assert secret not in variables
 
 
-async def test_the_command_cannot_read_the_secrets_out_of_the_process_that_started_it(tmp_path: Path) -> None:
+async def test_the_command_cannot_read_the_secrets_of_its_parent_process(tmp_path: Path) -> None:
     script = """
         kit=$(awk '/^PPid/ {print $2}' /proc/$PPID/status)
         tr '\\0' ' ' < /proc/$kit/cmdline
         cat /proc/$PPID/environ /proc/$kit/environ
     """
     words = (*OPTIONS, "--dry-run", "--", "bash", "-c", script)
-    # Without its capabilities, root is a user like any other.
+    # Without its capabilities, root is an ordinary user.
     under = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
     env = kit_environment(tmp_path, NIGHTJAR_LAB_TOKEN="the token")
     done = await run_kit(*words, env=env, cwd=tmp_path, under=under)
@@ -98,7 +98,7 @@ async def test_the_bot_stores_the_run_and_a_crash_without_a_report_is_a_lab_setu
         assert "the lab's command ended with exit status 139 before its first test" in (check.title or "")
 
 
-async def test_a_signal_while_it_waits_for_the_bot_says_that_nothing_is_left_to_upload(
+async def test_a_signal_during_the_wait_for_the_bot_says_that_nothing_is_left_to_upload(
     sqlite_url: str, tmp_path: Path, aws_world: World
 ) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
@@ -127,7 +127,7 @@ async def test_the_manifest_says_which_targets_the_tests_could_use(tmp_path: Pat
     assert manifest(aws_world)["environment"] == {"capabilities": "llvm, cpu", "device": "Pixel 9"}
 
 
-def test_capabilities_that_a_test_wrote_badly_are_left_out(tmp_path: Path) -> None:
+def test_invalid_capabilities_from_a_test_are_left_out(tmp_path: Path) -> None:
     kind = '{"$report_type": "NightjarCapabilities", "targets": '
     said = ['{"llvm": "", "a\\nb": "", "\\ud800": "", "cuda": "no device", "x": 1}}', "[1]}", "{}", "{" * 5000]
     (tmp_path / "pytest.jsonl").write_text("".join(f"{kind}{one}\n" for one in said))
@@ -149,7 +149,7 @@ async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_after_a_signal_the_command_writes_its_report_and_it_is_uploaded(
+async def test_after_a_signal_the_command_writes_its_report_and_the_run_is_uploaded(
     number: signal.Signals, tmp_path: Path, aws_world: World
 ) -> None:
     (tmp_path / "te.xml").write_text(JUNIT)
@@ -175,7 +175,7 @@ async def test_a_command_that_ignores_signals_is_killed(tmp_path: Path, aws_worl
     assert manifest(aws_world)["exit_status"] == 137
 
 
-async def test_what_could_not_be_uploaded_goes_with_the_next_run_under_its_own_id(
+async def test_a_run_that_could_not_be_uploaded_goes_with_the_next_one_under_its_own_id(
     tmp_path: Path, aws_world: World
 ) -> None:
     away = await run_script(WRITES, world=aws_world, here=tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9")
@@ -189,7 +189,7 @@ async def test_what_could_not_be_uploaded_goes_with_the_next_run_under_its_own_i
     assert "nothing to upload" in (await run_kit("run", "--resume", env=env, cwd=tmp_path)).err
 
 
-async def test_a_killed_run_uploads_what_it_had_reported(tmp_path: Path, aws_world: World) -> None:
+async def test_the_report_of_a_killed_run_is_uploaded(tmp_path: Path, aws_world: World) -> None:
     env = kit_environment(tmp_path, aws_world)
     script = f"{WRITES}; touch started; sleep 600"
     running = await start_kit(*OPTIONS, "--", "bash", "-c", script, env=env, cwd=tmp_path)
@@ -230,7 +230,7 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
         (("--", "true"), "this folder is not a Git checkout"),
     ],
 )
-def test_what_is_wrong_is_named_before_anything_runs(
+def test_a_wrong_setting_is_named_before_anything_runs(
     words: tuple[str, ...], said: str, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What the kit installs beyond boto3 stays small, but for zstandard: docs/decisions/lab-kit-size.md."""
+"""The packages that the kit adds to boto3 stay small, except zstandard: docs/decisions/lab-kit-size.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.lab.kit.running import ROOT
 MOST = 4_000_000
 
 
-def test_it_needs_three_packages_and_is_small_without_zstandard() -> None:
+def test_the_kit_needs_three_packages_and_is_small_without_zstandard() -> None:
     required = [Requirement(one) for one in distribution("nightjar-lab").requires or []]
     assert {one.name for one in required if one.marker is None} == {"boto3", "click", "zstandard"}
     ours = [path for name in ("nightjar_lab", "nightjar_formats") for path in (ROOT / "lab" / name).rglob("*")]

@@ -1,4 +1,4 @@
-"""The process above a lab's command: however it is asked to end, the command is asked too, and never outlives it."""
+"""The process above a lab's command: it passes every request to end on to the command, which never outlives it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.exit(supervisor.main(sys.argv[1:]))
 """
 
 
-async def test_a_signal_while_the_command_starts_reaches_the_command(tmp_path: Path) -> None:
+async def test_a_signal_during_the_start_of_the_command_reaches_it(tmp_path: Path) -> None:
     script = "trap 'exit 2' INT; touch started; while :; do sleep 0.1; done"
     running = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", ASKED_WHILE_IT_STARTS, "bash", "-c", script),

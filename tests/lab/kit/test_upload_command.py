@@ -1,4 +1,4 @@
-"""`nightjar-lab check` and `upload` without an app.yaml; tests/cli/test_results.py has what both names share."""
+"""`nightjar-lab check` and `upload` without an app.yaml; tests/cli/test_results.py covers what both commands share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_uploads_where_the_variables_say_and_goes_on_where_it_stopped(folder: Path, aws_world: World) -> None:
+def test_it_uploads_to_the_configured_place_and_continues_where_it_stopped(folder: Path, aws_world: World) -> None:
     env = kit_environment(folder, aws_world)
     place = f"results/{REPOSITORY}/{LAB}/{TARGET}/{SHA}/run-1/"
     aws_world.put(f"{place}ops.xml", JUNIT.encode())
@@ -48,7 +48,7 @@ def test_it_uploads_where_the_variables_say_and_goes_on_where_it_stopped(folder:
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, ("ops.xml",), 1, "cannot upload for octocat/compiler: "),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_uploaded(
+def test_a_wrong_setting_is_named_and_nothing_is_uploaded(
     changes: dict[str, str], words: tuple[str, ...], status: int, said: str, folder: Path, aws_world: World
 ) -> None:
     done = run_here(*OPTIONS, *words, env={**kit_environment(folder, aws_world), **changes})

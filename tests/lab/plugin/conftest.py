@@ -11,7 +11,7 @@ from tests.lab.plugin.project import Project
 
 @pytest.fixture(autouse=True)
 def _plain_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run pytest without the plugins and variables that this repository's own tests use."""
+    """Run pytest without the plugins and variables of this repository's own tests."""
     if "pytester" in request.fixturenames:
         request.getfixturevalue("pytester")  # removes PYTEST_ADDOPTS
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio -p no:cov -p no:timeout -p no:hypothesispytest")
@@ -22,5 +22,5 @@ def _plain_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project that declares targets, or uses parameters and cached fixtures."""
+    """Return a project that declares targets, or uses parameters and cached fixtures."""
     return Project(pytester, monkeypatch)

@@ -1,4 +1,4 @@
-"""Reports that the plugin wrote, read as the server reads them."""
+"""Reports written by the plugin, read as the server reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cases(path: str | Path = REPORT) -> list[Case]:
 
 
 def outcomes(path: str | Path = REPORT) -> dict[str, str]:
-    """Return the outcome of each test by name: status, where it went wrong, and whether the report calls it flaky."""
+    """Return the outcome of each test by name: status, where it failed, and whether the report calls it flaky."""
     found = cases(path)
     ended = {case.name: " ".join(filter(None, (case.status, case.trouble, "flaky" * case.flaky))) for case in found}
     assert len(ended) == len(found)

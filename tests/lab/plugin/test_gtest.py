@@ -58,7 +58,7 @@ def include_dir() -> str:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program with slow tests, compiled without a warning."""
+    """Return a program with slow tests, compiled without warnings."""
     folder = tmp_path_factory.mktemp("gtest")
     (folder / "slow.cc").write_text(CODE)
     places: list[str] = []
@@ -90,7 +90,7 @@ def ran(program: Path, folder: Path, variables: Mapping[str, str]) -> dict[str, 
         *((no, "passed") for no in (None, "", "0", "on", "yess")),
     ],
 )
-def test_slow_tests_are_skipped_by_the_words_that_python_reads(
+def test_slow_tests_are_skipped_for_the_same_values_as_in_python(
     program: Path, tmp_path: Path, value: str | None, expected: str
 ) -> None:
     assert ran(program, tmp_path, {} if value is None else {"SKIP_SLOW_TESTS": value}) == {
@@ -100,7 +100,7 @@ def test_slow_tests_are_skipped_by_the_words_that_python_reads(
     }
 
 
-def test_ctest_leaves_out_what_is_labeled_and_other_labels_stay(tmp_path: Path) -> None:
+def test_ctest_leaves_out_labeled_tests_and_other_labels_stay(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     module = f"-DCMAKE_MODULE_PATH={include_dir()}"
     configured = subprocess.run(

@@ -1,4 +1,4 @@
-"""A project that uses nothing of the plugin runs as without it: the same tests, IDs, order and exit statuses."""
+"""A project that does not use the plugin runs as without it: the same tests, IDs, order and exit statuses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_project_with_its_own_fixtures_runs_as_without_the_plugin(
         assert list(with_it.outcomes) == list(without.outcomes)
 
 
-def test_exit_statuses_stay(project: Project) -> None:
+def test_exit_statuses_stay_the_same(project: Project) -> None:
     project.write(test_one="def test_unknown(target): pass")
     assert project.run().status == project.run(plugin=False).status == 1
     project.write(test_one="def test_unknown(dev): pass")
@@ -58,8 +58,8 @@ def test_exit_statuses_stay(project: Project) -> None:
     assert project.run().status == project.run("-m", "slow").status == 5
 
 
-def test_with_the_variable_alone_tests_run_on_what_it_names(project: Project) -> None:
-    """Nothing is declared, so nothing can be compared with what is: whoever set it knows."""
+def test_with_only_the_variable_tests_run_on_its_targets(project: Project) -> None:
+    """Without a declaration there is nothing to check the variable against."""
     project.write(test_one="def test_it(target, dev): assert dev is None")
     assert project.run(environ={"NIGHTJAR_TEST_TARGETS": "a;b"}).short() == {
         "test_it[a]": "passed",

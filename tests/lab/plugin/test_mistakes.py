@@ -30,7 +30,7 @@ EXAMPLE = '@{}("llvm", "cuda")'
         (requires, [["cuda"]], "not ['cuda']"),
     ],
 )  # fmt: skip
-def test_a_decorator_takes_names(decorator: Callable[..., Any], names: list[object], said: str) -> None:
+def test_a_decorator_only_takes_names(decorator: Callable[..., Any], names: list[object], said: str) -> None:
     with pytest.raises(TargetUseError) as raised:
         decorator(*names)
     text = str(raised.value)
@@ -54,7 +54,7 @@ def test_a_decorator_takes_names(decorator: Callable[..., Any], names: list[obje
         ([Target("cuda", parents=["gpu"]), Target("gpu")], 'the target "cuda" has the parent "gpu"'),
     ],
 )
-def test_a_declaration_is_a_list_of_targets(declared: object, said: str) -> None:
+def test_a_declaration_must_be_a_list_of_targets(declared: object, said: str) -> None:
     with pytest.raises(TargetUseError, match=re.escape(said)):
         read_declaration(declared, "/nowhere/conftest.py")
 
@@ -70,12 +70,12 @@ def test_a_declaration_is_a_list_of_targets(declared: object, said: str) -> None
         (lambda: Target("cuda", marks=pytest.mark.alone), 'marks of the target "cuda" must be a list'),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
-def test_a_target_has_values_that_can_be_used(mistake: Callable[[], Target], said: str) -> None:
+def test_a_target_must_have_usable_values(mistake: Callable[[], Target], said: str) -> None:
     with pytest.raises(TargetUseError, match=rf"test_mistakes\.py:\d+: .*{re.escape(said)}"):
         mistake()
 
 
-def test_pytest_ends_at_once_with_a_wrong_declaration(project: Project) -> None:
+def test_pytest_stops_at_once_after_a_wrong_declaration(project: Project) -> None:
     project.write(conftest='import os\n\nnightjar_targets = "llvm"\n', test_one="def test_it(): pass")
     run = project.run()
     assert run.status == 4
@@ -84,7 +84,7 @@ def test_pytest_ends_at_once_with_a_wrong_declaration(project: Project) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_decorator_that_names_an_undeclared_target_is_an_error_of_its_file(project: Project, workers: int) -> None:
+def test_a_decorator_with_an_undeclared_target_is_an_error_of_its_file(project: Project, workers: int) -> None:
     project.write(
         conftest='from nightjar_lab.pytest import Target\nnightjar_targets = [Target("llvm"), Target("cuda -x")]',
         test_one="from nightjar_lab.pytest import *\n\n@exclude_targets('lvm')\ndef test_it(target): pass",
@@ -100,7 +100,7 @@ def test_a_decorator_that_names_an_undeclared_target_is_an_error_of_its_file(pro
     assert "test_three" not in run.text.partition("short test summary")[2]
 
 
-def test_a_bare_decorator_where_no_target_is_configured_is_an_error(project: Project) -> None:
+def test_a_bare_decorator_without_a_configured_target_is_an_error(project: Project) -> None:
     project.write(test_one="from nightjar_lab.pytest import *\n\n@parametrize_targets\ndef test_it(target): pass")
     run = project.run()
     assert run.status == 2
@@ -128,7 +128,7 @@ def test_the_variables_name_targets(environ: dict[str, str], variable: str, name
     assert named_targets(environ) == (variable, names)
 
 
-def test_the_kind_of_a_target_is_its_first_word_unless_it_is_declared() -> None:
+def test_the_kind_of_a_target_is_its_first_word_unless_declared() -> None:
     assert kind_of("opencl -device=mali") == "opencl"
     assert Target("opencl -device=mali").kind == "opencl"
     assert Target("mali", kind="opencl").kind == "opencl"

@@ -1,4 +1,4 @@
-"""What the plugin costs a project that uses nothing of it, in calls of functions: seconds depend on the machine."""
+"""The plugin's cost for a project that does not use it, in function calls: seconds depend on the machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print("calls", calls, int(status))
 
 
 def calls_of(pytester: pytest.Pytester, tests: int, *options: str) -> int:
-    """Return how many functions a run of this many trivial tests calls, those of C included."""
+    """Return how many functions a run of this many trivial tests calls, including C functions."""
     pytester.makepyfile(
         test_many="".join(f"def test_{number}(): pass\n" for number in range(tests)), count_calls=COUNTER
     )
@@ -47,7 +47,7 @@ def test_a_test_costs_at_most_one_percent_more_calls(
     monkeypatch.setenv("PYTHONPATH", f"{LAB}{os.pathsep}{pytester.path}")
 
     def per_test(*options: str) -> int:
-        # The difference leaves out what a run costs once: at 20,000 tests, that is little.
+        # The difference leaves out the fixed cost of a run, which hardly matters at 20,000 tests.
         return calls_of(pytester, MANY, *options) - calls_of(pytester, FEW, *options)
 
     without, with_it = per_test(), per_test("-p", "nightjar_lab.pytest")

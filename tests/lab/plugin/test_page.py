@@ -10,7 +10,7 @@ from tests.lab.plugin.project import Project
 PAGE = Path(__file__).parents[3] / "docs" / "pytest-plugin.md"
 
 
-def test_the_examples_run(project: Project) -> None:
+def test_the_examples_of_the_page_run(project: Project) -> None:
     conftest, tests = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     project.write(conftest=conftest.replace("/dev/nvidia0", "/nowhere"), test_one=tests)
     run = project.run()

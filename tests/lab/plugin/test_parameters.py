@@ -1,4 +1,4 @@
-"""Parameters and cached fixtures do what TVM's own tests of its helpers show."""
+"""Parameters and cached fixtures behave as TVM's own tests of its helpers expect."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ TESTS = """
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_parameters_and_cached_fixtures(project: Project, workers: int) -> None:
+def test_parameters_and_cached_fixtures_behave_as_in_tvm(project: Project, workers: int) -> None:
     project.write(test_one=TESTS)
     run = project.run(workers=workers)
     ids = [test for test in run.outcomes if test.startswith("test_ids")]
@@ -178,7 +178,7 @@ def test_a_variable_turns_the_cache_off(project: Project, variable: str) -> None
 
 
 class WithoutCopy:
-    """Says nothing of how it is copied."""
+    """A class that does not define how it is copied."""
 
 
 class WithDeepcopy:
@@ -210,18 +210,18 @@ class Record:
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_a_value_that_says_how_it_is_copied_can_be_cached(value: object) -> None:
+def test_a_value_that_defines_how_it_is_copied_can_be_cached(value: object) -> None:
     assert uncopied(value) is None
 
 
 @pytest.mark.parametrize(
     "value", [WithoutCopy(), [WithoutCopy()], {"a": (WithoutCopy(),)}, {WithoutCopy(): 1}, Record(WithoutCopy())]
 )
-def test_a_value_that_does_not_cannot_wherever_it_is_inside(value: object) -> None:
+def test_a_value_that_does_not_is_refused_wherever_it_is_nested(value: object) -> None:
     assert uncopied(value) is WithoutCopy
 
 
-def test_a_value_that_holds_itself_is_read_once() -> None:
+def test_a_value_that_contains_itself_is_read_once() -> None:
     value: list[object] = []
     value.append(value)
     assert uncopied(value) is None

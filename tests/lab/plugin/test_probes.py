@@ -1,4 +1,4 @@
-"""A probe that raises, hangs or crashes is a reason to skip its target, and is called once in a run."""
+"""A probe that raises, hangs or crashes is a reason to skip its target, and is called once per run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def exits() -> bool:
         (skips, ProbeAnswer(False, "skipped: no license")),
     ],
 )
-def test_what_a_probe_says(probe: Callable[[], object], answer: ProbeAnswer, isolated: bool) -> None:
+def test_the_result_of_a_probe_decides_whether_its_target_runs(
+    probe: Callable[[], object], answer: ProbeAnswer, isolated: bool
+) -> None:
     assert ProbeAnswers(None).ask("key", probe, isolated=isolated, seconds=60) == answer
     assert ProbeAnswers(None).ask("key", probe, isolated=isolated, seconds=None) == answer
 
@@ -61,12 +63,12 @@ def test_a_probe_that_does_not_return_is_abandoned(isolated: bool) -> None:
 
 
 @pytest.mark.parametrize(("probe", "how"), [(crashes, "SIGSEGV"), (exits, "exit status 7")])
-def test_a_probe_in_a_process_of_its_own_may_crash(probe: Callable[[], object], how: str) -> None:
+def test_a_probe_in_its_own_process_may_crash(probe: Callable[[], object], how: str) -> None:
     answer = ProbeAnswers(None).ask("key", probe, isolated=True, seconds=60)
     assert answer == ProbeAnswer(False, f"crashed ({how})")
 
 
-def test_workers_share_the_answer_of_the_first_who_asks(tmp_path: Path) -> None:
+def test_workers_share_the_answer_of_the_first_one(tmp_path: Path) -> None:
     asked, go_on, answers = threading.Event(), threading.Event(), []
 
     def slow() -> bool:
@@ -88,13 +90,13 @@ def test_workers_share_the_answer_of_the_first_who_asks(tmp_path: Path) -> None:
     assert not ProbeAnswers(tmp_path).first("key")
 
 
-def test_a_worker_without_the_folder_asks_by_itself(tmp_path: Path) -> None:
+def test_a_worker_without_the_shared_folder_asks_by_itself(tmp_path: Path) -> None:
     answers = ProbeAnswers(tmp_path / "elsewhere")
     assert answers.ask("key", lambda: True, isolated=False, seconds=60) == ProbeAnswer(True)
     assert answers.ask("key", raises, isolated=False, seconds=60) == ProbeAnswer(True)
 
 
-def test_a_worker_that_was_killed_while_it_asked_is_not_waited_for_longer(
+def test_a_worker_killed_while_asking_does_not_delay_the_others(
     tmp_path: Path,
 ) -> None:
     assert ProbeAnswers(tmp_path).first("key")

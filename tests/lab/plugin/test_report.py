@@ -1,4 +1,4 @@
-"""The report of a run holds what happened, for the very reader that the server has."""
+"""The report of a run contains everything that happened, read with the server's own reader."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_imported_is_reported(pytester: pytest.Pytester) -
     assert outcomes() == {"test_bad.py": "errored collection", "test_no.py": "skipped collection"}
 
 
-def test_what_was_run_where_is_in_the_report(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_says_what_ran_where(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTJAR_TEST_TARGETS", "llvm;cuda")
     monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "2")
     pytester.makepyfile("def test_only(): pass")
@@ -69,7 +69,7 @@ def test_what_was_run_where_is_in_the_report(pytester: pytest.Pytester, monkeypa
 
 
 @pytest.mark.parametrize("when", ["setup", "call", "teardown", "segfault"])
-def test_a_process_that_dies_loses_nothing_that_was_reported(pytester: pytest.Pytester, when: str) -> None:
+def test_a_crashed_process_loses_nothing_that_was_reported(pytester: pytest.Pytester, when: str) -> None:
     code = dict.fromkeys(("setup", "call", "teardown"), "pass")
     code["call" if when == "segfault" else when] = "ctypes.string_at(0)" if when == "segfault" else "os._exit(3)"
     pytester.makepyfile(
@@ -105,7 +105,7 @@ def test_a_process_that_dies_loses_nothing_that_was_reported(pytester: pytest.Py
     ],
     ids=["call", "teardown", "end of session"],
 )
-def test_a_worker_that_dies_is_reported(pytester: pytest.Pytester, code: str, expected: dict[str, str]) -> None:
+def test_a_crashed_worker_is_reported(pytester: pytest.Pytester, code: str, expected: dict[str, str]) -> None:
     pytester.makeconftest(
         """
         import os
@@ -165,7 +165,9 @@ RERUN = """
     [(False, False), (False, True), (True, False)],
     ids=["rerunfailures 16", "rerunfailures 13", "flaky"],
 )
-def test_a_rerun_is_no_first_pass(pytester: pytest.Pytester, hold_back: bool, no_teardown: bool) -> None:
+def test_a_rerun_is_distinguished_from_a_first_pass(
+    pytester: pytest.Pytester, hold_back: bool, no_teardown: bool
+) -> None:
     pytester.makeconftest(RERUN.format(hold_back=hold_back, no_teardown=no_teardown))
     pytester.makepyfile(
         """
@@ -182,7 +184,7 @@ def test_a_rerun_is_no_first_pass(pytester: pytest.Pytester, hold_back: bool, no
     assert outcomes() == {"test_flaky": "passed flaky", "test_fails": "failed"}
 
 
-def test_each_run_has_a_report_of_its_own_in_the_folder_for_results_and_one_within_a_test_has_none(
+def test_each_run_has_its_own_report_in_the_results_folder_and_a_run_within_a_test_has_none(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = pytester.path / "results"
@@ -205,7 +207,7 @@ def test_each_run_has_a_report_of_its_own_in_the_folder_for_results_and_one_with
     assert outcomes(folder / "pytest.jsonl") == {"test_outer": "passed"}
 
 
-def test_a_child_that_a_test_forks_reports_nothing(pytester: pytest.Pytester) -> None:
+def test_a_child_forked_by_a_test_reports_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import os
@@ -222,7 +224,7 @@ def test_a_child_that_a_test_forks_reports_nothing(pytester: pytest.Pytester) ->
     assert len(Path(REPORT).read_bytes().splitlines()) == 6
 
 
-def test_durations_are_of_a_clock_that_does_not_jump(pytester: pytest.Pytester) -> None:
+def test_durations_come_from_a_monotonic_clock(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         """
         import itertools, time
@@ -258,7 +260,7 @@ ASKS = """
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-def test_the_targets_that_tests_asked_for_are_reported_as_capabilities(
+def test_the_targets_that_tests_requested_are_reported_as_capabilities(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     pytester.makeconftest(CAPABLE)
@@ -267,10 +269,10 @@ def test_the_targets_that_tests_asked_for_are_reported_as_capabilities(
     (line,) = [line for line in lines() if line["$report_type"] == "NightjarCapabilities"]
     reason = 'target "cuda" has no device: its declaration says so'
     assert line["targets"] == {"llvm": "", "cuda": reason, "gpu": ""}
-    assert len(cases()) == 3, "the server reads past it"
+    assert len(cases()) == 3, "the server ignores it"
 
 
-def test_a_run_whose_tests_ask_for_no_target_reports_no_capabilities(pytester: pytest.Pytester) -> None:
+def test_a_run_without_requested_targets_reports_no_capabilities(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_passes(): pass")
     pytester.runpytest_inprocess(*OPTION)
     assert {line["$report_type"] for line in lines()} == {

@@ -1,4 +1,4 @@
-"""Reports that cannot be written, and tests that try to spoil them: errors are clear and nothing reported is lost."""
+"""Reports that cannot be written, and tests that try to break them: errors are clear and nothing reported is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWO = "def test_good(): pass\ndef test_bad(): assert 0"
 
 
 def refused(pytester: pytest.Pytester, path: str, reason: str) -> None:
-    """The tests run, the exit status is theirs, and the report's absence is said at the start and at the end."""
+    """Check that tests run with their exit status, and that the missing report is named at the start and the end."""
     result = pytester.runpytest_inprocess("--nightjar-report", path)
     result.assert_outcomes(passed=1, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -24,7 +24,7 @@ def refused(pytester: pytest.Pytester, path: str, reason: str) -> None:
     assert reason in said[0]
 
 
-def test_a_report_that_cannot_be_opened_is_said_and_changes_no_exit_status(pytester: pytest.Pytester) -> None:
+def test_a_report_that_cannot_be_opened_is_named_and_does_not_change_the_exit_status(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
     os.mkfifo("fifo")
     Path("folder").mkdir()
@@ -35,15 +35,13 @@ def test_a_report_that_cannot_be_opened_is_said_and_changes_no_exit_status(pytes
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root writes anywhere")
-def test_a_folder_that_is_read_only_is_said(pytester: pytest.Pytester) -> None:
+def test_a_read_only_folder_is_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
     Path("folder").mkdir(mode=0o500)
     refused(pytester, "folder/report", "Permission denied")
 
 
-def test_a_folder_for_results_that_is_a_file_is_said(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_results_folder_that_is_a_file_is_named(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makepyfile("def test_good(): pass")
     Path("results").touch()
     monkeypatch.setenv("NIGHTJAR_RESULTS", "results")
@@ -52,7 +50,7 @@ def test_a_folder_for_results_that_is_a_file_is_said(
     result.stdout.fnmatch_lines(["nightjar: THERE IS NO REPORT: *results cannot be written (File exists)*"])
 
 
-def test_a_full_disk_is_said_at_the_end_and_changes_no_exit_status(pytester: pytest.Pytester) -> None:
+def test_a_full_disk_is_named_at_the_end_and_does_not_change_the_exit_status(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
     result = pytester.runpytest_inprocess("--nightjar-report", "/dev/full")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -61,8 +59,8 @@ def test_a_full_disk_is_said_at_the_end_and_changes_no_exit_status(pytester: pyt
     assert "10 of 10 lines could not be written to /dev/full (No space left on device)" in said
 
 
-def test_a_disk_that_was_full_for_a_while_loses_nothing(pytester: pytest.Pytester) -> None:
-    """Files may not grow beyond some bytes while the first tests run, which tears a line where pytest stands."""
+def test_a_disk_that_is_full_for_a_while_loses_nothing(pytester: pytest.Pytester) -> None:
+    """Files may not exceed some bytes while the first tests run, which cuts a line in the middle."""
     pytester.makepyfile(
         """
         import os, resource, signal
@@ -85,7 +83,7 @@ def test_a_disk_that_was_full_for_a_while_loses_nothing(pytester: pytest.Pyteste
     assert len(lines()) == 14
 
 
-def test_a_pipe_that_somebody_reads_and_a_device_get_the_report(pytester: pytest.Pytester) -> None:
+def test_a_pipe_with_a_reader_and_a_device_get_the_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_good(): pass")
     os.mkfifo("fifo")
     read: list[bytes] = []
@@ -97,7 +95,7 @@ def test_a_pipe_that_somebody_reads_and_a_device_get_the_report(pytester: pytest
             read.append(file.read())
 
     reader = threading.Thread(target=drain)
-    # Before anybody writes, a read would end at once: the report is opened by the run.
+    # Before somebody writes, a read would end at once: the run opens the report.
     result = None
     started = os.open("fifo", os.O_WRONLY)
     reader.start()
@@ -132,11 +130,11 @@ HOSTILE = """
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
-def test_tests_of_any_name_are_reported(
+def test_tests_with_any_name_are_reported(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     pytester.makeconftest(HOSTILE)
-    # Half surrogates are no UTF-8: pytest cannot print or cache them, and pytest-xdist cannot send them.
+    # Half surrogates are not UTF-8: pytest cannot print or cache them, and pytest-xdist cannot send them.
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8:backslashreplace")
     names = 6
     if workers:
@@ -156,7 +154,7 @@ def test_tests_of_any_name_are_reported(
     assert sorted(case.status for case in found) == ["failed"] * (names - 1) + ["passed"]
 
 
-def test_what_is_no_json_is_reported_all_the_same(pytester: pytest.Pytester) -> None:
+def test_values_that_json_does_not_have_are_still_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         class Odd:
@@ -189,5 +187,5 @@ def test_what_is_no_json_is_reported_all_the_same(pytester: pytest.Pytester) -> 
         ("x" * 3000, "x" * 1999 + "…"),
     ],
 )
-def test_text_from_outside_is_printed_on_one_line_without_what_moves_a_cursor(text: str, expected: str) -> None:
+def test_text_from_outside_is_printed_on_one_line_without_control_characters(text: str, expected: str) -> None:
     assert printable(text) == expected

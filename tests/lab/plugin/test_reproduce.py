@@ -1,4 +1,4 @@
-"""The printed command runs the same failures again, from any folder and without the variables of the first run."""
+"""The printed command repeats the same failures, from any folder and without the variables of the first run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLE = "run the failed tests again"
 
 
 def printed(result: pytest.RunResult) -> str:
-    """Return the command that a run printed."""
+    """Return the command printed by a run."""
     lines = result.outlines
     [place] = [number for number, line in enumerate(lines) if f" {TITLE} " in line]
     return lines[place + 1]
@@ -37,7 +37,7 @@ def failures(path: Path) -> dict[str, str]:
 
 
 def run_again(pytester: pytest.Pytester, command: str) -> dict[str, str]:
-    """Run a command in bash, elsewhere, with nothing set but PATH; return the failures."""
+    """Run a command in bash, in another folder, with only PATH set; return the failures."""
     report = pytester.path / "again.jsonl"
     environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(pytester.path)}
     done = subprocess.run(
@@ -69,7 +69,7 @@ HOSTILE = """
 
 
 def test_the_printed_command_fails_as_the_run_did(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes, parameters that a shell would act on, an option of the project, and a variable."""
+    """Classes, parameters with special characters of the shell, an option of the project, and a variable."""
     pytester.makeini(
         "[pytest]\ndisable_test_id_escaping_and_forfeit_all_rights_to_community_support = true\n"
         "nightjar_reproduce_env = DEVICE\n"
@@ -95,8 +95,8 @@ def test_the_printed_command_fails_as_the_run_did(pytester: pytest.Pytester, mon
     assert not list(pytester.path.rglob("hacked"))
 
 
-def test_the_configuration_is_that_of_the_run_and_not_one_nearer_to_the_failures(pytester: pytest.Pytester) -> None:
-    """pytest looks for its configuration from the folder that all arguments have in common."""
+def test_the_configuration_is_that_of_the_run_and_not_a_nearer_one(pytester: pytest.Pytester) -> None:
+    """pytest looks for its configuration from the common folder of all arguments."""
     Path("pytest.ini").write_text("[pytest]\npython_functions = check\n")
     Path("pkg/deep").mkdir(parents=True)
     Path("pkg/test_good.py").write_text("def check(): pass\n")
@@ -129,7 +129,7 @@ def test_only_the_first_failures_are_named(pytester: pytest.Pytester, monkeypatc
         ((), "SKIP_SLOW_TESTS", True),
     ],
 )
-def test_the_command_is_printed_where_the_plugin_is_used(
+def test_the_command_is_printed_only_if_the_plugin_is_used(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], variable: str, expected: bool
 ) -> None:
     if variable:
@@ -150,14 +150,14 @@ def test_the_command_is_printed_where_the_plugin_is_used(
         ("-t.py::test", "./-t.py::test"),
     ],
 )
-def test_what_a_command_line_cannot_hold_is_named_by_what_is_around_it(nodeid: str, expected: str) -> None:
+def test_a_test_that_a_command_line_cannot_name_is_replaced_by_what_contains_it(nodeid: str, expected: str) -> None:
     assert named_on_command_line(nodeid) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["a", "a b", "it's", "\x00"[:0], "\x1b\n\\'", "é\u202e", "\udc80", "##[error]", "$'x'", "\x7f9"]
 )
-def test_a_word_of_the_shell_is_what_it_was(text: str) -> None:
+def test_a_quoted_word_comes_out_of_the_shell_unchanged(text: str) -> None:
     word = shell_word(text)
     assert word.isprintable()
     assert "##" not in word
@@ -165,7 +165,7 @@ def test_a_word_of_the_shell_is_what_it_was(text: str) -> None:
     assert done.stdout == os.fsencode(text)
 
 
-def test_options_that_select_or_write_are_left_out() -> None:
+def test_options_that_select_tests_or_write_files_are_left_out() -> None:
     given = [
         "-n",
         "4",
@@ -222,11 +222,11 @@ def test_an_issue_is_filled_in_and_its_address_is_short_enough() -> None:
         ("", ""),
     ],
 )
-def test_a_remote_is_a_page(url: str, expected: str) -> None:
+def test_a_remote_becomes_a_page(url: str, expected: str) -> None:
     assert page_of_remote(url) == expected
 
 
-def test_the_repository_is_that_of_the_environment_or_of_git(tmp_path: Path) -> None:
+def test_the_repository_comes_from_the_environment_or_from_git(tmp_path: Path) -> None:
     assert (
         page_of_repository(tmp_path, {"NIGHTJAR_REPOSITORY": "octocat/compiler"})
         == "https://github.com/octocat/compiler"

@@ -1,4 +1,4 @@
-"""`--shard` as pytest runs it: with and without workers, with durations that come, are nonsense, or do not come."""
+"""`--shard` as pytest runs it: with and without workers, with good, invalid or missing durations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TESTS = {
 
 
 def ran(pytester: pytest.Pytester, *options: str) -> set[str]:
-    """Return the tests that pytest ran, which all passed."""
+    """Return the tests that pytest ran, all of which passed."""
     result = pytester.runpytest_inprocess("-v", "-p", "no:cacheprovider", *options)
     assert result.ret == pytest.ExitCode.OK
     return {
@@ -40,7 +40,7 @@ def ran(pytester: pytest.Pytester, *options: str) -> set[str]:
     }
 
 
-def test_the_shards_are_the_whole_with_workers_and_without(pytester: pytest.Pytester) -> None:
+def test_all_shards_together_are_the_whole_with_and_without_workers(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_s=SUITE)
     known = {"cut_offs": [], "pages": 1, "tests": [{"test": "test_s.py::test_long", "seconds": 100.0}]}
     Path("slow.json").write_text(json.dumps(known))
@@ -62,7 +62,7 @@ def test_a_shard_without_tests_passes_and_says_why(pytester: pytest.Pytester) ->
     assert sorted(empty) == [False, True]
 
 
-def test_no_tests_at_all_are_still_reported_as_that(pytester: pytest.Pytester) -> None:
+def test_a_run_without_any_tests_is_still_reported_as_such(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("")
     assert pytester.runpytest_inprocess("--shard", "1/2").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -74,14 +74,14 @@ def test_a_bad_shard_is_a_usage_error(pytester: pytest.Pytester, bad: str) -> No
     result.stderr.fnmatch_lines([f"*'{bad}' is not a shard: write NUMBER/TOTAL, such as 2/4*"])
 
 
-def test_durations_that_nothing_uses_are_a_usage_error(pytester: pytest.Pytester) -> None:
+def test_durations_without_shards_are_a_usage_error(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("--durations-from", "x.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--durations-from has no effect without --shard or --slow-report*"])
 
 
 @pytest.mark.parametrize("source", ["missing.json", "http://127.0.0.1:1/slow", "http://[/", ".", "nonsense.txt"])
-def test_without_its_durations_a_shard_runs_and_says_so_even_where_warnings_are_errors(
+def test_without_its_durations_a_shard_runs_and_says_so_even_if_warnings_are_errors(
     pytester: pytest.Pytester, source: str
 ) -> None:
     pytester.makepyfile(test_s=SUITE)
@@ -139,5 +139,5 @@ def test_all_pages_of_the_api_are_read_and_a_failure_is_tried_again(api: str) ->
         "target=example-lab/adreno",
         "target=example-lab%2Fadreno&page=2",
     ]
-    # The token does not go over a connection that is not encrypted.
+    # The token is not sent over an unencrypted connection.
     assert {token for _, token in _Api.asked} == {None}

@@ -1,4 +1,4 @@
-"""How tests are dealt to shards: each to exactly one, alike on every machine, and no rename moves the others."""
+"""How tests are assigned to shards: each to exactly one, the same on every machine; a rename moves no others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_test_is_in_exactly_one_shard_whatever_the_order(
 
 @given(st.lists(SECONDS, min_size=1, max_size=40), st.integers(1, 5))
 def test_known_durations_balance_the_shards(durations: list[float], total: int) -> None:
-    """The longest shard is not much longer than the best there can be (Graham, 1969)."""
+    """The longest shard is not much longer than in the best possible assignment (Graham, 1969)."""
     seconds = {f"t.py::test_{number}": duration for number, duration in enumerate(durations)}
     plan = deal(list(seconds), seconds, total)
     in_order = sorted(durations, reverse=True)
@@ -89,7 +89,7 @@ def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
 
 def test_without_durations_a_moved_file_moves_nothing_and_a_new_test_moves_no_other() -> None:
     before = deal(TESTS, {}, 4).shards
-    # Tests of one name, which stand in several files, are dealt in turn.
+    # Tests with the same name in several files are assigned in turn.
     assert [deal([moved(test) for test in TESTS], {}, 4).shards, len(set(before))] == [before, 4]
     assert deal([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == before
 
@@ -99,20 +99,20 @@ def junit(test: str) -> str:
     return head.replace(".py", "").replace("/", ".").replace("::", ".") + bracket + rest
 
 
-def test_durations_of_junit_xml_are_matched() -> None:
+def test_durations_from_junit_xml_are_matched_to_tests() -> None:
     known = {junit(test): seconds for test, seconds in KNOWN.items()}
     assert match_known(TESTS, known) == {test: junit(test) for test in KNOWN}
     assert deal(TESTS, known, 3).seconds == deal(TESTS, KNOWN, 3).seconds
 
 
-def test_what_fits_two_is_not_matched() -> None:
+def test_an_ambiguous_duration_is_not_used() -> None:
     known = {"old/a/test_x.py::test": 1.0, "old/b/test_x.py::test": 9.0}
     assert match_known(["new/test_x.py::test"], known) == {}
     assert match_known(["new/c/test_x.py::test", "new/d/test_x.py::test"], {"old/test_x.py::test": 1.0}) == {}
     assert match_known(["t.py::one", "t.py::two"], {"t.py::was": 1.0}) == {}
 
 
-def test_an_unknown_test_counts_as_long_as_the_median() -> None:
+def test_a_test_without_a_duration_counts_as_the_median() -> None:
     plan = deal(["t.py::a", "t.py::b", "t.py::c", "t.py::other"], {"t.py::a": 1.0, "t.py::b": 5.0, "t.py::c": 6.0}, 2)
     assert sum(plan.seconds) == pytest.approx(1 + 5 + 6 + 5)
     assert plan.known == 3
@@ -130,7 +130,7 @@ def dealt(seed: str, tests: Sequence[str]) -> str:
     return done.stdout
 
 
-def test_the_seed_of_hashes_does_not_matter() -> None:
+def test_the_hash_seed_does_not_matter() -> None:
     assert dealt("1", TESTS) == dealt("2", TESTS)
 
 

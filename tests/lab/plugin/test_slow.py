@@ -1,4 +1,4 @@
-"""Slow tests: skipped on request alone, and the table of what that would save."""
+"""Slow tests: skipped only on request, and the table of the time that this would save."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_slow_tests_run_unless_the_variable_says_otherwise(
         result.stdout.fnmatch_lines([said])
 
 
-def test_a_projects_own_mark_of_that_name_is_left_alone(
+def test_a_projects_own_mark_with_that_name_is_left_alone(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SKIP_SLOW_TESTS", raising=False)
@@ -82,14 +82,14 @@ def test_the_table_is_that_of_the_rfc() -> None:
     ]
 
 
-def test_where_all_tests_are_fast_the_cut_offs_are_lower() -> None:
+def test_if_all_tests_are_fast_the_limits_are_lower() -> None:
     lines = list(slow_report_lines([TimedTest("t.py::a", 0.25), TimedTest("t.py::\x1b[2Jb", 0.15)]))
     assert lines[1] == "[cutoff=0.1s] Total savings (m): 0.01m by skipping 2 tests"
     assert "     0.15  unknown  t.py::\\x1b[2Jb" in lines
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
-def test_the_report_of_a_run_knows_marks_and_failure_rates(
+def test_the_report_of_a_run_contains_marks_and_failure_rates(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.delenv("SKIP_SLOW_TESTS", raising=False)

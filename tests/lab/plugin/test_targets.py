@@ -1,4 +1,4 @@
-"""Tests are parametrised over a project's targets: what TVM's own tests of its helpers show, and more."""
+"""Tests are parametrized over a project's targets: the behavior in TVM's own tests of its helpers, and more."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SKIPPED = {
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_each_test_runs_on_every_target_and_those_that_cannot_run_are_skipped_with_the_reason(
+def test_each_test_runs_on_every_target_and_is_skipped_with_a_reason_where_it_cannot(
     project: Project, workers: int
 ) -> None:
     project.write(conftest=CONFTEST, test_one=TESTS, test_two="def test_too(target): pass")
@@ -112,7 +112,7 @@ def test_each_test_runs_on_every_target_and_those_that_cannot_run_are_skipped_wi
     assert run.with_outcome("failed") == set()
     assert run.status == 0
     asked = (project.pytester.path / "asked.txt").read_text().split()
-    assert sorted(asked) == ["has_device", "vulkan"], "each probe is called once, in all workers together"
+    assert sorted(asked) == ["has_device", "vulkan"], "all workers together call each probe once"
 
 
 def test_the_marks_of_a_target_and_of_its_parents_select_tests(project: Project) -> None:
@@ -138,14 +138,16 @@ def test_the_variable_says_which_targets_are_tested(project: Project, workers: i
         f'Skipped: target "lvm" of NIGHTJAR_TEST_TARGETS is not declared in {project.pytester.path}'
     )
     assert "conftest.py:18; available: llvm, llvm -mcpu=core2, gpu, cuda," in reason
-    assert run.outcomes["TestClass::test_method[llvm]"][0] == "passed", "its kind is among those of the variable"
+    assert run.outcomes["TestClass::test_method[llvm]"][0] == "passed", "its kind is in the variable"
     other = project.run(workers=workers, environ={"TVM_TEST_TARGETS": "opencl;llvm -mcpu=core2"})
     why = 'Skipped: target "cuda" is not among the targets of TVM_TEST_TARGETS'
     assert other.outcomes["test_joint[cuda-2]"] == ("skipped", why)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_if_no_target_can_run_the_first_that_can_does_and_a_warning_says_so(project: Project, workers: int) -> None:
+def test_if_no_selected_target_can_run_the_first_usable_one_is_tested_with_a_warning(
+    project: Project, workers: int
+) -> None:
     project.write(conftest=CONFTEST, test_one="def test_all(target): pass")
     run = project.run(workers=workers, environ={"NIGHTJAR_TEST_TARGETS": "cuda;metal"})
     assert run.short() == {"test_all[cuda]": "skipped", "test_all[metal]": "skipped", "test_all[llvm]": "passed"}
@@ -153,7 +155,7 @@ def test_if_no_target_can_run_the_first_that_can_does_and_a_warning_says_so(proj
     assert run.warnings == [f"no target of cuda, metal can run here, so tests run on llvm. {reasons}"]
 
 
-def test_if_there_is_no_such_target_the_error_names_all_reasons(project: Project) -> None:
+def test_if_there_is_no_usable_target_the_error_names_all_reasons(project: Project) -> None:
     conftest = 'from nightjar_lab.pytest import Target\nnightjar_targets = [Target("cuda", enabled=False)]'
     project.write(conftest=conftest, test_one="def test_all(target): pass")
     run = project.run()
@@ -162,7 +164,7 @@ def test_if_there_is_no_such_target_the_error_names_all_reasons(project: Project
     assert 'target "cuda" is not compiled in: its declaration says so.' in run.text
 
 
-def test_a_test_requires_targets_their_parents_or_only_that_they_are_compiled_in(project: Project) -> None:
+def test_a_test_may_require_targets_their_parents_or_only_support_compiled_in(project: Project) -> None:
     conftest = """
         from nightjar_lab.pytest import Target
         nightjar_targets = [
@@ -226,7 +228,7 @@ def test_the_declaration_of_the_nearest_folder_counts(project: Project) -> None:
     assert project.run().short() == {"test_it[llvm]": "passed", "test_it[hexagon]": "passed"}
 
 
-def test_ids_of_parametrizations_are_skipped_or_expected_to_fail(project: Project) -> None:
+def test_parametrized_tests_are_skipped_or_expected_to_fail_by_id(project: Project) -> None:
     tests = """
         import pytest
         from nightjar_lab.pytest import *
@@ -246,7 +248,7 @@ def test_ids_of_parametrizations_are_skipped_or_expected_to_fail(project: Projec
     }
 
 
-def test_the_declared_kind_of_a_target_counts_wherever_kinds_are_compared(project: Project) -> None:
+def test_the_declared_kind_of_a_target_counts_in_every_comparison_of_kinds(project: Project) -> None:
     conftest = """
         from nightjar_lab.pytest import Target
         nightjar_targets = [Target("mali", kind="opencl"), Target("llvm")]

@@ -1,4 +1,4 @@
-"""A flow that damages its process as the name of a case says, at the stage in the name: `run_segfault`."""
+"""A flow that damages its process in the way and at the stage that a case's name says: `run_segfault`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def act(deed: str) -> None:
         # The copy continues as if it were the worker.
         os.fork()
     if deed == "orphans" and not os.fork():
-        # It holds the connection and the output open, and does not end by itself.
+        # It keeps the connection and the output open, and does not end by itself.
         act("announces")
     if deed == "announces":
         Path(ANNOUNCED).write_text(str(os.getpid()))
@@ -127,7 +127,7 @@ def announced(folder: Path) -> int:
 
 
 def has_ended(process: int) -> bool:
-    """Wait until a process has ended, for a minute at most."""
+    """Wait until a process has ended, for at most a minute."""
     ended = bool(select.select([process], [], [], 60)[0])
     os.close(process)
     return ended

@@ -1,4 +1,4 @@
-"""What docs/backend-suite.md says is done: its flow and its suite run, and its tables are complete."""
+"""docs/backend-suite.md is correct: its flow and its suite run, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_flow_and_the_suite_of_the_guide_run(tmp_path: Path, monkeypatch: py
     }
 
 
-def test_the_entry_points_of_the_guide_are_those_that_are_searched() -> None:
+def test_the_guide_names_the_entry_points_that_are_searched() -> None:
     (text,) = blocks("toml")
     assert tomllib.loads(text)["project"]["entry-points"] == {
         FLOWS: {"python": "my_backend:FLOW"},

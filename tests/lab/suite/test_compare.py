@@ -1,4 +1,4 @@
-"""Outputs are compared as ExecuTorch compares them, and what differs in kind is said clearly."""
+"""Outputs are compared as ExecuTorch compares them, and a difference in kind is reported clearly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_errors_are_those_of_executorch() -> None:
         [np.array([b"x", None], dtype=object)],
     ],
 )
-def test_what_is_equal_passes(values: list[Any]) -> None:
+def test_equal_outputs_pass(values: list[Any]) -> None:
     compare_outputs(values, values, TIGHT)
 
 
@@ -66,13 +66,13 @@ def test_what_is_equal_passes(values: list[Any]) -> None:
         ([[True]], [[False]], "Output 0 differs in 1 of 1"),
     ],
 )
-def test_what_differs_is_named(found: Any, expected: Any, words: str) -> None:
+def test_a_difference_is_named(found: Any, expected: Any, words: str) -> None:
     with pytest.raises(OutputMismatch) as raised:
         compare_outputs(found, expected, TIGHT)
     assert words in str(raised.value)
 
 
-def test_a_mismatch_has_its_errors() -> None:
+def test_a_mismatch_has_its_error_values() -> None:
     with pytest.raises(OutputMismatch) as raised:
         compare_outputs([[0.0], [1.5]], [[0.0], [1.0]], TIGHT)
     assert [error.largest for error in raised.value.errors] == [0.0, 0.5]

@@ -1,4 +1,4 @@
-"""Flows and suites are found by entry point or by module, and each that cannot be loaded says why."""
+"""Flows and suites are found by entry point or by module, with a reason for each that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_flows_and_suites_are_found_by_entry_point() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_cannot_be_loaded_says_why() -> None:
+def test_a_flow_or_suite_that_cannot_be_loaded_has_its_reason() -> None:
     with pytest.raises(NotAvailable, match="ModuleNotFoundError: No module named 'no_such_compiler'"):
         load_flow("absent")
     with pytest.raises(NotAvailable, match="is not a Flow and returns none, but CaseData"):
@@ -44,7 +44,7 @@ def test_what_cannot_be_loaded_says_why() -> None:
         load_flow("tyo")
 
 
-def test_a_flow_is_loaded_by_its_module_without_being_installed() -> None:
+def test_a_flow_is_loaded_by_its_module_without_an_installation() -> None:
     assert load_flow(f"{HERE}:FLOW") is toys.FLOW
 
 
@@ -71,11 +71,11 @@ def test_a_pattern_matches_whole_names(pattern: str, name: str, matches: bool) -
     assert matches_pattern(pattern, name) is matches
 
 
-def test_a_pattern_has_its_reason() -> None:
+def test_a_pattern_has_a_reason() -> None:
     assert matching({"test_*": "no tests"}, "test_add") == "no tests"
     assert matching(("x", "test_*"), "test_add") == "test_*"
     assert matching(("x",), "test_add") is None
 
 
-def test_the_seed_of_a_case_comes_from_its_name() -> None:
+def test_the_seed_of_a_case_is_derived_from_its_name() -> None:
     assert SuiteCase("test_add", lambda _seed: toys.data()).seed == 57655605

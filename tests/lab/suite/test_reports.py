@@ -1,4 +1,4 @@
-"""What is reported can be read: by ExecuTorch's columns, by the server's reader, by people on GitHub."""
+"""The reports can be read: as ExecuTorch's columns, by the server's reader, by people on GitHub."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ test_linear_basic_arm_ethos_u55_int8_f16,test_linear_basic,0,arm_ethos_u55,"{{""
 
 
 def result_from(row: dict[str, str]) -> SuiteResult:
-    """Return the result that a row of ExecuTorch's states."""
+    """Return the result described by a row from ExecuTorch."""
     words = row["Result"], row["Result Detail"]
     outcome = next(one for one in SuiteOutcome if (one.result, one.detail) == words)
     outputs = [
@@ -78,7 +78,7 @@ def test_rows_of_executorch_are_reproduced_column_by_column(text: str) -> None:
     assert csv_text(result_of(json.loads(json.dumps(record_of(result_from(row))))) for row in rows) == written
 
 
-def test_the_reader_of_the_server_understands_every_outcome() -> None:
+def test_the_servers_reader_knows_every_outcome() -> None:
     cases = read(*(result(outcome.name, outcome, error="why") for outcome in SuiteOutcome))
     assert {case.name: (case.status, case.trouble) for case in cases} == {
         f"{outcome.name}[toy]": seen
@@ -106,14 +106,14 @@ def test_the_reader_of_the_server_understands_every_outcome() -> None:
     assert set(DETAILS) == set(SuiteOutcome)
 
 
-def test_names_and_errors_with_control_characters_are_read_as_one_row_each() -> None:
+def test_names_and_errors_with_control_characters_stay_in_one_row_each() -> None:
     cases = read(result(CONTROLS, SuiteOutcome.CRASH, error=CONTROLS), result('a",\r\nb', error="\r\n\x00"))
     assert len(cases) == 2
     assert "\\x1b" in cases[0].name
     assert "\\u202e" in cases[0].name
 
 
-def test_a_long_error_has_its_beginning_and_its_end() -> None:
+def test_a_long_error_keeps_its_head_and_tail() -> None:
     (row,) = read_report(csv_text([result("a", SuiteOutcome.RUN_FAILED, error="a" * 300 + "b" * 300)]))
     assert row.error == "a" * 200 + "..." + "b" * 200
 
@@ -126,7 +126,7 @@ def test_two_outputs_are_reported_and_infinite_errors_too() -> None:
     assert len(result_of(record).outputs) == 3
 
 
-def test_a_summary_of_nothing_divides_nothing() -> None:
+def test_a_summary_of_nothing_divides_by_nothing() -> None:
     text = summary_text([result("a", SuiteOutcome.SKIP, params={"dtype": "int8"})], flow="toy", suite="toys")
     assert "**Pass**: 0/0 (-)" in text
     assert "| ` int8 ` | 0 | 0 | 1 | - |" in text
@@ -134,14 +134,14 @@ def test_a_summary_of_nothing_divides_nothing() -> None:
     assert percentage(1, 3) == "33.3 %"
 
 
-def test_a_summary_lists_only_so_many_failures_and_says_how_many_more() -> None:
+def test_a_summary_lists_a_limited_number_of_failures_and_counts_the_rest() -> None:
     failures = [result(f"case {number}", SuiteOutcome.LOWER_FAILED) for number in range(MOST_ROWS + 7)]
     text = summary_text(failures, flow="toy", suite="toys")
     assert text.count("Lowering Failed |") == MOST_ROWS + 1
     assert "7 more are in the CSV report." in text
 
 
-def test_a_summary_warns_of_crashes_of_missing_cases_and_of_workers() -> None:
+def test_a_summary_warns_of_crashes_missing_cases_and_workers() -> None:
     text = summary_text(
         [result("a", SuiteOutcome.CRASH, stage=SuiteStage.LOAD, error="SIGSEGV")],
         flow="toy",
@@ -167,7 +167,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_in_a_summary_acts(text: str) -> None:
+def test_text_in_a_summary_has_no_effect(text: str) -> None:
     said = [result(text, SuiteOutcome.RUN_FAILED, error=text, params={text: text})]
     page = Page(rendered(summary_text(said, flow=text, suite=text, notices=[text]), raw_html=True))
     assert page.links == set()
@@ -178,12 +178,12 @@ def test_nothing_in_a_summary_acts(text: str) -> None:
     assert "octocat" not in page.speech
 
 
-def test_a_cell_is_cut_before_it_is_quoted() -> None:
+def test_a_cell_is_truncated_before_it_is_quoted() -> None:
     assert code_span("`" * 5000).count("`") < 1000
     assert code_span(" \n") == ""
 
 
-def test_reports_are_compared() -> None:
+def test_two_reports_are_compared() -> None:
     failed, mismatch = SuiteOutcome.LOWER_FAILED, SuiteOutcome.OUTPUT_MISMATCH
     before = [result("a", failed), result("b"), result("c", failed), result("d"), result("e"), result("f", failed)]
     after = [
@@ -209,7 +209,7 @@ def test_reports_are_compared() -> None:
         ('Test ID,Result\n"a', "it is not CSV"),
     ],
 )
-def test_what_is_no_report_is_refused(text: str, words: str) -> None:
+def test_content_that_is_no_report_is_refused(text: str, words: str) -> None:
     with pytest.raises(ReportInvalid, match=words):
         read_report(text)
 
@@ -222,6 +222,6 @@ def test_reports_of_executorch_can_be_compared() -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "{1", "f()", "5"])
-def test_operators_are_read_and_never_run(text: str) -> None:
+def test_operators_are_read_but_never_run(text: str) -> None:
     with pytest.raises(ValueError):
         ops_of(text)

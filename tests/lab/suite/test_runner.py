@@ -1,4 +1,4 @@
-"""Each case has the result of its own deeds, whatever it does to the process that runs it."""
+"""Each case gets the result of its own actions, whatever it does to the process that runs it."""
 
 from __future__ import annotations
 
@@ -91,21 +91,21 @@ def test_a_case_that_needs_too_much_memory_is_stopped_and_the_next_one_runs() ->
     assert after.outcome is SuiteOutcome.PASS
 
 
-def test_a_case_that_closes_all_descriptors_is_a_crash() -> None:
-    """It closes the connection, and the worker then lives or ends by what it does next: both are a crash."""
+def test_a_case_that_closes_all_descriptors_counts_as_a_crash() -> None:
+    """It closes the connection; whether the worker then goes on or ends, it is a crash."""
     (closes, after), _ = results_of(["run_closes", "pass_z"])
     assert (closes.outcome, closes.stage) == (SuiteOutcome.CRASH, SuiteStage.RUN)
     assert after.outcome is SuiteOutcome.PASS
 
 
-def test_a_worker_that_dies_at_its_end_loses_no_result() -> None:
+def test_a_worker_that_crashes_at_its_end_loses_no_result() -> None:
     found, notices = results_of(["run_teardown", "pass_z"])
     assert [result.outcome for result in found] == [SuiteOutcome.PASS, SuiteOutcome.PASS]
     assert len(notices) == 1
     assert "SIGABRT" in notices[0]
 
 
-def test_what_cannot_be_loaded_says_why_at_the_start() -> None:
+def test_a_flow_that_cannot_be_loaded_says_why_at_the_start() -> None:
     with (
         SuiteRunner("no_such_module:FLOW", f"{HERE}:SUITE") as runner,
         pytest.raises(CannotRun, match="no_such_module"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_loaded_says_why_at_the_start() -> None:
         runner.start()
 
 
-def test_nothing_is_left_of_a_run_that_is_given_up() -> None:
+def test_an_aborted_run_leaves_nothing() -> None:
     with SuiteRunner(f"{HERE}:FLOW", f"{HERE}:SUITE") as runner:
         runner.start()
         worker = runner._workers[0]
@@ -121,12 +121,12 @@ def test_nothing_is_left_of_a_run_that_is_given_up() -> None:
     assert worker.status == -9
 
 
-def test_a_worker_ends_when_its_input_does() -> None:
+def test_a_worker_ends_when_its_input_ends() -> None:
     worker = WorkerProcess(f"{HERE}:FLOW", f"{HERE}:SUITE")
     assert worker.end() == 0
 
 
-def test_an_output_has_its_beginning_and_its_end() -> None:
+def test_an_output_keeps_its_head_and_tail() -> None:
     excerpt = OutputExcerpt(half=4)
     for part in (b"ab", b"cdefg", b"hij", b"k\xff"):
         excerpt.add(part)

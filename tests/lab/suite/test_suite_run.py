@@ -1,4 +1,4 @@
-"""A run continues where it was stopped, and refuses what is not its own."""
+"""A run continues where it was stopped, and refuses files that are not its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def result(case: str) -> SuiteResult:
     return SuiteResult(f"{case}[toy]", case, "toy", SuiteOutcome.PASS)
 
 
-def test_a_run_is_continued_and_its_reports_have_all_of_it(folder: Path) -> None:
+def test_a_run_is_continued_and_its_reports_are_complete(folder: Path) -> None:
     first = suite("run", *TOYS, "--limit", 1, "--jsonl", "a.jsonl")
     assert first.exit_code == 0, first.output
     assert len(read_results(Path("a.jsonl"))[1]) == 1
@@ -62,7 +62,7 @@ def test_a_run_is_continued_and_its_reports_have_all_of_it(folder: Path) -> None
     assert "**Pass**: 3/3" in suite("report", "a.jsonl").stdout
 
 
-def test_a_run_that_is_killed_loses_only_the_case_that_runs(folder: Path) -> None:
+def test_a_killed_run_loses_only_the_case_in_progress(folder: Path) -> None:
     os.mkfifo(hostile.ANNOUNCED)
     command = [sys.executable, "-m", "nightjar_lab", "suite", "run", "--flow", f"{HERE}.hostile:FLOW"]
     command += ["--suite", f"{HERE}.hostile:KILLED", "--jsonl", "a.jsonl"]
@@ -85,7 +85,7 @@ def test_a_run_that_is_killed_loses_only_the_case_that_runs(folder: Path) -> Non
     assert hostile.has_ended(stopped)
 
 
-def test_what_a_case_has_started_ends_with_its_worker(folder: Path) -> None:
+def test_a_process_started_by_a_case_ends_with_its_worker(folder: Path) -> None:
     os.mkfifo(hostile.ANNOUNCED)
     command = [sys.executable, "-m", "nightjar_lab", "suite", "run", "--flow", f"{HERE}.hostile:FLOW"]
     command += ["--suite", f"{HERE}.hostile:ORPHANS"]
@@ -95,7 +95,7 @@ def test_what_a_case_has_started_ends_with_its_worker(folder: Path) -> None:
     assert hostile.has_ended(orphan)
 
 
-def test_a_line_that_was_cut_off_is_the_only_one_that_is_lost(folder: Path) -> None:
+def test_only_a_truncated_line_is_lost(folder: Path) -> None:
     path = folder / "a.jsonl"
     with SuiteResultFile(path, INFO) as file:
         file.append(result("add"))
@@ -146,14 +146,14 @@ def test_a_full_disk_ends_a_run_with_a_clear_error(folder: Path) -> None:
             file.append(result("add"))
 
 
-def test_a_foreign_file_is_no_state(folder: Path) -> None:
+def test_a_foreign_file_is_not_taken_for_state(folder: Path) -> None:
     (folder / "a.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(FileUnusable, match="is not a JSONL file"):
         SuiteResultFile(folder / "a.jsonl", INFO)
     assert suite("report", "a.jsonl").exit_code == 1
 
 
-def test_reports_of_shards_are_one_and_those_of_other_flows_are_not(folder: Path) -> None:
+def test_reports_of_shards_are_combined_and_those_of_other_flows_are_not(folder: Path) -> None:
     for number, case in enumerate(("add", "mul")):
         with SuiteResultFile(folder / f"{number}.jsonl", INFO) as file:
             file.append(result(case))
@@ -164,7 +164,7 @@ def test_reports_of_shards_are_one_and_those_of_other_flows_are_not(folder: Path
     assert "different flows" in mixed.stderr
 
 
-def test_flows_and_suites_are_listed_with_the_reason_of_those_that_are_not_available(folder: Path) -> None:
+def test_flows_and_suites_are_listed_with_the_reason_of_the_unavailable_ones(folder: Path) -> None:
     toys.install(
         folder, {"toy": f"{HERE}.toys:FLOW", "absent": "no_such_compiler:FLOW"}, {"toys": f"{HERE}.toys:SUITE"}
     )
@@ -180,7 +180,7 @@ def test_flows_and_suites_are_listed_with_the_reason_of_those_that_are_not_avail
     ]
 
 
-def test_one_case_is_run_again_with_all_that_is_known() -> None:
+def test_one_case_is_run_again_with_all_details() -> None:
     shown = suite("repro", "--flow", f"{HERE}.hostile:FLOW", "--suite", f"{HERE}.hostile:SUITE", "run_fails[hostile]")
     assert shown.exit_code == 1
     assert (
@@ -219,11 +219,11 @@ def test_the_exit_status_of_a_comparison_says_whether_there_are_new_failures(fol
         (CaseSelection(("b", "g")), "bg"),
     ],
 )
-def test_cases_are_chosen(selection: CaseSelection, names: str) -> None:
+def test_cases_are_selected_by_pattern(selection: CaseSelection, names: str) -> None:
     assert "".join(selection.of("abcdefgh")) == names
 
 
-def test_a_filter_that_matches_nothing_says_how_to_write_one() -> None:
+def test_a_filter_without_a_match_says_how_to_write_one() -> None:
     refused = suite("run", *TOYS, "--filter", "dd")
     assert refused.exit_code == 1
     assert "--filter '*conv*'" in refused.stderr
@@ -235,7 +235,7 @@ def test_the_progress_has_a_rate_and_an_estimate() -> None:
     assert SuiteProgress(300).line.endswith("0:00 left")
 
 
-def test_the_command_of_a_case_is_one_for_a_shell() -> None:
+def test_the_command_of_a_case_can_be_pasted_into_a_shell() -> None:
     assert repro_command("f", "s", "a b's") == "nightjar-lab suite repro --flow f --suite s -- 'a b'\"'\"'s'"
     for name in ("a b", "it's", "\x1b[31m\n'\\n", "$(x)"):
         said = subprocess.run(["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True).stdout
@@ -246,7 +246,7 @@ SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 UPLOAD = ("--upload", "--sha", SHA, "--lab", "example-lab", "--repository", "octocat/compiler", "--run-id", "run-1")
 
 
-def test_a_run_is_uploaded_with_what_it_was(aws_world: World) -> None:
+def test_a_run_is_uploaded_with_its_metadata(aws_world: World) -> None:
     done = suite("run", *TOYS, *UPLOAD, "--bucket", aws_world.name, "--shard", "1/2")
     assert done.exit_code == 0, done.output
     place = f"results/octocat/compiler/example-lab/toy/{SHA}/run-1/"
@@ -259,7 +259,7 @@ def test_a_run_is_uploaded_with_what_it_was(aws_world: World) -> None:
     assert manifest["files"][0]["format"] == "executorch-csv"
 
 
-def test_what_an_upload_lacks_is_said_before_the_run(folder: Path) -> None:
+def test_missing_upload_settings_are_named_before_the_run(folder: Path) -> None:
     assert "--sha" in suite("run", *TOYS, "--upload").stderr
     refused = suite("run", *TOYS, "--upload", "--sha", SHA, "--repository", "octocat/compiler", "--lab", "example-lab")
     assert refused.exit_code == 2

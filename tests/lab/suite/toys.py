@@ -1,4 +1,4 @@
-"""Flows and suites of lists of numbers: a model is a list of factors, and running it multiplies."""
+"""Flows and suites of number lists: a model is a list of factors, and running it multiplies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_flow() -> Flow:
 
 
 def install(folder: Path, flows: dict[str, str] | None = None, suites: dict[str, str] | None = None) -> None:
-    """Lay out a distribution that has these entry points, as pip does."""
+    """Lay out a distribution with these entry points, as pip does."""
     info = folder / "toys-1.0.dist-info"
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Real backends, in an environment of their own: `make suite-test`. Elsewhere these tests are skipped."""
+"""Real backends, in a separate environment: `make suite-test`. Elsewhere these tests are skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not PYTHON, reason="needs ONNX Runtime and Apach
 
 
 def run(folder: Path, flow: str, suite: str, *options: str) -> tuple[Counter[str], dict[str, dict[str, object]]]:
-    """Run a suite on a flow; return how many cases ended in which way, and the records by case."""
+    """Run a suite on a flow; return how many cases had which outcome, and the records by case."""
     file = folder / "results.jsonl"
     command = [PYTHON, "-m", "nightjar_lab", "suite", "run", "--flow", flow, "--suite", suite, "--jsonl", str(file)]
     subprocess.run([*command, "--json", *options], cwd=folder, check=True, capture_output=True)
@@ -34,7 +34,9 @@ def run(folder: Path, flow: str, suite: str, *options: str) -> tuple[Counter[str
         ("tvm-llvm-fp16", {"pass": 10, "lower failed": 2, "output mismatch": 1}),
     ],
 )
-def test_the_models_end_on_each_flow_as_they_were_measured(tmp_path: Path, flow: str, outcomes: dict[str, int]) -> None:
+def test_the_models_have_the_measured_outcomes_on_each_flow(
+    tmp_path: Path, flow: str, outcomes: dict[str, int]
+) -> None:
     assert run(tmp_path, flow, "onnx-models")[0] == outcomes
 
 
@@ -44,7 +46,7 @@ def test_tvm_names_the_operator_that_it_cannot_import(tmp_path: Path) -> None:
     assert cases["lstm"]["Stage"] == "lower"
 
 
-def test_tvm_says_what_it_legalized_and_how_large_the_library_is(tmp_path: Path) -> None:
+def test_tvm_reports_its_legalizations_and_the_size_of_the_library(tmp_path: Path) -> None:
     _, cases = run(tmp_path, "tvm-llvm", "onnx-models", "--filter", "mlp")
     assert cases["mlp"]["Delegated Ops"] == {
         "relax.add": 2,
@@ -56,7 +58,7 @@ def test_tvm_says_what_it_legalized_and_how_large_the_library_is(tmp_path: Path)
     assert float(str(cases["mlp"]["PTE Size (Kb)"])) > 10
 
 
-def test_onnx_runtime_says_which_nodes_its_provider_took(tmp_path: Path) -> None:
+def test_onnx_runtime_reports_which_nodes_its_provider_took(tmp_path: Path) -> None:
     _, cases = run(
         tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_castlike_INT4_to_*", "--filter", "test_abs"
     )
@@ -66,6 +68,6 @@ def test_onnx_runtime_says_which_nodes_its_provider_took(tmp_path: Path) -> None
     assert set(packed.values()) == {"pass"}, "values of less than a byte reach ONNX Runtime packed"
 
 
-def test_what_is_random_is_skipped_and_blames_nobody(tmp_path: Path) -> None:
+def test_random_cases_are_skipped_and_blame_nobody(tmp_path: Path) -> None:
     found, _ = run(tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_bernoulli*")
     assert found == {"skip": 6}

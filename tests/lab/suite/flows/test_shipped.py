@@ -1,4 +1,4 @@
-"""What nightjar-lab declares: flows and suites, and the packages that each needs."""
+"""The flows and suites that nightjar-lab declares, and the packages that each needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAVY = {"onnxruntime": "onnxruntime", "tvm": "tvm", "executorch": "executorch"}
 
 
 @pytest.mark.parametrize("group", [FLOWS, SUITES])
-def test_what_is_declared_is_installed_and_its_module_is_there(group: str) -> None:
+def test_each_declared_package_is_installed_with_its_module(group: str) -> None:
     declared = LAB["entry-points"][group]
     installed = {name: point.value for name, point in entry_points(group).items()}
     assert installed == declared
@@ -36,14 +36,14 @@ def test_what_is_declared_is_installed_and_its_module_is_there(group: str) -> No
 
 
 @pytest.mark.parametrize("extra", ["onnx", "onnxruntime", "tvm", "executorch"])
-def test_the_packages_of_an_extra_have_exact_versions_but_numpy(extra: str) -> None:
+def test_the_packages_of_an_extra_have_exact_versions_except_numpy(extra: str) -> None:
     assert [package for package in EXTRAS[extra] if "==" not in package] == ["numpy>=1.24"]
 
 
 @pytest.mark.parametrize(
     ("flow", "missing"), [("onnxruntime-cpu", "onnxruntime"), ("tvm-llvm", "tvm"), ("executorch-xnnpack", "torch")]
 )
-def test_a_flow_whose_packages_are_missing_says_which(flow: str, missing: str) -> None:
+def test_a_flow_with_missing_packages_names_them(flow: str, missing: str) -> None:
     try:
         __import__(missing)
     except ImportError:
