@@ -1,4 +1,4 @@
-"""What the prefilter ignores, the job would have ignored too; in doubt the prefilter decides nothing."""
+"""A delivery that the prefilter ignores has no effect in a job either; in doubt the prefilter decides nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pipeline_of(world: World, keys: Mapping[str, Any], names: list[str]) -> Pipe
 
 
 @pytest.mark.parametrize("keys", [{}, ALL_ON, {**ALL_ON, "repository_file": False}], ids=["plain", "all", "no file"])
-async def test_what_has_no_effect_changes_no_record_and_is_wanted_by_no_handler(
+async def test_an_ignored_delivery_changes_no_record_and_no_handler_accepts_it(
     tmp_path: Path, keys: Mapping[str, Any]
 ) -> None:
     decided: Counter[bool] = Counter()
@@ -85,7 +85,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def prefilter(clock: Clock) -> WebhookPrefilter:
-    """Return the prefilter of a bot that knows one public repository."""
+    """Return the prefilter of a bot with one public repository."""
     config = parse_config(json.dumps({"repositories": {FULL_NAME: {}}}).encode(), "app.yaml")
     made = WebhookPrefilter(full_router(), config.mentions, NOTES, clock)
     view = RepositoryView(FULL_NAME, config.repository(FULL_NAME), called_private=False, at=clock())
@@ -97,11 +97,11 @@ def comment(text: str | None, **more: Any) -> Delivery:
     return delivery("issue_comment", action="created", comment={"body": text}, issue={"number": 1}, **more)
 
 
-def test_a_comment_that_mentions_nobody_has_no_effect(prefilter: WebhookPrefilter) -> None:
+def test_a_comment_without_a_mention_has_no_effect(prefilter: WebhookPrefilter) -> None:
     assert prefilter.why_ignored(comment("looks good")) == "no handler accepts it"
     assert prefilter.why_ignored(comment(None)) == "no handler accepts it"
     assert prefilter.why_ignored(comment("`@CI help`")) == ""
-    assert prefilter.why_ignored(delivery("issue_comment", action="created")) == "", "its job says what is missing"
+    assert prefilter.why_ignored(delivery("issue_comment", action="created")) == "", "its job names the missing field"
 
 
 def test_an_event_that_no_handler_accepts_has_no_effect(prefilter: WebhookPrefilter) -> None:
@@ -129,20 +129,20 @@ def test_in_doubt_there_is_a_job(prefilter: WebhookPrefilter, one: Delivery) -> 
     assert prefilter.why_ignored(one) == ""
 
 
-def test_what_records_said_is_certain_for_a_moment(prefilter: WebhookPrefilter, clock: Clock) -> None:
+def test_records_count_as_certain_for_a_moment(prefilter: WebhookPrefilter, clock: Clock) -> None:
     clock.now += CERTAIN_SECONDS - 0.1
     assert prefilter.why_ignored(delivery())
     clock.now += 0.2
     assert not prefilter.why_ignored(delivery())
 
 
-def test_what_an_effect_may_have_changed_is_not_certain(prefilter: WebhookPrefilter, clock: Clock) -> None:
+def test_records_that_an_effect_may_have_changed_are_not_certain(prefilter: WebhookPrefilter, clock: Clock) -> None:
     repository = Repository(ID, FULL_NAME, None)
     view = prefilter.view_of(repository)
     assert view is not None
     prefilter.forget(repository)
     assert not prefilter.why_ignored(delivery())
-    # It was read before, and is remembered after.
+    # It was read before the change, and arrives after it.
     prefilter.remember(repository, view)
     assert not prefilter.why_ignored(delivery())
     clock.now += 0.1
@@ -150,7 +150,7 @@ def test_what_an_effect_may_have_changed_is_not_certain(prefilter: WebhookPrefil
     assert prefilter.why_ignored(delivery())
 
 
-async def test_while_deliveries_come_what_records_say_is_read_again_also_without_jobs(
+async def test_while_deliveries_arrive_records_are_read_again_even_without_jobs(
     prefilter: WebhookPrefilter, clock: Clock
 ) -> None:
     view, asked, away = prefilter.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]

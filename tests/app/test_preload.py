@@ -1,4 +1,4 @@
-"""What a process that reads untrusted input holds."""
+"""What a process that reads untrusted input has loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(*sorted(sys.modules))
 
 
 def test_a_process_that_reads_untrusted_input_has_no_network_and_no_database() -> None:
-    """They would also make up most of the time that it takes to start, and the pool starts one after each loss."""
+    """They would also make up most of its start time, and the pool starts one after each loss."""
     preload = [module for feature in ALL_FEATURES for module in feature.preload]
     command = [sys.executable, "-c", PROGRAM, "bot.core.untrusted.child", *preload]
     loaded = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()

@@ -1,4 +1,4 @@
-"""What the pipeline refuses to hand to the engine."""
+"""Plans that the pipeline refuses to give to the engine."""
 
 from dataclasses import replace
 from pathlib import Path

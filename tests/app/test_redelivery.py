@@ -1,4 +1,4 @@
-"""Deliveries that never reached us: which they are, and that GitHub is asked for them."""
+"""Deliveries that never reached us: which they are, and how they are requested from GitHub."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def attempt(guid: str, number: int, ago: float, *, arrived: bool = False) -> Del
     return DeliveryAttempt(id=number, guid=guid, at=NOW - ago, arrived=arrived)
 
 
-def test_a_guid_of_which_every_attempt_failed_is_missing_under_its_newest_attempt() -> None:
+def test_a_guid_whose_attempts_all_failed_is_missing_under_its_newest_attempt() -> None:
     missing = still_missing({}, [attempt("a", 7, 10), attempt("a", 3, 60)], (), NOW)
     assert missing == {"a": MissingDelivery("a", id=7, first=NOW - 60, last=NOW - 10)}
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_one_attempt_that_arrived_is_enough_whatever_the_order(order: int) -> None:
+def test_one_successful_attempt_is_enough_whatever_the_order(order: int) -> None:
     attempts = [attempt("a", 7, 10), attempt("a", 3, 60, arrived=True), attempt("b", 4, 50)][::order]
     assert list(still_missing({}, attempts, (), NOW)) == ["b"]
 
 
-def test_what_is_in_our_inbox_is_not_missing_though_github_had_no_answer() -> None:
+def test_a_delivery_in_our_inbox_is_not_missing_even_if_github_got_no_answer() -> None:
     assert still_missing({}, [attempt("timed-out", 1, 10)], {"timed-out"}, NOW) == {}
 
 
-def test_what_was_missing_before_stays_so_until_it_arrives_or_github_forgets_it() -> None:
+def test_a_missing_delivery_stays_missing_until_it_arrives_or_github_forgets_it() -> None:
     before = {
         guid: MissingDelivery(guid, 1, NOW - age, NOW - age, asked=2) for guid, age in [("a", 60), ("b", WINDOW + 1)]
     }
@@ -71,12 +71,12 @@ def test_what_was_missing_before_stays_so_until_it_arrives_or_github_forgets_it(
     assert still_missing(before, [attempt("a", 2, 5, arrived=True)], (), NOW) == {}
 
 
-def test_the_oldest_come_first() -> None:
+def test_the_oldest_are_requested_first() -> None:
     attempts = [attempt(guid, number, ago) for number, (guid, ago) in enumerate([("b", 20), ("c", 10), ("a", 30)])]
     assert list(still_missing({}, attempts, (), NOW)) == ["a", "b", "c"]
 
 
-def test_those_for_which_people_wait_come_before_the_others() -> None:
+def test_deliveries_that_people_wait_for_come_before_the_others() -> None:
     events = [("a", "push"), ("b", "check_suite"), ("c", "issue_comment"), ("d", "status"), ("e", "pull_request")]
     attempts = [
         replace(attempt(guid, number, 100 - number), event=event) for number, (guid, event) in enumerate(events)
@@ -84,7 +84,7 @@ def test_those_for_which_people_wait_come_before_the_others() -> None:
     assert list(still_missing({}, attempts, (), NOW)) == ["c", "e", "a", "b", "d"]
 
 
-def test_a_guid_is_asked_for_at_once_and_then_ever_more_seldom() -> None:
+def test_a_guid_is_requested_at_once_and_then_less_and_less_often() -> None:
     pauses = [MissingDelivery("a", 1, NOW, NOW, asked=asked).askable - NOW for asked in range(12)]
     assert pauses[:4] == [0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert pauses[-1] == LONGEST_PAUSE
@@ -92,7 +92,7 @@ def test_a_guid_is_asked_for_at_once_and_then_ever_more_seldom() -> None:
 
 @dataclass
 class World:
-    """A GitHub with an App whose webhooks reach nobody, and our sweep of it on a real database."""
+    """A GitHub with an App whose webhooks reach nobody, and our sweep on a real database."""
 
     github: GitHubSandbox
     app: App
@@ -109,7 +109,7 @@ class World:
         return self.inbox.intersection(guids)
 
     def sweeper_with(self, **options: Any) -> Redelivery:
-        """Return a sweep by GitHub's own clock."""
+        """Return a sweep that uses GitHub's own clock."""
         known: dict[str, Any] = {"now": self.github.clock.seconds, **options}
         return Redelivery(self.bot, self.records, self.known, self.metrics, **known)
 
@@ -117,7 +117,7 @@ class World:
         return [d.guid for d in self.github.webhooks.deliveries if d.redelivery]
 
     def lose(self, count: int) -> list[str]:
-        """Let GitHub fail to deliver so many pushes; return their GUIDs, oldest first."""
+        """Let GitHub fail to deliver this many pushes; return their GUIDs, oldest first."""
         self.github.webhooks.lose(event="push", times=count)
         repository = self.github.repositories["octocat/compiler"]
         before = len(self.github.webhooks.find("push"))
@@ -135,7 +135,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         app = github.create_app(webhook_secret="0123456789abcdef", events=["push"])
         repository = github.create_repository("octocat/compiler")
         app.install(repository)
-        app.webhook_url = "http://127.0.0.1:9/webhook"  # the discard port: nobody listens
+        app.webhook_url = "http://127.0.0.1:9/webhook"  # the discard port, where nothing listens
         session = await stack.enter_async_context(aiohttp.ClientSession())
         database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
         await database.open()
@@ -149,7 +149,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 @pytest.mark.one_clock
-async def test_what_was_lost_is_asked_for_once_and_not_again_in_the_next_sweep(world: World) -> None:
+async def test_a_lost_delivery_is_requested_once_and_not_again_in_the_next_sweep(world: World) -> None:
     lost = world.lose(3)
     assert (await world.sweeper.sweep()).asked == 3
     await world.github.delivered()
@@ -158,7 +158,7 @@ async def test_what_was_lost_is_asked_for_once_and_not_again_in_the_next_sweep(w
     assert world.redelivered() == lost
 
 
-async def test_what_reached_our_inbox_is_not_asked_for_and_is_looked_up_in_one_query(world: World) -> None:
+async def test_deliveries_in_our_inbox_are_not_requested_and_looked_up_in_one_query(world: World) -> None:
     lost = world.lose(3)
     world.inbox.update(lost[:2])
     assert (await world.sweeper.sweep()).asked == 1
@@ -167,7 +167,7 @@ async def test_what_reached_our_inbox_is_not_asked_for_and_is_looked_up_in_one_q
     assert world.looked_up == [sorted(lost)]
 
 
-async def test_what_arrives_after_we_asked_counts_as_recovered(world: World) -> None:
+async def test_a_delivery_that_arrives_after_the_request_counts_as_recovered(world: World) -> None:
     lost = world.lose(1)
     await world.sweeper.sweep()
     world.inbox.update(lost)
@@ -178,8 +178,8 @@ async def test_what_arrives_after_we_asked_counts_as_recovered(world: World) -> 
     assert "nightjar_missed_deliveries_recovered_total 1.0" in text
 
 
-async def test_what_a_freeze_of_ten_minutes_left_is_asked_for_by_two_sweeps_at_githubs_pace(world: World) -> None:
-    """389 were still missing after ten minutes, when a sweep asked for 25 every five."""
+async def test_two_sweeps_request_what_ten_minutes_of_freeze_lost_at_githubs_pace(world: World) -> None:
+    """When a sweep requested 25 every five minutes, 389 were still missing after ten."""
     lost = world.lose(400)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
         delivery.created_at -= timedelta(seconds=1000 - place)  # GitHub reports whole seconds
@@ -192,7 +192,7 @@ async def test_what_a_freeze_of_ten_minutes_left_is_asked_for_by_two_sweeps_at_g
     assert "nightjar_missed_deliveries_asked_total 400.0" in world.metrics.exposition()[0].decode()
 
 
-async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) -> None:
+async def test_a_sweep_that_ends_early_has_recorded_its_progress(world: World) -> None:
     world.lose(PER_NOTE + 5)
     world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
     assert (await world.sweeper.sweep()).asked == PER_NOTE + 2
@@ -201,7 +201,7 @@ async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) ->
     assert sorted(one.asked for one in remaining.missing) == [0] * 3 + [1] * (PER_NOTE + 2)
 
 
-async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
+async def test_a_delivery_that_github_refuses_does_not_delay_the_others(world: World) -> None:
     lost = world.lose(2)
     world.github.faults.add("POST", ATTEMPTS, status=422)
     assert (await world.sweeper.sweep()).asked == 1
@@ -210,7 +210,9 @@ async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World)
     assert set(world.redelivered()) < set(lost)
 
 
-async def test_what_could_not_be_requested_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
+async def test_a_delivery_that_could_not_be_requested_is_remembered_although_its_page_is_not_read_again(
+    world: World,
+) -> None:
     [old] = world.lose(1)
     world.github.webhooks.deliveries[0].created_at -= timedelta(hours=2)
     world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, times=None)
@@ -225,8 +227,8 @@ async def test_what_could_not_be_requested_is_remembered_though_its_page_is_not_
     assert old in world.redelivered()
 
 
-async def test_one_that_github_always_fails_at_does_not_hold_up_the_others(world: World) -> None:
-    """The first try of each sweep met a 500, and everything behind it waited for ever."""
+async def test_a_delivery_at_which_github_always_fails_does_not_delay_the_others(world: World) -> None:
+    """The first request of each sweep got a 500, and everything behind it waited for ever."""
     lost = world.lose(3)
     first = str(world.github.webhooks.deliveries[0].id)
     world.github.faults.add("POST", re.compile(f"/app/hook/deliveries/{first}/attempts"), status=500, times=None)
@@ -235,20 +237,22 @@ async def test_one_that_github_always_fails_at_does_not_hold_up_the_others(world
     assert world.redelivered() == lost[1:]
     remaining = await world.records.get(MISSING.of())
     assert remaining is not None
-    assert {one.guid: one.asked for one in remaining.missing}[lost[0]] == 1, "its turn comes again after a pause"
+    assert {one.guid: one.asked for one in remaining.missing}[lost[0]] == 1, "it is requested again after a pause"
 
 
-async def test_an_outage_ends_the_asking_and_counts_for_none(world: World) -> None:
+async def test_an_outage_ends_the_requests_and_does_not_count_as_a_try(world: World) -> None:
     world.lose(4)
     world.github.faults.add("POST", ATTEMPTS, drop="before", times=None)
     assert (await world.sweeper.sweep()).asked == 0
     remaining = await world.records.get(MISSING.of())
     assert remaining is not None
-    assert [one.asked for one in remaining.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is unavailable"
+    assert [one.asked for one in remaining.missing] == [1, 0, 0, 0], (
+        "after five failed requests, GitHub counts as unavailable"
+    )
 
 
-async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_asked_for(world: World) -> None:
-    """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, every time."""
+async def test_a_list_that_takes_too_long_is_read_in_part_and_the_deliveries_found_are_requested(world: World) -> None:
+    """A job is cancelled after 15 minutes: a sweep that reads longer would never record anything."""
     lost = world.lose(5)
     ticks = count(0, READING_SECONDS / 3)
     sweeper = world.sweeper_with(clock=lambda: float(next(ticks)))
@@ -258,7 +262,7 @@ async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_
     assert await world.records.get(MISSING.of()) is not None
 
 
-async def test_what_is_too_much_to_remember_is_found_again_by_later_sweeps(world: World) -> None:
+async def test_deliveries_beyond_the_limit_of_memory_are_found_again_by_later_sweeps(world: World) -> None:
     lost = world.lose(5)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
         delivery.created_at -= timedelta(hours=5 - place)

@@ -5,10 +5,10 @@ from bot.app.prefilter import INSTALLATION_EVENTS
 from bot.app.registration import EVENTS, PERMISSIONS, registration_text, registration_url
 
 
-def test_the_app_subscribes_to_the_events_that_handlers_accept_and_to_no_others() -> None:
+def test_the_app_subscribes_to_exactly_the_events_that_handlers_accept() -> None:
     wanted = {event for handler in full_router().handlers for event, _ in handler.wants}
-    # Events of our own have a dot in their names, and GitHub is not asked for them.
-    # GitHub sends those of installations to every App.
+    # Our own events have a dot in their names and do not come from GitHub. GitHub sends those of installations to every
+    # App.
     noted = {event for event in INSTALLATION_EVENTS if not event.startswith("installation")}
     assert {event for event in wanted if "." not in event} | noted == set(EVENTS)
 
@@ -18,7 +18,7 @@ def test_the_link_fills_in_every_permission_and_event() -> None:
     given = parse_qsl(address.query)
     assert f"{address.scheme}://{address.netloc}{address.path}" == "https://github.com/settings/apps/new"
     assert [value for name, value in given if name == "events[]"] == list(EVENTS)
-    assert "workflows" not in dict(given), "no App may change workflows unless its owner wants that"
+    assert "workflows" not in dict(given), "workflow changes are opt-in"
     # GitHub adds this one to any other by itself.
     assert {"metadata": "read", **{n: v for n, v in given if v in ("read", "write")}} == PERMISSIONS
 

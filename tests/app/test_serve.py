@@ -1,4 +1,4 @@
-"""A whole server as a process, before a GitHub in the test: ready, beside commands, short of disk, and stopped."""
+"""A whole server as a process, with a GitHub in the test: ready, next to commands, short of disk, and stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class World:
     client: aiohttp.ClientSession
 
     async def start(self) -> None:
-        """Start the server and tell GitHub where it is."""
+        """Start the server, and give GitHub its address."""
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
 
@@ -54,7 +54,7 @@ class World:
         return (await self.get("/readyz"))[0] == 200
 
     async def guid_of(self, event: str) -> str:
-        """Return the GUID of the newest delivery of an event, when everything about it has ended."""
+        """Return the GUID of an event's newest delivery, once everything about it has ended."""
         await self.github.delivered()
         guid = self.github.webhooks.find(event)[-1].guid
         await self.end_of(guid)
@@ -97,14 +97,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield world
         finally:
             await world.bot.kill()
-        # Every line is JSON, none has a secret in it, and the server broke none of GitHub's rules.
+        # Every line is JSON without secrets, and the server broke none of GitHub's rules.
         assert len(world.bot.logs) == len(world.bot.output)
         for secret in (SECRET, app.private_key.splitlines()[5], "ghs_", "eyJ"):
             assert not [line for line in world.bot.output if secret in line]
         assert not github.violations, github.violations
 
 
-async def test_it_is_ready_answers_and_measures(world: World) -> None:
+async def test_the_server_is_ready_answers_and_has_metrics(world: World) -> None:
     await world.start()
     await until(world.is_ready)
     pull = world.open()
@@ -115,7 +115,7 @@ async def test_it_is_ready_answers_and_measures(world: World) -> None:
     assert (await world.get("/api/v1/repos/octocat/compiler/pulls/4711/decision"))[0] == 404
     assert (await world.get("/api/v1/repos/octocat/other/pulls/1/decision"))[0] == 401
     _, metrics = await world.get("/metrics")
-    # The answer is a comment too, and GitHub sends an event for it: it may have been handled already.
+    # The answer is a comment too, and GitHub sends an event for it, which may have been handled already.
     assert re.search(r'nightjar_deliveries_total\{event="issue_comment",outcome="routed"\} [12]\.0', metrics)
     assert 'nightjar_github_requests_total{method="GET",route="/repos/{+repo}/pulls/{number}"' in metrics
     assert "nightjar_github_quota_remaining{" in metrics
@@ -133,7 +133,7 @@ async def test_every_line_of_a_job_names_its_delivery(world: World) -> None:
     assert {line["logger"] for line in message} >= {"bot.engine.attempt"}
 
 
-async def test_commands_work_beside_the_server(world: World) -> None:
+async def test_commands_work_next_to_the_server(world: World) -> None:
     await world.start()
     pull = world.open()
     pull.comment("octocat", "@ci help")
@@ -150,14 +150,14 @@ async def test_commands_work_beside_the_server(world: World) -> None:
     assert status == 0, message
     assert message.startswith(f"{guid} issue_comment.created: routed")
     assert "steps done" in progress
-    assert world.answers(pull) == before, "a replay does nothing twice"
+    assert world.answers(pull) == before, "a replay repeats nothing"
     status, _, refused = await world.bot.run("serve", "--port", "0", "--config", str(world.bot.config))
     assert status == 1
     assert f"is in use by another nightjar (process {world.bot.pid})" in refused
 
 
 @pytest.mark.one_clock
-async def test_a_stop_lets_the_job_in_progress_end_and_takes_no_more(world: World) -> None:
+async def test_a_stop_lets_the_job_in_progress_end_and_starts_no_others(world: World) -> None:
     await world.start()
     pull = world.open()
     held = world.github.faults.pause("POST", COMMENTS, when="before")
@@ -181,7 +181,7 @@ async def test_a_stop_lets_the_job_in_progress_end_and_takes_no_more(world: Worl
     assert len(world.answers(pull)) == 1
 
 
-async def test_a_second_signal_ends_it_at_once_and_the_work_is_done_by_the_next(world: World) -> None:
+async def test_a_second_signal_ends_it_at_once_and_the_next_process_does_the_work(world: World) -> None:
     await world.start()
     pull = world.open()
     held = world.github.faults.pause("POST", COMMENTS, when="before")
@@ -193,13 +193,13 @@ async def test_a_second_signal_ends_it_at_once_and_the_work_is_done_by_the_next(
     assert await world.bot.stop() == -signal.SIGTERM
     world.github.faults.clear()
     await world.start()
-    # Not the newest: the answer may be written, and GitHub may send its event, while nobody listens.
+    # Not the newest: the answer may be written, and GitHub may send its event, while nothing listens.
     await world.end_of(asked)
     assert len(world.answers(pull)) == 1
 
 
 @pytest.mark.one_clock
-async def test_what_was_sent_while_it_was_down_is_asked_for_at_the_next_start(world: World) -> None:
+async def test_deliveries_missed_during_an_absence_are_requested_at_the_next_start(world: World) -> None:
     await world.start()
     pull = world.open()
     await world.guid_of("pull_request")
@@ -212,10 +212,10 @@ async def test_what_was_sent_while_it_was_down_is_asked_for_at_the_next_start(wo
     assert [line for line in world.bot.logs if line["event"] == "redelivery asked for"]
 
 
-async def test_on_a_full_disk_deliveries_are_refused_with_503_until_there_is_room(world: World) -> None:
+async def test_on_a_full_disk_deliveries_are_refused_with_503_until_there_is_space(world: World) -> None:
     await world.start()
     await until(world.is_ready)
-    # No file of the process may grow from here on: to SQLite that is a full disk.
+    # No file of the process may grow from here on, which SQLite reports as a full disk.
     free = resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE, (1, free[1]))
     world.open()

@@ -1,4 +1,7 @@
-"""Names that outside programs use: routes and metrics. A feature that forgets to register its own changes this list."""
+"""Names used by outside programs: routes and metrics.
+
+A feature that forgets to register its own changes this list.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ METRICS = {
 }
 
 
-async def test_the_server_has_these_routes_and_metrics(tmp_path: Path) -> None:
+async def test_the_server_has_exactly_these_routes_and_metrics(tmp_path: Path) -> None:
     async with (
         town(f"sqlite:///{tmp_path}/nightjar.db") as here,
         aiohttp.ClientSession(here.url) as session,

@@ -51,7 +51,7 @@ def test_regressions_need_results(text: str, faults: list[str]) -> None:
     assert faults_of(text) == faults
 
 
-def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
+def test_the_number_of_watched_branches_per_repository_is_limited() -> None:
     branches = [f"release/{number}" for number in range(MOST_WATCHED + 1)]
     given = parse_config(b"repositories: {octocat/a: {main_failures: true}}", "app.yaml").repositories["octocat/a"]
     parse_repository_file(f"main_failures: {{branches: {branches[1:]}}}".encode(), config=given)
@@ -61,7 +61,7 @@ def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
     assert str(refused.value) == message
 
 
-def test_a_repository_cannot_have_everything_held_against_thousands_of_patterns() -> None:
+def test_the_number_of_patterns_per_repository_is_limited() -> None:
     given = parse_config(b"repositories: {octocat/a: {last_good: {require: [lint]}}}", "app.yaml").repositories
     patterns = [f"*{number}" for number in range(MOST_ITEMS + 1)]
     parse_repository_file(f"last_good: {{require: {patterns[1:]}}}".encode(), config=given["octocat/a"])

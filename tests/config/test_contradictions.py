@@ -1,4 +1,4 @@
-"""Keys that contradict each other: each is reported at its line, before anything moves back and forth."""
+"""Keys that contradict each other: each contradiction is reported at its line."""
 
 import pytest
 
@@ -8,7 +8,7 @@ PLACE = "repositories.octocat/compiler."
 
 
 def faults(*lines: str) -> list[str]:
-    """Return what is wrong with the keys of a repository, each fault with its line."""
+    """Return the faults in a repository's keys, each with its line."""
     text = "repositories:\n  octocat/compiler:\n" + "".join(f"    {line}\n" for line in lines)
     try:
         parse_config(text.encode(), "app.yaml")
@@ -52,7 +52,7 @@ def test_a_contradiction_is_reported_with_its_line(lines: list[str], fault: str)
     assert faults(*lines) == [f"{line}:{column}: {PLACE}{said.lstrip()}"]
 
 
-def test_what_does_not_meet_is_no_fault() -> None:
+def test_keys_that_do_not_conflict_are_no_fault() -> None:
     assert faults("nightly: {}", "last_good: {require: [ci]}", "docker_update: {}", "merge: {label: ready}") == []
     assert faults("merge: {label: hold, hold_labels: [wait]}") == []
     assert faults("nightly: {branch: main, from: develop}", "last_good: false") == []

@@ -26,7 +26,7 @@ def parsed(keys: str, model: type[Config] = WITH) -> Config:
 @pytest.mark.parametrize(
     ("keys", "text"), [("{}", None), ("{greeting: true}", "hello"), ("{greeting: {text: hi}}", "hi")]
 )
-def test_a_declared_key_switches_its_feature(keys: str, text: str | None) -> None:
+def test_a_declared_key_switches_its_feature_on_and_off(keys: str, text: str | None) -> None:
     config = parsed(keys).repositories["octocat/compiler"]
     found = config.of(GREETING)
     assert (found.text if found else None) == text
@@ -51,12 +51,12 @@ def test_a_declared_key_is_in_the_schema_and_in_the_tables() -> None:
     assert json.loads(schema_text(WITH))["$defs"]["Greeting"]["properties"]["text"]["default"] == "hello"
 
 
-def test_a_declared_key_beside_the_repositories_is_named_with_its_place() -> None:
+def test_a_declared_key_next_to_the_repositories_is_named_with_its_place() -> None:
     with pytest.raises(ConfigError, match="greeting: is a key of a repository; indent it below a repository"):
         parse_config(b"greeting: true\nrepositories: {octocat/compiler: }\n", "app.yaml", WITH)
 
 
-def test_a_name_is_declared_once() -> None:
+def test_a_name_may_be_declared_only_once() -> None:
     for keys in ([GREETING, GREETING], [ConfigKey("merge", Greeting, description="A greeting.")]):
         with pytest.raises(ValueError, match="two features declare the key"):
             config_with(keys)

@@ -11,12 +11,12 @@ from bot.config.shared import RepositoryFile
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_committed_schema_and_tables_are_what_the_code_says() -> None:
+def test_the_committed_schema_and_tables_match_the_code() -> None:
     for path, text in documents(ROOT).items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
 
 
-def test_a_table_that_is_out_of_date_is_noticed(tmp_path: Path) -> None:
+def test_an_outdated_table_is_detected(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for path, text in documents(ROOT).items():
         (tmp_path / path).write_text(text.replace("Names that address the bot", "Names"), encoding="utf-8")
@@ -24,7 +24,7 @@ def test_a_table_that_is_out_of_date_is_noticed(tmp_path: Path) -> None:
     assert sorted(map(str, differ)) == ["docs/app.schema.json", "docs/configuration.md"]
 
 
-def test_the_guide_shows_a_repositorys_own_file_that_has_no_faults_and_every_key_that_it_can_have() -> None:
+def test_the_file_in_the_guide_is_valid_and_has_every_possible_key() -> None:
     guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     example = re.search(r"nightjar\.schema\.json\n(.*?)```", guide, re.DOTALL)
     assert example is not None
@@ -41,7 +41,7 @@ def test_every_key_is_described_with_an_example() -> None:
         assert field.examples, path
 
 
-def test_the_sample_shows_every_key_and_comments_each_where_it_first_stands() -> None:
+def test_the_sample_has_every_key_with_a_comment_at_its_first_use() -> None:
     lines = (ROOT / "app.yaml").read_text(encoding="utf-8").splitlines()
     for path, _, _ in keys():
         name = path.rpartition(".")[2]
@@ -50,7 +50,7 @@ def test_the_sample_shows_every_key_and_comments_each_where_it_first_stands() ->
         assert lines[written[0] - 1].lstrip().startswith("#"), f"{path} has no comment above it"
 
 
-def test_the_errors_that_the_guide_shows_are_the_errors_of_the_file_that_it_shows() -> None:
+def test_the_errors_in_the_guide_are_those_of_its_example_file() -> None:
     guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     example = re.search(r"Given\n\n```yaml\n(.*?)```\n\nit says\n\n```\n(.*?)\n```", guide, re.DOTALL)
     assert example is not None

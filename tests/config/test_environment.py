@@ -1,4 +1,4 @@
-"""What an operator reads when the environment is not right, and that no value is ever in it."""
+"""The errors about the environment that an operator reads, which never contain a value."""
 
 import traceback
 from pathlib import Path
@@ -50,7 +50,7 @@ def problems(environ: dict[str, str], settings: type[Environment] = Settings) ->
     return ()
 
 
-def test_the_least_that_works_has_the_usual_places() -> None:
+def test_the_minimum_works_with_default_paths() -> None:
     settings = Settings.from_environment(GOOD)
     assert settings.app_id == "12345"
     assert settings.private_key.get_secret_value() == PEM
@@ -60,7 +60,7 @@ def test_the_least_that_works_has_the_usual_places() -> None:
     assert (settings.jenkins_user, settings.jenkins_token) == (None, None)
 
 
-def test_everything_that_is_missing_is_reported_at_once_one_line_each() -> None:
+def test_all_missing_variables_are_reported_together_one_line_each() -> None:
     assert problems({"GITHUB_APP_ID": "  ", "UNRELATED": "x"}) == (
         "GITHUB_APP_ID is not set; it must be the App's ID, a number (or its client ID), from the App's page on GitHub",
         "GITHUB_PRIVATE_KEY is not set, and neither is GITHUB_PRIVATE_KEY_FILE; "
@@ -134,7 +134,7 @@ def test_a_key_may_be_in_a_file(tmp_path: Path) -> None:
     assert Settings.from_environment(environ).private_key.get_secret_value() == PEM
 
 
-def test_a_key_twice_is_one_too_many(tmp_path: Path) -> None:
+def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "app.pem"
     file.write_text(PEM)
     expected = "GITHUB_PRIVATE_KEY and GITHUB_PRIVATE_KEY_FILE are both set; remove one of them"
@@ -161,12 +161,12 @@ def test_two_webhook_secrets_are_read_while_rotating() -> None:
     assert [s.get_secret_value() for s in settings.webhook_secrets] == ["sesame-sesame-01", "sésame-sesame-02"]
 
 
-def test_enterprise_has_its_own_address() -> None:
+def test_an_enterprise_server_has_its_own_address() -> None:
     settings = Settings.from_environment({**GOOD, "GITHUB_API_URL": "https://github.example.org/api/v3/"})
     assert settings.api_url == "https://github.example.org/api/v3"
 
 
-def test_what_only_looks_at_the_database_needs_nothing_else() -> None:
+def test_commands_that_only_read_the_database_need_nothing_else() -> None:
     assert DatabaseSettings.from_environment({}).database_url.get_secret_value() == "sqlite:///nightjar.db"
     url = "postgresql://octocat:sesame@localhost:5432/nightjar"
     settings = DatabaseSettings.from_environment({"DATABASE_URL": url})
@@ -192,7 +192,7 @@ def test_no_secret_is_in_any_text_of_the_settings() -> None:
     assert set(settings.secrets()) == {PEM, "sesame-sesame-01", "ses ame", "sesame-jenkins", *channels}
 
 
-def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:
+def test_settings_created_by_name_are_checked_too() -> None:
     settings = Settings(app_id="1", private_key=SecretStr(PEM), webhook_secrets=(SecretStr("s" * 16),))
     assert settings.private_key.get_secret_value() == PEM
     with pytest.raises(ValueError, match="fewer than 16"):
@@ -207,7 +207,7 @@ def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:
         st.text(st.characters(exclude_characters="\0"), min_size=1).map(lambda text: f"sesame{text}"),
     )
 )
-def test_no_environment_makes_anything_but_settings_or_lines_without_values(environ: dict[str, str]) -> None:
+def test_any_environment_gives_settings_or_lines_without_values(environ: dict[str, str]) -> None:
     for problem in problems(environ):
         assert problem.split()[0].isupper()
         assert problem.isprintable()
@@ -224,7 +224,7 @@ def test_sign_in_needs_all_three_of_its_variables(missing: str) -> None:
     assert problems({**GOOD, **{name: value for name, value in SIGN_IN.items() if name != missing}}) == (TRIO,)
 
 
-def test_a_session_secret_is_long() -> None:
+def test_a_short_session_secret_is_refused() -> None:
     (problem,) = problems({**GOOD, **SIGN_IN, "SESSION_SECRET": "s" * 31})
     assert "has fewer than 32 characters" in problem
 
@@ -238,5 +238,5 @@ def test_a_session_secret_is_long() -> None:
         ("https://github.example.com/api/v3/", "https://github.example.com"),
     ],
 )
-def test_the_pages_of_a_github_are_where_its_api_is(api: str, pages: str) -> None:
+def test_the_web_address_of_a_github_is_derived_from_its_api(api: str, pages: str) -> None:
     assert Settings.from_environment({**GOOD, "GITHUB_API_URL": api}).github_url == pages

@@ -1,4 +1,4 @@
-"""Who speaks for a lab, as app.yaml names it."""
+"""Who may act for a lab, as app.yaml names it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_identity_is_limited_to_an_environment_or_a_branch(written: str) -> N
         (f"{{buildkite_oidc: {{organization_id: {UUID}, pipeline_id: {UUID}}}}}", "the key branch is missing"),
     ],
 )
-def test_anything_wider_is_an_error(written: str, said: str) -> None:
+def test_a_wider_identity_is_an_error(written: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(written)
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""What a maintainer reads about a file: every fault at once, where it was written, and what is allowed."""
+"""The errors about a file: every fault at once, with its place and what is allowed."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def loaded(text: str) -> Config:
 
 
 def inside(line: str) -> str:
-    """A file whose only repository holds one line, which then is line 3, from column 5."""
+    """Return a file whose only repository contains one line, which is line 3, from column 5."""
     return f"repositories:\n  octocat/compiler:\n    {line}\n"
 
 
@@ -218,7 +218,7 @@ def test_invalid_yaml_is_reported_with_its_place_and_the_fix(text: str | bytes, 
     assert faults(text) == [f"app.yaml:{expected}"]
 
 
-def test_every_error_is_reported_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_together_in_the_order_of_the_file() -> None:
     text = (
         "mentions: [ci]\n"
         "repositories:\n"
@@ -261,7 +261,7 @@ def test_an_error_in_the_defaults_is_reported_even_if_every_repository_overrides
     assert faults(text) == [f"app.yaml:2:18: defaults.help: is text; {SWITCH}; for example false"]
 
 
-def test_the_defaults_stand_under_every_repository_key_by_key() -> None:
+def test_defaults_apply_to_every_repository_key_by_key() -> None:
     config = loaded(
         """
         defaults:
@@ -308,7 +308,7 @@ def test_a_feature_is_switched_by_true_and_false(written: str, on: bool) -> None
     assert repository.allowed("rerun") == (("author", "triage") if on else None)
 
 
-def test_a_repository_is_found_in_any_case_of_its_letters_and_others_are_not() -> None:
+def test_a_repository_is_found_in_any_letter_case_and_others_are_not_found() -> None:
     config = loaded("repositories: {Octocat/Compiler: {help: false}}")
     found = config.repository("oCTOCAT/cOMPILER")
     assert found is not None
@@ -316,7 +316,7 @@ def test_a_repository_is_found_in_any_case_of_its_letters_and_others_are_not() -
     assert config.repository("octocat/hello-world") is None
 
 
-def test_who_may_is_asked_by_feature() -> None:
+def test_permissions_are_per_feature() -> None:
     repository = loaded(inside("rerun: {allow: [write]}")).repository("octocat/compiler")
     assert repository is not None
     assert repository.allowed("rerun") == ("write",)
@@ -329,7 +329,7 @@ def test_a_file_with_a_byte_order_mark_is_read() -> None:
     assert parse_config(b"\xef\xbb\xbfrepositories: {octocat/compiler: }", "app.yaml").repository("octocat/compiler")
 
 
-def test_a_file_that_cannot_be_read_is_a_fault_that_names_it(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_fault_that_names_it(tmp_path: Path) -> None:
     missing = tmp_path / "app.yaml"
     assert check(missing) == [
         ConfigFault(str(missing), 1, 1, "", "the file does not exist; create it or name another one")

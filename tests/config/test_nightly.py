@@ -35,7 +35,7 @@ def test_a_fault_is_named_with_its_place_and_the_remedy(written: str, expected: 
 
 
 @pytest.mark.parametrize(("written", "source"), [("true", "main"), ("{from: develop, at: 21:00}", "develop")])
-def test_what_is_left_out_is_what_tvm_had(written: str, source: str) -> None:
+def test_the_default_values_are_those_of_tvm(written: str, source: str) -> None:
     repository = parse_config((NIGHTLY % written).encode(), "app.yaml").repository("octocat/a")
     assert repository is not None
     assert repository.nightly is not None
@@ -43,7 +43,7 @@ def test_what_is_left_out_is_what_tvm_had(written: str, source: str) -> None:
     assert repository.timers == {"nightly": Daily("21:00", "America/Los_Angeles")}
 
 
-def test_it_is_off_unless_it_is_written() -> None:
+def test_nightly_is_off_by_default() -> None:
     repository = parse_config(b"repositories:\n  octocat/a:\n", "app.yaml").repository("octocat/a")
     assert repository is not None
     assert repository.timers == {}

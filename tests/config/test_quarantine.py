@@ -1,4 +1,4 @@
-"""`quarantine` in app.yaml: whose test, why, where it is tracked, and the last day; errors for what cannot be meant."""
+"""`quarantine` in app.yaml: owner, reason, issue and last day of each item, and the errors for invalid values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(results: dict[str, Any] | None = RESULTS, **keys: Any) -> bytes:
     return json.dumps({"repositories": {"octocat/compiler": repository}}).encode()
 
 
-def test_an_item_is_read_for_all_targets_or_for_some() -> None:
+def test_an_item_applies_to_all_targets_or_to_some() -> None:
     for targets in ([], ["example-lab/hexagon-v73"]):
         repository = parse_config(written(targets=targets), "app.yaml").repository("octocat/compiler")
         assert repository is not None
@@ -60,7 +60,7 @@ def test_a_day_needs_no_quotes() -> None:
         ({"results": None}, "quarantine: needs the key results"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error_that_names_it(keys: dict[str, Any], fault: str) -> None:
+def test_an_invalid_value_is_an_error_that_names_it(keys: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_config(written(**keys), "app.yaml")
     assert fault in str(error.value)

@@ -1,4 +1,4 @@
-"""`renames` in app.yaml: exact names and prefixes; errors for loops, duplicates and patterns that mean nothing."""
+"""`renames` in app.yaml: exact names and prefixes; errors for loops, duplicates and meaningless patterns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_names_and_prefixes_are_read() -> None:
     assert [repository.aliases.canonical(name) for name in ("kernel.poll.a", "t/a.py::x[a*b]")] == ["a", "y"]
 
 
-def test_without_the_key_there_are_none() -> None:
+def test_without_the_key_there_are_no_aliases() -> None:
     repository = parse_config(b"repositories: {octocat/compiler: {}}", "app.yaml").repository("octocat/compiler")
     assert repository is not None
     assert not repository.aliases
@@ -48,7 +48,7 @@ def test_without_the_key_there_are_none() -> None:
         ("[{from: a, to: b, suite: c}]", "renames[0].suite: unknown key"),
     ],
 )
-def test_what_cannot_be_meant_is_an_error_that_names_it(items: str, fault: str) -> None:
+def test_an_invalid_value_is_an_error_that_names_it(items: str, fault: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_config(written(items), "app.yaml")
     assert fault in str(error.value)

@@ -1,4 +1,4 @@
-"""What a repository may say about itself, what it may not, and how it changes app.yaml."""
+"""What a repository may set for itself, what it may not, and how its file changes app.yaml."""
 
 from pathlib import Path
 from textwrap import indent
@@ -29,7 +29,7 @@ main_failures: {to: [discord], wait: 5m}
 
 
 def given(keys: str = "") -> RepositoryConfig:
-    """What app.yaml says about a repository."""
+    """Return app.yaml's settings for a repository."""
     text = f"repositories:\n  octocat/compiler:\n{indent(keys, '    ')}\n"
     found = parse_config(text.encode(), "app.yaml").repository("octocat/compiler")
     assert found is not None
@@ -69,7 +69,7 @@ def over(keys: str, written: str) -> RepositoryConfig:
         ("merge: {}", f"1:1: merge: {ONLY_APP_YAML}"),
     ],
 )
-def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str, expected: str) -> None:
+def test_keys_for_operators_only_are_refused_with_the_remedy(written: str, expected: str) -> None:
     assert faults(written) == [expected]
 
 
@@ -121,7 +121,7 @@ def test_a_fault_is_named_with_its_place_and_what_is_allowed(written: str | byte
 @pytest.mark.parametrize(
     "written", ["nightly: {require: [a]}", "last_good: {require: [a]}", "main_failures: {branches: [main]}", "nightly:"]
 )
-def test_what_app_yaml_does_not_switch_on_cannot_be_set(written: str) -> None:
+def test_a_feature_that_app_yaml_does_not_switch_on_cannot_be_set(written: str) -> None:
     key = written.partition(":")[0]
     assert faults(written, keys="") == [f"1:1: {key}: {NOT_ON}"]
     assert faults(written) == []
@@ -129,7 +129,7 @@ def test_what_app_yaml_does_not_switch_on_cannot_be_set(written: str) -> None:
     assert getattr(over("", written), key) is None
 
 
-def test_every_fault_is_reported_at_once_in_the_order_of_the_file() -> None:
+def test_all_faults_are_reported_together_in_the_order_of_the_file() -> None:
     written = "nightly: {require: a}\nresults: {}\nhelp: {x: 1}\nhelp: true\nslow_tests:\n  allow: [writer, admin]\n"
     assert [fault.partition(" ")[0] for fault in faults(written, keys="")] == [
         "1:1:",
@@ -142,12 +142,12 @@ def test_every_fault_is_reported_at_once_in_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("written", ["", "# nothing\n", "~", "{}", "slow_tests:", "slow_tests: true", "rerun: {}"])
-def test_what_says_nothing_changes_nothing(written: str) -> None:
+def test_an_empty_file_changes_nothing(written: str) -> None:
     assert faults(written) == []
     assert over(EVERYTHING_ON, written) == given(EVERYTHING_ON)
 
 
-def test_what_the_file_says_wins_key_by_key_and_the_rest_is_as_app_yaml_has_it() -> None:
+def test_the_file_wins_key_by_key_and_the_rest_is_as_in_app_yaml() -> None:
     before = given(EVERYTHING_ON)
     after = over(
         EVERYTHING_ON,
@@ -191,13 +191,13 @@ def test_a_feature_of_the_repositorys_own_is_switched_whatever_app_yaml_says(fea
     assert found.features ^ given().features == (set() if on else {feature})
 
 
-def test_a_feature_that_the_file_switches_on_has_its_usual_settings_and_no_credentials() -> None:
+def test_a_feature_that_the_file_switches_on_has_default_settings_and_no_credentials() -> None:
     found = over("rerun: false", "rerun: {allow: [write]}")
     assert found.rerun is not None
     assert (found.rerun.allow, found.rerun.jenkins) == (("write",), ())
 
 
-def test_the_settings_that_the_file_can_have_are_listed_with_their_values() -> None:
+def test_the_possible_settings_of_the_file_are_listed_with_their_values() -> None:
     assert settings(over("rerun: false", "help: false\nslow_tests: {rerun: []}")) == {
         "slow_tests": "true",
         "slow_tests.branches": '["main"]',
@@ -209,7 +209,7 @@ def test_the_settings_that_the_file_can_have_are_listed_with_their_values() -> N
     }
 
 
-def test_each_section_of_the_file_describes_keys_of_app_yaml_in_the_same_words() -> None:
+def test_each_section_of_the_file_has_the_descriptions_of_app_yaml() -> None:
     for name, field in RepositoryFile.model_fields.items():
         assert field.description == RepositoryConfig.model_fields[name].description
         section = model_of(field.annotation)
@@ -217,13 +217,13 @@ def test_each_section_of_the_file_describes_keys_of_app_yaml_in_the_same_words()
         assert section.model_fields or name in SWITCHES
 
 
-def test_a_file_is_known_by_its_name_and_its_folder(tmp_path: Path) -> None:
+def test_the_file_is_recognized_by_its_name_and_its_folder(tmp_path: Path) -> None:
     assert is_repository_file(tmp_path / ".github" / "nightjar.yaml")
     assert not is_repository_file(tmp_path / "nightjar.yaml")
     assert not is_repository_file(tmp_path / ".github" / "app.yaml")
 
 
-def test_a_file_on_a_disk_is_read_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_on_disk_is_read_and_a_missing_one_is_named(tmp_path: Path) -> None:
     file = tmp_path / "nightjar.yaml"
     file.write_text("help: false")
     assert load_repository_file(file).model_fields_set == {"help"}

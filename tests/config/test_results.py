@@ -1,4 +1,4 @@
-"""The keys below `results`: who the labs are, and where they put what."""
+"""The keys below `results`: the labs, and where they upload."""
 
 import pytest
 from nightjar_formats.model import TARGET_WORDS
@@ -59,7 +59,7 @@ def test_a_fault_in_the_results_is_named_with_its_place(written: str, expected: 
     assert message in faults_of(RESULTS % written)
 
 
-def test_what_defaults_leave_out_each_repository_may_say_for_itself() -> None:
+def test_keys_missing_in_the_defaults_may_be_set_by_each_repository() -> None:
     config = parse_config(
         b"defaults: {results: {bucket: device-results}}\n"
         b"repositories:\n"
@@ -74,7 +74,7 @@ def test_what_defaults_leave_out_each_repository_may_say_for_itself() -> None:
     assert (here.results.bucket, list(here.results.labs), there.results) == ("device-results", ["example-lab"], None)
 
 
-def test_what_neither_defaults_nor_a_repository_says_is_missing() -> None:
+def test_keys_missing_in_both_the_defaults_and_the_repository_are_reported() -> None:
     assert faults_of("defaults: {results: {bucket: b-1}}\nrepositories: {octocat/a: }") == [
         f"app.yaml:1:21: defaults.results: the key labs is missing; it must be a mapping, each key {LAB}"
     ]

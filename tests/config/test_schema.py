@@ -30,7 +30,7 @@ def test_the_schema_is_one_of_draft_2020_12(schema: dict[str, object]) -> None:
         "{repositories: {octocat/compiler: }, defaults: }",
     ],
 )
-def test_what_the_bot_reads_the_schema_allows(text: str) -> None:
+def test_the_schema_accepts_what_the_bot_accepts(text: str) -> None:
     parse_config(text.encode(), "app.yaml")
     jsonschema_rs.Draft202012Validator(SCHEMA).validate(YAML(typ="safe", pure=True).load(text))
 
@@ -50,7 +50,7 @@ def test_what_the_bot_reads_the_schema_allows(text: str) -> None:
         "{repositories: {octocat/compiler: }, public_url: ci.example.org}",
     ],
 )
-def test_what_the_bot_refuses_the_schema_marks(text: str) -> None:
+def test_the_schema_rejects_what_the_bot_refuses(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_config(text.encode(), "app.yaml")
     assert not jsonschema_rs.Draft202012Validator(SCHEMA).is_valid(YAML(typ="safe", pure=True).load(text))
@@ -65,7 +65,7 @@ def test_what_the_bot_refuses_the_schema_marks(text: str) -> None:
         "{nightly: {require: []}, last_good: {}, main_failures: {branches: [main], contexts: ['*']}}",
     ],
 )
-def test_what_the_bot_reads_in_a_repository_the_schema_allows(text: str) -> None:
+def test_the_repository_schema_accepts_what_the_bot_accepts(text: str) -> None:
     parse_repository_file(text.encode())
     jsonschema_rs.Draft202012Validator(REPOSITORY_FILE_SCHEMA).validate(YAML(typ="safe", pure=True).load(text))
 
@@ -83,7 +83,7 @@ def test_what_the_bot_reads_in_a_repository_the_schema_allows(text: str) -> None
         "{repositories: {octocat/compiler: }}",
     ],
 )
-def test_what_the_bot_refuses_in_a_repository_the_schema_marks(text: str) -> None:
+def test_the_repository_schema_rejects_what_the_bot_refuses(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_repository_file(text.encode())
     document = YAML(typ="safe", pure=True).load(text)

@@ -1,4 +1,4 @@
-"""What may stand below `docs`, `skipped_tests` and `runtime`, and what is said about anything else."""
+"""The keys below `docs`, `skipped_tests` and `runtime`, and the errors for invalid values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def loaded(line: str) -> Config:
 
 
 def fault(line: str) -> str:
-    """Return what is wrong with a key, without where it stands."""
+    """Return the fault in a key, without its place."""
     with pytest.raises(ConfigError) as caught:
         loaded(line)
     return str(caught.value).partition(": ")[2]
@@ -62,7 +62,7 @@ def test_any_other_link_is_a_fault_of_app_yaml(link: str, problem: str) -> None:
     assert "sesame" not in said
 
 
-def test_the_docs_need_a_context_and_a_link() -> None:
+def test_docs_need_a_context_and_a_link() -> None:
     assert f"{DOCS}: the key link is missing" in fault("docs: {context: docs/pr-head}")
     assert "the key context is missing" in fault("docs:")
 
@@ -77,7 +77,7 @@ def with_lab(line: str, *, before: str = "") -> Config:
 
 @pytest.mark.parametrize("key", ["skipped_tests", "runtime"])
 @pytest.mark.parametrize("source", ["lab: ci, target: linux", 'workflow: CI, artifacts: ["test-results-*"]'])
-def test_the_results_are_in_one_of_two_places(key: str, source: str) -> None:
+def test_results_come_from_one_of_two_sources(key: str, source: str) -> None:
     assert key in with_lab(f"{key}: {{{source}}}").repositories["octocat/compiler"].features
 
 
@@ -91,18 +91,18 @@ def test_the_results_are_in_one_of_two_places(key: str, source: str) -> None:
         ('lab: ci, artifacts: ["*"]', TWO_RESULTS_SOURCES),
     ],
 )
-def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str, problem: str) -> None:
+def test_an_invalid_source_is_a_fault_that_says_what_is_needed(keys: str, problem: str) -> None:
     for key, place in (("skipped_tests", SKIPPED), ("runtime", RUNTIME)):
         assert fault(f"{key}: {{{keys}}}").endswith(f"{place}: {problem}")
 
 
-def test_true_names_no_place() -> None:
+def test_true_names_no_source() -> None:
     assert fault("runtime: true").endswith(f"{RUNTIME}: {NO_RESULTS_SOURCE}")
 
 
 @pytest.mark.parametrize(("lab", "target"), [("other", "linux"), ("ci", "mac")])
-def test_a_lab_that_nobody_is_is_a_fault(lab: str, target: str) -> None:
-    """No results could ever arrive for it, and nobody would notice (TVM #13368)."""
+def test_an_unknown_lab_is_a_fault(lab: str, target: str) -> None:
+    """No results would ever arrive, and nobody would notice (TVM #13368)."""
     said = UNKNOWN_LAB.format(lab=lab, target=target)
     with pytest.raises(ConfigError) as caught:
         with_lab(f"runtime: {{lab: {lab}, target: {target}}}")
@@ -110,7 +110,7 @@ def test_a_lab_that_nobody_is_is_a_fault(lab: str, target: str) -> None:
     assert fault(f"runtime: {{lab: {lab}, target: {target}}}").endswith(f"{RUNTIME}: {said}")
 
 
-def test_defaults_may_leave_to_each_repository_where_its_results_are() -> None:
+def test_defaults_may_leave_the_source_of_results_to_each_repository() -> None:
     config = with_lab("runtime: {lab: ci, target: linux}", before="defaults:\n  runtime: {slow: 30s}\n")
     runtime = config.repositories["octocat/compiler"].runtime
     assert runtime is not None
@@ -137,12 +137,12 @@ def test_required_tests_are_in_a_file(path: str) -> None:
         ("a b", "must be the path of a file"),
     ],
 )
-def test_a_path_that_leads_elsewhere_is_a_fault(path: str, problem: str) -> None:
+def test_a_path_out_of_the_repository_is_a_fault(path: str, problem: str) -> None:
     said = fault(f'skipped_tests: {{lab: ci, target: linux, required: "{path}"}}')
     assert said.startswith(f"{SKIPPED}.required: {problem}")
 
 
-def test_the_reports_of_runtime_can_be_configured() -> None:
+def test_runtime_reports_can_be_configured() -> None:
     config = with_lab("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
     assert config is not None
     assert (config.change, config.slow) == (30, "10s")

@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends soon, with a configuration or with faults."""
+"""Reading any file ends soon, with a configuration or with faults."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -75,7 +75,7 @@ PIECES = [
 
 
 def outcome(raw: bytes) -> list[str]:
-    """The messages of all faults, each of which must have a place and fit into a line; none for a good file."""
+    """Return the messages of all faults, each of which must have a place and fit into a line; none for a good file."""
     faults = _faults(raw)
     if faults is None:
         return []
@@ -102,13 +102,13 @@ def _faults(raw: bytes) -> tuple[ConfigFault, ...] | None:
 @example("%YAML 9.9\n---\na: 1")
 @example("%YAML 1.11")
 @example("? |\n a\n: 1")
-def test_any_yaml_ish_text_is_read_or_explained(text: str) -> None:
+def test_any_yaml_ish_text_is_accepted_or_explained(text: str) -> None:
     outcome(text.encode())
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_explained(raw: bytes) -> None:
+def test_any_bytes_are_accepted_or_explained(raw: bytes) -> None:
     outcome(raw)
 
 
@@ -134,7 +134,7 @@ TREES = st.recursive(
 @pytest.mark.no_cover
 @settings(deadline=None)
 @given(TREES)
-def test_any_tree_of_known_keys_is_read_or_explained(text: str) -> None:
+def test_any_tree_of_known_keys_is_accepted_or_explained(text: str) -> None:
     for message in outcome(text.encode()):
         assert "not valid YAML" not in message
 

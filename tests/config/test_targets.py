@@ -1,4 +1,4 @@
-"""The targets of a lab: as a list of names, or with what people may ask of each."""
+"""The targets of a lab: as a list of names, or with what people may request of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_list_of_names_is_targets_that_accept_no_requests(targets: str) -> Non
     assert not NIGHTLY.takes_requests
 
 
-def test_a_target_says_what_may_be_asked_of_it() -> None:
+def test_a_target_says_what_may_be_requested_of_it() -> None:
     written = """{
         hexagon-v73: {tier: 2, label: "test: hexagon", paths: ["src/target/hexagon/**"], slots: 2, timeout: 90m,
                       suites: [operators], budget: 40/day, budget_per_person: 5/day, sticky: true},
@@ -45,7 +45,7 @@ def test_a_target_says_what_may_be_asked_of_it() -> None:
     assert [targets[name].label_of(name) for name in ("hexagon-v73", "mali")] == ["test: hexagon", "test: mali"]
 
 
-def test_a_check_run_ends_long_before_github_ends_it() -> None:
+def test_a_check_run_ends_long_before_github_would_end_it() -> None:
     """Each attempt waits for a device, and then takes as long as it may."""
     assert lab("{x: {timeout: 3d}}").targets["x"].timeout_seconds == LONGEST_TEST
     assert MOST_ATTEMPTS * (QUEUE_SECONDS + LONGEST_TEST) < 14 * 86_400

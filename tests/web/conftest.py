@@ -50,10 +50,10 @@ DECISION = {
 
 @dataclass
 class Site:
-    """A running web application and a client of it. What `decisions` holds is answered, or raised.
+    """A running web application and its client.
 
-    `runs` are what octocat/compiler has, and `asked` what was asked of them; `warnings` says
-    why the check `bucket` fails.
+    `decisions` are answered, or raised. `runs` are those of octocat/compiler, and `asked` the queries for them;
+    `warnings` says why the check `bucket` fails.
     """
 
     url: str
@@ -80,7 +80,7 @@ class Site:
     async def post(
         self, body: bytes = b"{}", headers: Mapping[str, str | None] | None = None, **basis: Any
     ) -> tuple[int, dict[str, Any]]:
-        """Send a webhook; a header that is None is left out. Returns the status and the JSON answer."""
+        """Send a webhook; a header that is None is left out. Return the status and the JSON answer."""
         whole = {**self.headers(body, **basis), **(headers or {})}
         sent = {name: value for name, value in whole.items() if value is not None}
         skip = [name for name, value in whole.items() if value is None]
@@ -90,12 +90,12 @@ class Site:
             return answer.status, json.loads(await answer.read())
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, Mapping[str, str], bytes]:
-        """Ask for a path; returns status, headers and body."""
+        """Request a path; return status, headers and body."""
         async with self.client.request(method, self.url + path) as answer:
             return answer.status, answer.headers, await answer.read()
 
     async def holds(self, count: int) -> None:
-        """Wait until this many bytes of bodies are held."""
+        """Wait until the server holds this many bytes of bodies."""
         await until(lambda: self.bodies.held == count)
 
     async def stored(self) -> list[str]:
@@ -105,7 +105,7 @@ class Site:
 
 @asynccontextmanager
 async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: bool = True) -> AsyncIterator[Site]:
-    """Serve the application of an engine that does not work, so that tests can inspect what was stored."""
+    """Serve the application of an engine that does not work, so tests can inspect what was stored."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(with_tables(database_url)))
         metrics = Metrics("1.2.3", {"issue_comment"})

@@ -1,4 +1,4 @@
-"""The real server as a process of its own, for what can only be measured from outside: memory, descriptors, its log."""
+"""The real server as a separate process, for what can only be measured from outside: memory, descriptors, its log."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def webhook_head(length: int, signature: str, *more: str) -> bytes:
 
 
 def signature(body: bytes) -> str:
-    """Return the signature that GitHub would send with a body."""
+    """Return GitHub's signature for a body."""
     return "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
 
 
 def memory(pid: int, key: str = "VmRSS") -> int:
-    """Return how many MiB a process holds: VmRSS now, VmHWM at most so far (proc(5))."""
+    """Return how many MiB a process holds: VmRSS now, VmHWM at its peak (proc(5))."""
     found = re.search(rf"^{key}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.M)
     assert found is not None
     return int(found[1]) // 1024
 
 
 async def answer_to(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Read one answer's status and its body; 0 where no answer came."""
+    """Read one answer; return its status and body, or 0 without an answer."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"\r\ncontent-length: (\d+)\r\n", head.lower())

@@ -1,4 +1,4 @@
-"""Who may read what the API says about a repository; no route can forget to ask."""
+"""Who may read what the API says about a repository; no route can omit the check."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ OURS = {"owner": "octocat", "repo": "compiler", "n": "1", "sha": "0" * 40}
 
 @pytest.fixture
 async def private(sqlite_url: str) -> AsyncIterator[Site]:
-    """An application to which no repository is public."""
+    """Return an application without public repositories."""
     async with running_site(sqlite_url, public=False) as running:
         yield running
 
 
 async def paths(site: Site) -> list[str]:
-    """Return every path below /api/, with octocat/compiler in place of parameters."""
+    """Return every path below /api/, with octocat/compiler for the parameters."""
     _, _, body = await site.get("/api/v1/openapi.json")
     described = [path for path in json.loads(body)["paths"] if path.startswith("/api/")]
     return [path.format(**OURS) for path in described]
@@ -42,7 +42,7 @@ async def test_every_route_of_a_repository_asks_strangers_for_a_token(private: S
             assert (path, status, headers.get("WWW-Authenticate")) == (path, 401, 'Bearer realm="nightjar"')
 
 
-async def test_what_is_wrong_with_a_path_is_said_to_strangers_alike(private: Site) -> None:
+async def test_strangers_get_the_same_errors_for_a_wrong_path(private: Site) -> None:
     for repository in ("octocat/compiler", "octocat/elsewhere"):
         status, _, _ = await private.get(f"/api/v1/repos/{repository}/pulls/x/decision")
         assert status == 401
@@ -68,17 +68,17 @@ def access() -> ApiAccess:
 @pytest.mark.parametrize(
     "path", ["/api/v1/labs", "/api/v1/repos", "/api/v1/repos/{owner}", "/api/v2/repos/{owner}/{repo}/x"]
 )
-def test_a_new_route_that_does_not_say_who_may_read_it_keeps_the_server_from_starting(path: str) -> None:
+def test_a_new_route_that_does_not_declare_its_readers_keeps_the_server_from_starting(path: str) -> None:
     with pytest.raises(ValueError, match="declares neither"):
         access().guarded(operation(path))
 
 
 @pytest.mark.parametrize(("path", "public"), [("/api/v1/labs", True), ("/help", False)])
-def test_a_route_of_no_repository_is_left_as_it_is(path: str, public: bool) -> None:
+def test_a_route_of_no_repository_is_left_unchanged(path: str, public: bool) -> None:
     assert access().guarded(operation(path, public)) == operation(path, public)
 
 
-def test_a_route_of_a_repository_is_guarded_whatever_it_says_about_itself() -> None:
+def test_a_route_of_a_repository_is_guarded_whatever_it_declares() -> None:
     path = "/api/v1/repos/{owner}/{repo}/grid"
     for public in (False, True):
         guarded = access().guarded(operation(path, public))

@@ -1,4 +1,4 @@
-"""The API: its answers, its errors, and that its description says what it does."""
+"""The API: its answers, its errors, and that its description is correct."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_ci_gets_the_decision_for_the_head(site: Site) -> None:
     assert headers["Cache-Control"] == "no-store"
 
 
-async def test_ci_may_say_which_commit_it_builds(site: Site) -> None:
+async def test_ci_may_name_the_commit_that_it_builds(site: Site) -> None:
     site.decisions["octocat/compiler", 42] = DECISION
     status, _, body = await site.get(f"{DECISION_PATH}?sha={'a' * 40}")
     assert (status, json.loads(body)["sha"]) == (200, "a" * 40)
@@ -76,7 +76,7 @@ async def test_errors_are_problem_details(site: Site, path: str, status: int, de
     assert problem["type"] == "about:blank"
 
 
-async def test_another_method_is_answered_with_the_allowed_ones(site: Site) -> None:
+async def test_a_wrong_method_is_answered_with_the_allowed_ones(site: Site) -> None:
     status, headers, body = await site.get(DECISION_PATH, method="DELETE")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     assert json.loads(body)["title"] == "Method Not Allowed"
@@ -90,7 +90,7 @@ async def test_ci_learns_when_to_ask_again_if_github_does_not_answer(site: Site)
 
 
 @pytest.mark.parametrize("error", [KeyError("token"), RuntimeError("the secret is hunter2")])
-async def test_a_fault_of_ours_is_a_500_that_tells_nothing(site: Site, error: Exception) -> None:
+async def test_a_fault_of_ours_is_a_500_without_details(site: Site, error: Exception) -> None:
     site.decisions["octocat/compiler", 42] = error
     status, headers, body = await site.get(DECISION_PATH)
     assert status == 500
@@ -99,7 +99,7 @@ async def test_a_fault_of_ours_is_a_500_that_tells_nothing(site: Site, error: Ex
     assert b"token" not in body
 
 
-async def test_an_answer_that_is_not_as_described_is_never_given(site: Site) -> None:
+async def test_an_answer_that_does_not_match_its_description_is_never_sent(site: Site) -> None:
     site.decisions["octocat/compiler", 42] = {**DECISION, "sha": "main"}
     assert (await site.get(DECISION_PATH))[0] == 500
 
@@ -111,14 +111,14 @@ async def described(site: Site) -> dict[str, Any]:
     return document
 
 
-async def test_every_route_is_described_and_nothing_else(site: Site) -> None:
+async def test_every_route_is_described_and_nothing_else_is(site: Site) -> None:
     document = await described(site)
     in_document = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
     served = {(route.method, str(route.resource.canonical)) for route in site.app.router.routes() if route.resource}
     assert in_document == {(method, path) for method, path in served if method != "HEAD"}
 
 
-async def test_the_description_is_sound(site: Site) -> None:
+async def test_the_description_is_valid(site: Site) -> None:
     document = await described(site)
     assert document["openapi"] == "3.1.0"
     assert document["info"] == {"title": "Nightjar", "version": "1.2.3"}
@@ -135,7 +135,7 @@ async def test_the_description_is_sound(site: Site) -> None:
 
 
 def conforms(document: dict[str, Any], method: str, path: str, status: int, kind: str, body: bytes) -> None:
-    """Fail unless an answer is one that the document describes."""
+    """Fail unless the document describes an answer."""
     responses = document["paths"][path][method]["responses"]
     content = responses.get(str(status), responses["default"])["content"]
     assert kind in content, f"{method} {path} {status}: {kind}"

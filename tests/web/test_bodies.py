@@ -1,4 +1,4 @@
-"""What is refused before a body is read, and what bodies in flight may hold together."""
+"""What is refused before a body is read, and how much memory bodies in flight may use together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRONG = "sha256=" + "0" * 64
 
 @dataclass
 class Wire:
-    """One connection, on which every byte is the test's own."""
+    """One connection whose every byte the test writes."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -48,7 +48,7 @@ async def wire(site: Site) -> AsyncIterator[Wire]:
 
 
 def head(site: Site, framing: str, **changed: str | None) -> bytes:
-    """Return the head of a webhook; `changed` headers are named with _ for -, None leaves one out."""
+    """Return the head of a webhook; `changed` headers have _ for -, and None leaves one out."""
     headers: dict[str, str | None] = {"Host": "bot", **site.headers(BODY)}
     headers |= {name.replace("_", "-"): value for name, value in changed.items()}
     lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
@@ -72,7 +72,7 @@ LENGTH = f"Content-Length: {MAX_BODY}"
         ("Transfer-Encoding: chunked", {"X_Hub_Signature_256": None}, 401),
     ],
 )
-async def test_bad_headers_are_answered_before_any_of_the_body_was_sent(
+async def test_bad_headers_are_answered_before_any_of_the_body_is_sent(
     site: Site, framing: str, changed: dict[str, str | None], status: int
 ) -> None:
     async with wire(site) as connection:
@@ -80,13 +80,13 @@ async def test_bad_headers_are_answered_before_any_of_the_body_was_sent(
         assert (await connection.answer())[0] == status
 
 
-async def test_a_client_that_expects_100_is_refused_when_its_headers_are_bad(site: Site) -> None:
+async def test_a_client_that_expects_100_is_refused_if_its_headers_are_bad(site: Site) -> None:
     async with wire(site) as connection:
         await connection.send(head(site, LENGTH, Expect="100-continue", X_GitHub_Event=None))
         assert (await connection.answer())[0] == 400
 
 
-async def test_a_client_that_expects_100_may_continue_when_its_headers_are_good(site: Site) -> None:
+async def test_a_client_that_expects_100_may_continue_if_its_headers_are_good(site: Site) -> None:
     async with wire(site) as connection:
         await connection.send(head(site, f"Content-Length: {len(BODY)}", Expect="100-continue"))
         assert (await connection.answer())[0] == 100
@@ -95,7 +95,7 @@ async def test_a_client_that_expects_100_may_continue_when_its_headers_are_good(
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/help", "/api/v1/openapi.json"])
-async def test_no_other_route_asks_for_a_body(site: Site, path: str) -> None:
+async def test_other_routes_read_no_body(site: Site, path: str) -> None:
     async with wire(site) as connection:
         request = f"GET {path} HTTP/1.1\r\nHost: bot\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n"
         await connection.send(request.encode())
@@ -106,7 +106,7 @@ async def test_no_other_route_asks_for_a_body(site: Site, path: str) -> None:
     ("method", "path", "status"),
     [("POST", "/nothing", 404), ("PUT", "/api/v1/nothing", 404), ("POST", "/healthz", 405), ("GET", "/webhook", 405)],
 )
-async def test_where_nothing_is_nobody_is_asked_for_a_body(site: Site, method: str, path: str, status: int) -> None:
+async def test_a_missing_route_asks_nobody_for_a_body(site: Site, method: str, path: str, status: int) -> None:
     async with wire(site) as connection:
         request = f"{method} {path} HTTP/1.1\r\nHost: bot\r\nExpect: 100-continue\r\nContent-Length: {MAX_BODY}\r\n\r\n"
         await connection.send(request.encode())
@@ -121,7 +121,7 @@ async def test_the_whole_body_may_be_sent_before_a_refusal_is_read(site: Site) -
 
 @pytest.fixture
 async def small(sqlite_url: str) -> AsyncIterator[Site]:
-    """An application whose bodies may hold 1 MiB together."""
+    """Return an application whose bodies may use 1 MiB together."""
     async with running_site(sqlite_url, body_bytes=LIMIT) as running:
         yield running
 
@@ -132,7 +132,7 @@ def padded(length: int) -> bytes:
 
 
 @pytest.mark.parametrize("length", [LIMIT - 1, LIMIT])
-async def test_a_body_up_to_the_limit_is_taken(small: Site, length: int) -> None:
+async def test_a_body_up_to_the_limit_is_accepted(small: Site, length: int) -> None:
     assert (await small.post(padded(length)))[0] == 202
 
 
@@ -147,7 +147,7 @@ async def test_over_the_limit_a_body_is_refused_for_now(small: Site) -> None:
 
 
 async def test_the_body_that_has_been_arriving_for_the_longest_gives_way(small: Site) -> None:
-    """So a sender that stalls on purpose cannot keep others out."""
+    """A sender that stalls on purpose cannot keep others out."""
     body = padded(PART)
     async with wire(small) as slow:
         await slow.send(head(small, f"Content-Length: {PART + 1}"), body)
@@ -158,7 +158,7 @@ async def test_the_body_that_has_been_arriving_for_the_longest_gives_way(small: 
     assert await small.stored() == ["guid-2"]
 
 
-async def test_what_was_declared_and_not_sent_holds_nothing(small: Site) -> None:
+async def test_a_declared_but_unsent_body_holds_nothing(small: Site) -> None:
     async with wire(small) as first, wire(small) as second:
         for connection in (first, second):
             await connection.send(head(small, f"Content-Length: {LIMIT}"), b"{")
@@ -166,7 +166,7 @@ async def test_what_was_declared_and_not_sent_holds_nothing(small: Site) -> None
         assert (await small.post(padded(LIMIT - 2)))[0] == 202
 
 
-async def test_a_body_in_chunks_counts_as_it_arrives(small: Site) -> None:
+async def test_a_chunked_body_counts_as_it_arrives(small: Site) -> None:
     chunk = b"1\r\nx\r\n"
     async with wire(small) as connection:
         await connection.send(head(small, "Transfer-Encoding: chunked"), chunk * 1000)
@@ -176,14 +176,14 @@ async def test_a_body_in_chunks_counts_as_it_arrives(small: Site) -> None:
 
 
 @pytest.mark.parametrize("framing", [f"Content-Length: {LIMIT}", "Transfer-Encoding: chunked"])
-async def test_a_connection_that_breaks_off_no_longer_holds_anything(small: Site, framing: str) -> None:
+async def test_a_broken_connection_no_longer_holds_anything(small: Site, framing: str) -> None:
     async with wire(small) as connection:
         await connection.send(head(small, framing), b"1000\r\n" + bytes(4096))
         await until(lambda: small.bodies.held >= 4096)
     await small.holds(0)
 
 
-async def test_nothing_is_held_once_all_is_answered(small: Site) -> None:
+async def test_nothing_is_held_after_all_answers(small: Site) -> None:
     await small.post(padded(PART))
     await small.post(padded(PART), {"X-Hub-Signature-256": WRONG})
     await small.post(b"no JSON")

@@ -1,4 +1,4 @@
-"""How many connections are open, who has to go, and what the log says about it."""
+"""How many connections are open, which ones are closed, and what the log says about it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST = 4
 
 @dataclass
 class Place:
-    """A server with few places; `/slow` and `/body`, which is read, answer once `go` is set, and `/quick` at once."""
+    """A server with few places; `/slow`, and `/body`, which is read, answer once `go` is set, and `/quick` at once."""
 
     port: int
     connections: Connections
@@ -61,7 +61,7 @@ class Place:
 
 
 async def closed(reader: asyncio.StreamReader) -> None:
-    """Wait until the server has closed a connection, without an answer."""
+    """Wait until the server has closed a connection without an answer."""
     with suppress(ConnectionResetError):
         assert await reader.read() == b""
 
@@ -98,7 +98,7 @@ async def place() -> AsyncIterator[Place]:
         yield Place(runner.addresses[0][1], connections, clock, go, asked, stack)
 
 
-async def test_a_newcomer_gets_the_place_of_the_oldest_that_never_asked_for_anything(place: Place) -> None:
+async def test_a_newcomer_gets_the_place_of_the_oldest_connection_without_a_request(place: Place) -> None:
     half_open = []
     for number in range(MOST):
         half_open.append(await place.connect(b"GET /qui"))
@@ -109,7 +109,7 @@ async def test_a_newcomer_gets_the_place_of_the_oldest_that_never_asked_for_anyt
     assert place.connections.open == MOST
 
 
-async def test_one_that_was_served_before_keeps_its_place_before_one_that_never_asked(place: Place) -> None:
+async def test_a_connection_served_before_keeps_its_place_before_one_without_a_request(place: Place) -> None:
     served = await place.connect(REQUEST)
     assert (await answer_to(served))[0] == 200
     for number in range(MOST - 1):
@@ -144,7 +144,9 @@ async def test_bodies_that_do_not_arrive_keep_nobody_out(place: Place) -> None:
 
 
 @pytest.mark.parametrize("pieces", [(b"{}{}",), (b"{", b"}{}")])
-async def test_one_whose_body_is_whole_is_being_answered(place: Place, pieces: tuple[bytes, ...]) -> None:
+async def test_a_connection_with_a_complete_body_counts_as_being_answered(
+    place: Place, pieces: tuple[bytes, ...]
+) -> None:
     first = [await place.connect(HEAD + pieces[0]) for _ in range(MOST)]
     for piece in pieces[1:]:
         for writer in place.open:
@@ -165,7 +167,9 @@ async def test_one_whose_body_is_whole_is_being_answered(place: Place, pieces: t
         (HEAD, ANSWER_SECONDS),
     ],
 )
-async def test_what_stays_as_it_is_for_too_long_is_closed(place: Place, sent: bytes, seconds: float) -> None:
+async def test_a_connection_that_does_not_change_for_too_long_is_closed(
+    place: Place, sent: bytes, seconds: float
+) -> None:
     reader = await place.connect(sent)
     if sent == REQUEST:
         assert (await answer_to(reader))[0] == 200
@@ -179,7 +183,7 @@ async def test_what_stays_as_it_is_for_too_long_is_closed(place: Place, sent: by
     await closed(reader)
 
 
-async def test_the_sweep_comes_by_itself(place: Place) -> None:
+async def test_the_sweep_runs_by_itself(place: Place) -> None:
     reader = await place.connect(b"GET /qui")
     await place.waiting(1)
     place.clock[0] += HEAD_SECONDS
@@ -188,7 +192,7 @@ async def test_the_sweep_comes_by_itself(place: Place) -> None:
 
 @contextmanager
 def descriptors(most: int) -> Iterator[None]:
-    """Have processes that are started meanwhile open no more descriptors than this."""
+    """Limit the descriptors of processes started in the block."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
     try:
@@ -200,7 +204,7 @@ def descriptors(most: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("most", "soft", "allowed"), [(256, 1024, 256), (256, 512, 256), (256, 511, 255), (256, 256, 128)]
 )
-def test_connections_take_at_most_half_of_the_descriptors(most: int, soft: int, allowed: int) -> None:
+def test_connections_use_at_most_half_of_the_descriptors(most: int, soft: int, allowed: int) -> None:
     with descriptors(soft):
         assert connections_allowed(most) == allowed
 
@@ -232,7 +236,7 @@ async def healthy(port: int) -> bool:
         writer.close()
 
 
-async def test_a_crowd_that_says_nothing_keeps_nobody_out_and_fills_no_log(tmp_path: Path) -> None:
+async def test_a_silent_crowd_keeps_nobody_out_and_fills_no_log(tmp_path: Path) -> None:
     with descriptors(256):
         running = serving(tmp_path, launch=launch)
         bot = await running.__aenter__()
@@ -247,7 +251,7 @@ async def test_a_crowd_that_says_nothing_keeps_nobody_out_and_fills_no_log(tmp_p
         await running.__aexit__(None, None, None)
 
 
-async def test_without_descriptors_accept_is_complained_of_once_a_second(tmp_path: Path) -> None:
+async def test_without_descriptors_accept_is_logged_once_a_second(tmp_path: Path) -> None:
     async with serving(tmp_path) as bot:
         used = open_descriptors(bot.pid)
         resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (used + 3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -273,7 +277,7 @@ async def test_without_descriptors_accept_is_complained_of_once_a_second(tmp_pat
         b"\x16\x03\x01\r\n\r\n",
     ],
 )
-async def test_what_is_no_http_is_refused_and_leaves_one_line_a_second(
+async def test_a_request_that_is_not_http_is_refused_and_logged_once_a_second(
     site: Site, caplog: pytest.LogCaptureFixture, request_line: bytes
 ) -> None:
     for _ in range(20):
@@ -295,7 +299,7 @@ async def test_what_is_no_http_is_refused_and_leaves_one_line_a_second(
         b"GET / HTTP/9.9\r\n\r\n",
     ],
 )
-async def test_no_answer_names_the_versions_of_what_it_runs_on(site: Site, sent: bytes) -> None:
+async def test_no_answer_names_versions_of_software(site: Site, sent: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]))
     writer.write(sent)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -1,4 +1,4 @@
-"""Contrast of the stylesheet's colors, in both schemes: 4.5:1 for text, 3:1 for edges of controls and for the focus.
+"""Contrast of the stylesheet's colors in both schemes: 4.5:1 for text, 3:1 for edges of controls and for the focus.
 
 https://www.w3.org/TR/WCAG22/#contrast-minimum and https://www.w3.org/TR/WCAG22/#non-text-contrast
 """
@@ -23,7 +23,7 @@ EVERYWHERE = ("page", "soft")
 
 
 def colors_of(scheme: str) -> Mapping[str, str]:
-    """Return the colors of a scheme, by the names of their variables; a dark one changes those of the light one."""
+    """Return the colors of a scheme by variable name; a dark scheme overrides those of the light one."""
     roots = ROOTS[: SCHEMES.index(scheme) + 1]
     return dict(pair for root in roots for pair in re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", root))
 
@@ -42,7 +42,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def pairs() -> Iterator[tuple[str, str, str]]:
-    """Yield each color of a text and what it stands on, with the selector that says so."""
+    """Yield each text color with its background, and the selector that sets them."""
     for selector, body in RULE.findall(STYLE):
         for color in re.findall(r"(?<![a-z-])(?:color|fill): var\(--([a-z-]+)\)", body):
             own = re.findall(r"background: var\(--([a-z-]+)\)", body)
@@ -58,7 +58,7 @@ def test_the_stylesheet_is_read() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_text_can_be_read(scheme: str) -> None:
+def test_text_is_readable(scheme: str) -> None:
     colors = colors_of(scheme)
     weak = {
         f"{selector}: {color} on {behind}": round(contrast(colors[color], colors[behind]), 2)
@@ -70,7 +70,7 @@ def test_text_can_be_read(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("edge", ["control", "focus"])
-def test_controls_and_the_focus_can_be_seen(scheme: str, edge: str) -> None:
+def test_controls_and_the_focus_are_visible(scheme: str, edge: str) -> None:
     colors = colors_of(scheme)
     assert min(contrast(colors[edge], colors[behind]) for behind in EVERYWHERE) >= EDGE
     for selector in ("input, select, button", "textarea", ":focus-visible"):

@@ -1,4 +1,4 @@
-"""Tables as CSV: what a lab writes into a name never runs in somebody's spreadsheet."""
+"""Tables as CSV: text from a lab never runs in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written(*cells: object) -> list[str]:
 
 
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"])  # noqa: RUF001
-def test_a_text_that_begins_like_a_formula_is_marked_as_text(formula: str) -> None:
+def test_a_text_that_starts_like_a_formula_is_marked_as_text(formula: str) -> None:
     assert written(formula) == [f"'{formula}"]
 
 
@@ -27,9 +27,9 @@ def test_other_cells_stay_as_they_are() -> None:
     assert written("test_a[=1]", -1.5, None, moment) == ["test_a[=1]", "-1.5", "", "2026-11-23T05:00:00+00:00"]
 
 
-def test_quotes_commas_and_ends_of_lines_stay_within_their_cell() -> None:
+def test_quotes_commas_and_line_ends_stay_within_their_cell() -> None:
     assert written('a "b", c', "d\ne") == ['a "b", c', "d\ne"]
 
 
-def test_what_no_program_can_read_is_replaced() -> None:
+def test_characters_that_no_program_can_read_are_replaced() -> None:
     assert written("a\0b\ud800") == ["ab?"]

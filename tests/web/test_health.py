@@ -1,4 +1,4 @@
-"""The answers that operators' programs get; `tests/app/test_serve.py` shows that a running server is ready."""
+"""The answers to operators' programs; `tests/app/test_serve.py` shows that a running server is ready."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.core.health import HealthCheck, health_of
 from tests.web.conftest import Site
 
 
-async def test_a_living_process_says_so(site: Site) -> None:
+async def test_a_live_process_answers_healthz(site: Site) -> None:
     status, headers, body = await site.get("/healthz")
     assert (status, json.loads(body)["status"]) == (200, "ok")
     assert headers["Cache-Control"] == "no-store"
@@ -23,7 +23,7 @@ async def test_without_a_worker_it_is_not_ready_and_says_why(site: Site) -> None
     assert json.loads(body) == {"status": "not ready", "reason": "the worker has not started", "warnings": {}}
 
 
-async def test_a_warning_is_shown_beside_the_reason_and_is_measured(site: Site) -> None:
+async def test_a_warning_is_shown_next_to_the_reason_and_in_a_metric(site: Site) -> None:
     failing = ("nightjar_check_failing", frozenset({("check", "bucket")}))
     assert (await measured(site))[failing] == 0
     site.warnings.append("a bucket is missing")
@@ -33,7 +33,7 @@ async def test_a_warning_is_shown_beside_the_reason_and_is_measured(site: Site) 
     assert (await measured(site))[failing] == 1
 
 
-def test_only_a_fatal_check_keeps_a_process_from_being_ready() -> None:
+def test_only_a_fatal_check_makes_a_process_not_ready() -> None:
     warns = HealthCheck("bucket", lambda: "away", fatal=False)
     assert health_of([warns, HealthCheck("engine", lambda: None)]).reason == ""
     fails = [HealthCheck("engine", lambda: "no worker"), HealthCheck("app", lambda: "wrong key")]
@@ -41,7 +41,7 @@ def test_only_a_fatal_check_keeps_a_process_from_being_ready() -> None:
 
 
 async def measured(site: Site) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Return what /metrics tells, read by Prometheus' own parser."""
+    """Return the contents of /metrics, read by Prometheus' own parser."""
     status, headers, body = await site.get("/metrics")
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain; version=")
@@ -49,7 +49,7 @@ async def measured(site: Site) -> dict[tuple[str, frozenset[tuple[str, str]]], f
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-async def test_what_waits_is_counted_by_task_with_the_age_of_the_oldest(site: Site) -> None:
+async def test_waiting_jobs_are_counted_by_task_with_the_age_of_the_oldest(site: Site) -> None:
     empty = await measured(site)
     assert empty["nightjar_oldest_waiting_seconds", frozenset()] == 0
     for guid in ("guid-1", "guid-2"):
@@ -59,7 +59,7 @@ async def test_what_waits_is_counted_by_task_with_the_age_of_the_oldest(site: Si
     assert 0 < full["nightjar_oldest_waiting_seconds", frozenset()] < 60
 
 
-async def test_everything_an_operator_measures_is_there(site: Site) -> None:
+async def test_all_metrics_for_operators_exist(site: Site) -> None:
     site.metrics.delivery("issue_comment", "routed", 0.01)
     site.metrics.handler("rerun", "planned", 0.2)
     site.metrics.effect("upsert-comment", "applied", 0.3)
@@ -88,7 +88,7 @@ async def test_everything_an_operator_measures_is_there(site: Site) -> None:
     assert values["process_resident_memory_bytes", frozenset()] > 0
 
 
-async def test_strangers_cannot_make_the_measurements_grow(site: Site) -> None:
+async def test_strangers_cannot_make_the_metrics_grow(site: Site) -> None:
     before = len(await measured(site))
     for number in range(20):
         site.metrics.delivery(f"event_{'x' * number}", "ignored", 0.1)

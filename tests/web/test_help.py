@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.web.conftest import Site
 
 
-async def test_all_commands_are_a_page_and_json(site: Site) -> None:
+async def test_all_commands_are_on_a_page_and_in_json(site: Site) -> None:
     async with site.client.get(f"{site.url}/help") as answer:
         page = await answer.text()
         assert (answer.status, answer.content_type) == (200, "text/html")
@@ -18,7 +18,7 @@ async def test_all_commands_are_a_page_and_json(site: Site) -> None:
     assert "@ci merge when green" in [one["usage"] for one in listed["commands"]]
 
 
-async def test_a_repository_lists_the_commands_that_are_on_and_who_may_use_them(site: Site) -> None:
+async def test_the_page_of_a_repository_lists_enabled_commands_with_who_may_use_them(site: Site) -> None:
     async with site.client.get(f"{site.url}/api/v1/help?repo=Octocat/Compiler") as answer:
         listed = await answer.json()
     who = {one["usage"].partition(" [")[0]: one["who"] for one in listed["commands"]}

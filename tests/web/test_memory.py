@@ -1,4 +1,4 @@
-"""What strangers may make the server hold in memory, measured on the real process."""
+"""How much memory strangers can make the server use, measured on the real process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRONG = "sha256=" + "0" * 64
 
 
 async def send_large(port: int, head: bytes) -> int:
-    """Send a large body on a connection of its own, and return the answer's status."""
+    """Send a large body on its own connection, and return the answer's status."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = asyncio.create_task(answer_to(reader))
     try:
@@ -43,18 +43,18 @@ async def send_large(port: int, head: bytes) -> int:
         writer.close()
 
 
-async def test_a_crowd_of_large_bodies_takes_no_more_than_the_budget_and_gives_it_back(tmp_path: Path) -> None:
+async def test_many_large_bodies_use_no_more_than_the_budget_and_release_it(tmp_path: Path) -> None:
     async with serving(tmp_path, launch=launch) as bot:
         before = memory(bot.pid)
         head = webhook_head(LARGE, WRONG, "Connection: close")
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
-        # 408 where the machine is too busy to send a body in time.
+        # 408 if the machine is too busy to send a body in time.
         assert {401, 503} <= set(statuses) <= {401, 408, 503}
         assert memory(bot.pid, "VmHWM") < before + BUDGET + BESIDE
         await until(lambda: memory(bot.pid) < before + STORED)
 
 
-async def test_a_delivery_from_github_gets_through_a_crowd_that_holds_all_there_is(tmp_path: Path) -> None:
+async def test_a_delivery_from_github_gets_through_a_crowd_that_uses_the_whole_budget(tmp_path: Path) -> None:
     body = b'{"repository":{"id":7}}'
     async with serving(tmp_path) as bot, AsyncExitStack() as crowd:
         for _ in range(4):
@@ -70,7 +70,7 @@ async def test_a_delivery_from_github_gets_through_a_crowd_that_holds_all_there_
 
 
 @pytest.mark.parametrize("wrong", ["X-GitHub-Event: Push!", "X-GitHub-Delivery: two words"])
-async def test_a_body_whose_headers_are_refused_is_never_held(tmp_path: Path, wrong: str) -> None:
+async def test_a_body_with_refused_headers_is_never_held(tmp_path: Path, wrong: str) -> None:
     async with serving(tmp_path, launch=launch) as bot:
         before = memory(bot.pid)
         name = wrong.partition(":")[0].encode()

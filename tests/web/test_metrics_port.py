@@ -1,4 +1,4 @@
-"""`/metrics` on a port of its own, and how much of the database strangers can make it read."""
+"""`/metrics` on its own port, and how much of the database strangers can make it read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRIVATE = "repositories:\n  octocat/secret:\n    api: {private: true}\n    night
 
 
 async def statuses(port: int) -> dict[str, int]:
-    """Return how each of these paths is answered."""
+    """Return the status of each of these paths."""
     found = {}
     async with aiohttp.ClientSession() as client:
         for path in ("/metrics", "/healthz", "/api/v1/openapi.json"):
@@ -39,21 +39,21 @@ def metrics_port(bot: BotProcess) -> int:
     return next((int(line["port"]) for line in bot.logs if line["event"] == "serving metrics"), 0)
 
 
-async def test_with_a_port_of_their_own_measurements_are_not_on_the_main_one(tmp_path: Path) -> None:
+async def test_with_their_own_port_metrics_are_not_on_the_main_one(tmp_path: Path) -> None:
     async with serving(tmp_path, PRIVATE, ["--metrics-port", "0"]) as bot:
         assert await statuses(bot.port) == {"/metrics": 404, "/healthz": 200, "/api/v1/openapi.json": 200}
         assert await statuses(metrics_port(bot)) == {"/metrics": 200, "/healthz": 200, "/api/v1/openapi.json": 404}
         assert "octocat/secret" in await measurements(metrics_port(bot))
 
 
-async def test_without_one_they_are_where_they_were(tmp_path: Path) -> None:
+async def test_without_their_own_port_metrics_are_on_the_main_one(tmp_path: Path) -> None:
     async with serving(tmp_path, PRIVATE) as bot:
         assert await statuses(bot.port) == {"/metrics": 200, "/healthz": 200, "/api/v1/openapi.json": 200}
         message = await measurements(bot.port)
         assert ("nightjar_waiting_jobs" in message, "octocat/secret" in message) == (True, False)
 
 
-async def test_a_worker_can_be_measured_too(tmp_path: Path) -> None:
+async def test_a_worker_has_metrics_too(tmp_path: Path) -> None:
     async with serving(tmp_path, options=["--metrics-port", "0"]) as first:
         environment = first.environment
     worker = BotProcess(environment, config=tmp_path / "app.yaml", command="worker", options=["--metrics-port", "0"])
@@ -90,7 +90,7 @@ SERIES = [
     ("public", "shown"),
     [({"octocat/compiler"}, [0, 5, 6, 7]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5, 6, 7])],
 )
-async def test_strangers_read_the_names_of_public_repositories_alone(public: set[str], shown: list[int]) -> None:
+async def test_strangers_read_only_the_names_of_public_repositories(public: set[str], shown: list[int]) -> None:
     async def is_public(repository: str) -> bool:
         return repository in public
 
@@ -100,7 +100,7 @@ async def test_strangers_read_the_names_of_public_repositories_alone(public: set
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == shown
 
 
-async def test_where_nobody_can_tell_no_name_is_shown() -> None:
+async def test_while_visibility_is_unknown_no_name_is_shown() -> None:
     answers: list[bool | Exception] = [True, ConnectorException("away")]
 
     async def is_public(repository: str) -> bool:
@@ -117,7 +117,7 @@ async def test_where_nobody_can_tell_no_name_is_shown() -> None:
     assert seen == [True, False]
 
 
-def test_a_part_of_the_measurements_has_the_same_form_as_the_whole() -> None:
+def test_a_part_of_the_metrics_has_the_same_form_as_the_whole() -> None:
     metrics = Metrics("1.0")
     faults = Gauge("nightjar_repository_file_faults", "Faults.", ["repository"], registry=metrics.registry)
     for repository, count in (("octocat/compiler", 1), ("octocat/secret", 2)):
@@ -125,7 +125,7 @@ def test_a_part_of_the_measurements_has_the_same_form_as_the_whole() -> None:
     metrics.redelivered(asked=3, recovered=0)
     whole = metrics.exposition()[0].decode()
     part = metrics.exposition(shows=lambda labels: labels.get("repository") != "octocat/secret")[0].decode()
-    # What the process itself measures goes on between the two.
+    # The process's own metrics change between the two reads.
     ours = [
         [line for line in text.splitlines() if "nightjar_" in line and "_created" not in line] for text in (whole, part)
     ]
@@ -154,7 +154,7 @@ class Database:
         self.now += seconds
 
 
-async def test_those_who_ask_at_a_time_read_the_gauges_once() -> None:
+async def test_concurrent_requests_read_the_gauges_once() -> None:
     database = Database()
     refresh = SparingRefresh(database.read, lambda: database.now, database.sleep)
     await asyncio.gather(*(refresh() for _ in range(50)))
@@ -162,7 +162,7 @@ async def test_those_who_ask_at_a_time_read_the_gauges_once() -> None:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-async def test_reading_them_takes_a_tenth_of_the_time(broken: bool) -> None:
+async def test_reading_the_gauges_takes_at_most_a_tenth_of_the_time(broken: bool) -> None:
     database = Database()
     database.broken = broken
     refresh = SparingRefresh(database.read, lambda: database.now, database.sleep)

@@ -1,4 +1,4 @@
-"""No part of any request makes a route fail: each parameter of each route gets text that nobody means well."""
+"""No part of a request makes a route fail: each parameter of each route gets hostile text."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _head(method: str, target: bytes, header: bytes) -> bytes:
     return b"\r\n".join([first, *more, header, b"", b""])
 
 
-async def test_no_route_fails_whatever_an_address_or_a_header_holds(
+async def test_no_route_fails_whatever_an_address_or_a_header_contains(
     tmp_path: Path, aws_world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = CONFIG % aws_world.name
@@ -110,7 +110,7 @@ async def test_no_route_fails_whatever_an_address_or_a_header_holds(
         may_sign_in(here)
         await here.started()
         visitor = Visitor(here.url, client)
-        await visitor.sign_in("hubot")  # so that the pages of operators are reached too
+        await visitor.sign_in("hubot")  # so that the operators' pages are reached too
         cookies = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
         paths = json.loads((await visitor.get("/api/v1/openapi.json")).text)["paths"]
         port, at_once = int(here.url.rpartition(":")[2]), asyncio.Semaphore(TOGETHER)

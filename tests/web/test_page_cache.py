@@ -1,4 +1,4 @@
-"""Answers are made once for everybody until their content changes, and for a reader with a cookie each time."""
+"""Answers are rendered once for everybody until their content changes, and every time for a reader with a cookie."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def page_of(size: int, tag: str = "tag") -> RenderedPage:
 
 
 class Making:
-    """Makes answers when it is allowed to, and counts them."""
+    """Renders answers when allowed to, and counts them."""
 
     def __init__(self, page: RenderedPage) -> None:
         self.count = 0
@@ -28,7 +28,7 @@ class Making:
         return self._page
 
 
-async def test_who_asks_while_an_answer_is_made_waits_for_that() -> None:
+async def test_requests_during_the_rendering_of_an_answer_wait_for_it() -> None:
     cache, making = PageCache(), Making(page_of(10))
     asking = [asyncio.ensure_future(cache.page(b"key", making)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -40,7 +40,7 @@ async def test_who_asks_while_an_answer_is_made_waits_for_that() -> None:
     assert cache.tag(b"key") == "tag"
 
 
-async def test_what_could_not_be_made_is_tried_again() -> None:
+async def test_a_failed_rendering_is_tried_again() -> None:
     cache = PageCache()
 
     async def fails() -> RenderedPage:
@@ -52,7 +52,7 @@ async def test_what_could_not_be_made_is_tried_again() -> None:
     assert cache.tag(b"key") is None
 
 
-async def test_memory_is_bounded_and_tags_outlive_their_answers() -> None:
+async def test_memory_is_limited_and_tags_outlive_their_answers() -> None:
     cache = PageCache(most_bytes=3 * LARGEST)
     made = list[int]()
 

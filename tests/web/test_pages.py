@@ -1,4 +1,4 @@
-"""What is true of every page: headers, caching, compression, limits, and problems that a person can read."""
+"""Properties of every page: headers, caching, compression, limits, and readable errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def ask(site: Site, path: str, **headers: str) -> Answer:
         return Answer(answer.status, answer.headers, await answer.read())
 
 
-async def test_a_page_loads_nothing_but_our_own_files_and_runs_nothing_of_its_own(site: Site) -> None:
+async def test_a_page_loads_only_our_own_files_and_runs_no_inline_script(site: Site) -> None:
     answer = await ask(site, "/help")
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -61,7 +61,7 @@ async def test_a_browser_that_has_the_page_gets_an_empty_answer(site: Site) -> N
     assert (await ask(site, "/help", If_None_Match='"another"')).status == 200
 
 
-async def test_pages_are_compressed_for_whoever_reads_that(site: Site) -> None:
+async def test_pages_are_compressed_for_clients_that_accept_it(site: Site) -> None:
     plain = await ask(site, "/help", Accept_Encoding="identity")
     compressed = await ask(site, "/help", Accept_Encoding="br, gzip;q=0.8")
     refused = await ask(site, "/help", Accept_Encoding="gzip;q=0")
@@ -71,7 +71,7 @@ async def test_pages_are_compressed_for_whoever_reads_that(site: Site) -> None:
     assert compressed.headers["Vary"] == "Accept-Encoding, Cookie"
 
 
-async def test_files_have_an_address_for_each_content_and_are_cached_for_a_year(site: Site) -> None:
+async def test_files_have_an_address_per_content_and_are_cached_for_a_year(site: Site) -> None:
     page = (await ask(site, "/help")).text
     _, _, rest = page.partition('rel="stylesheet" href="')
     address = rest.partition('"')[0]
@@ -84,7 +84,7 @@ async def test_files_have_an_address_for_each_content_and_are_cached_for_a_year(
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/static/nothing", "/r/octocat"])
-async def test_a_browser_gets_a_problem_as_a_page_and_a_program_as_json(site: Site, path: str) -> None:
+async def test_a_browser_gets_an_error_as_a_page_and_a_program_as_json(site: Site, path: str) -> None:
     answer = await ask(site, path)
     assert (answer.status, answer.kind) == (404, "text/html")
     assert "<h1>Not Found</h1>" in answer.text
@@ -93,7 +93,7 @@ async def test_a_browser_gets_a_problem_as_a_page_and_a_program_as_json(site: Si
     assert (status, headers["Content-Type"].partition(";")[0]) == (404, "application/problem+json")
 
 
-async def test_a_wrong_method_is_a_page_too(site: Site) -> None:
+async def test_a_wrong_method_gets_a_page_too(site: Site) -> None:
     async with site.client.post(f"{site.url}/help", headers={"Accept": "text/html"}) as answer:
         assert (answer.status, answer.content_type) == (405, "text/html")
         assert answer.headers["Allow"] == "GET, HEAD"
@@ -104,20 +104,20 @@ async def test_the_api_answers_browsers_with_json(site: Site) -> None:
     assert (answer.status, answer.kind) == (404, "application/problem+json")
 
 
-async def test_an_address_that_asks_for_too_many_pages_waits_and_others_do_not(tmp_path: Path) -> None:
+async def test_an_address_that_requests_too_many_pages_waits_and_others_do_not(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, filled=lambda _: None, pages_per_minute=1, proxies=1) as site:
         assert (await site.get("/", X_Forwarded_For="192.0.2.1"))[0] == 200
         status, headers, page = await site.get("/", X_Forwarded_For="192.0.2.1")
         assert (status, headers["Retry-After"].isdigit()) == (429, True)
         assert f"Try again in {headers['Retry-After']} s" in page
-        # What the client writes before its own address makes it nobody else.
+        # What a client writes before its own address does not make it somebody else.
         assert (await site.get("/", X_Forwarded_For="198.51.100.7, 192.0.2.1"))[0] == 429
         assert (await site.get("/", X_Forwarded_For="192.0.2.2"))[0] == 200
         assert (await site.get("/", X_Forwarded_For="2001:db8::1"))[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/r/octocat/secret", "/r/octocat/unknown", "/r/octo%20cat/compiler"])
-async def test_what_is_not_public_is_not_there(tmp_path: Path, path: str) -> None:
+async def test_a_page_that_is_not_public_is_not_found(tmp_path: Path, path: str) -> None:
     async with dashboard_site(tmp_path, config=CONFIG, filled=lambda _: None) as site:
         status, _, page = await site.get(path)
         assert (status, "secret" in page) == (404, False)

@@ -1,4 +1,4 @@
-"""The limit on pages: whose bucket a request is counted in, and how it fills."""
+"""The limit on pages: in whose bucket a request counts, and how it fills."""
 
 from __future__ import annotations
 
@@ -53,13 +53,15 @@ def test_a_bucket_fills_at_a_steady_pace() -> None:
         (1, ["10.0.0.1", "192.0.2.1"], "192.0.2.1"),
     ],
 )
-def test_the_address_is_that_which_our_outermost_proxy_saw(proxies: int, forwarded: list[str], counted_as: str) -> None:
+def test_the_address_is_the_one_that_our_outermost_proxy_saw(
+    proxies: int, forwarded: list[str], counted_as: str
+) -> None:
     limit = RateLimit(10, proxies)
     headers = CIMultiDict[str](("X-Forwarded-For", one) for one in forwarded)
     assert limit.client(make_mocked_request("GET", "/", headers=headers)) == counted_as
 
 
-def test_without_proxies_the_header_is_not_believed() -> None:
+def test_without_proxies_the_header_is_ignored() -> None:
     limit = RateLimit(10)
     request = make_mocked_request("GET", "/", headers=CIMultiDict({"X-Forwarded-For": "192.0.2.1"}))
     assert limit.client(request) != "192.0.2.1"

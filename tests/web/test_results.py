@@ -1,4 +1,4 @@
-"""A lab asks the outcome of its runs."""
+"""A lab asks for the outcome of its runs."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
     assert refused["check_run"] is None
 
 
-async def test_what_is_asked_for_is_passed_on(site: Site) -> None:
+async def test_filters_are_passed_on(site: Site) -> None:
     await page(site, f"?lab=example-lab&target=adreno&sha={SHA}&state=refused&limit=3")
     [asked] = site.asked
     assert (asked.lab, asked.target, asked.sha, asked.state) == ("example-lab", "adreno", SHA, RunState.REFUSED)
     assert asked.repository == "octocat/compiler"
 
 
-async def test_pages_follow_one_another_to_the_end(site: Site) -> None:
+async def test_pages_follow_each_other_to_the_end(site: Site) -> None:
     site.runs += numbered(5)
     found, query = [], "?limit=2"
     while True:
@@ -89,12 +89,12 @@ async def test_pages_follow_one_another_to_the_end(site: Site) -> None:
     assert found == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
 
 
-async def test_a_page_that_is_exactly_full_has_no_next(site: Site) -> None:
+async def test_a_page_that_is_exactly_full_has_no_next_one(site: Site) -> None:
     site.runs += numbered(2)
     assert (await page(site, "?limit=2"))["next"] is None
 
 
-async def test_a_page_has_fifty_runs_unless_asked_otherwise(site: Site) -> None:
+async def test_by_default_a_page_has_fifty_runs(site: Site) -> None:
     site.runs += numbered(300)
     assert len((await page(site))["runs"]) == 50
     assert len((await page(site, "?limit=200"))["runs"]) == 200
@@ -116,14 +116,14 @@ async def test_a_page_has_fifty_runs_unless_asked_otherwise(site: Site) -> None:
         ("?labs=example-lab", "Unknown parameter labs. Available: lab, target, sha, before, state, limit"),
     ],
 )
-async def test_what_cannot_be_meant_is_a_problem_that_says_so(site: Site, query: str, detail: str) -> None:
+async def test_an_invalid_query_is_an_error_that_says_what_is_wrong(site: Site, query: str, detail: str) -> None:
     status, headers, body = await site.get(PATH + query)
     assert status == 400
     assert detail in json.loads(body)["detail"]
     conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
 
 
-async def test_a_repository_without_results_has_no_runs_to_ask_for(site: Site) -> None:
+async def test_a_repository_without_results_has_no_runs(site: Site) -> None:
     status, headers, body = await site.get(PATH.replace("compiler", "other"))
     assert status == 404
     assert "accepts no results" in json.loads(body)["detail"]

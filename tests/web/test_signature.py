@@ -1,4 +1,4 @@
-"""The signature matrix: what `verify` takes, and everything it must not take."""
+"""The signature matrix: what `verify` accepts, and everything that it must not."""
 
 import hashlib
 import hmac
@@ -24,11 +24,11 @@ def test_githubs_own_example_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("secrets", [[SECRET], [SECRET, OTHER], [OTHER, SECRET], [b"", SECRET]])
-def test_any_of_the_configured_secrets_fits(secrets: list[bytes]) -> None:
+def test_any_of_the_configured_secrets_matches(secrets: list[bytes]) -> None:
     assert verify(BODY, signed(SECRET), secrets)
 
 
-def test_a_body_that_is_no_text_is_signed_as_bytes() -> None:
+def test_a_body_that_is_not_text_is_signed_as_bytes() -> None:
     body = bytes(range(256))
     assert verify(body, signed(SECRET, body), [SECRET])
 
@@ -74,7 +74,7 @@ def test_everything_else_is_refused(header: str | None, secrets: list[bytes]) ->
     "body",
     [b'{"a":"\\ud800"}', b'{"a":"\\u0000"}', b'{"a":12345678901234567890123}', b"{}", '{"é":"日本"}'.encode()],
 )
-def test_legal_json_of_any_kind_is_read(body: bytes) -> None:
+def test_valid_json_of_any_kind_is_read(body: bytes) -> None:
     assert parse(body) == json.loads(body)
 
 
@@ -97,6 +97,6 @@ def test_legal_json_of_any_kind_is_read(body: bytes) -> None:
         b'{"a":"\\ud800","b":-Infinity}',
     ],
 )
-def test_what_is_no_json_object_is_a_value_error(body: bytes) -> None:
+def test_anything_but_a_json_object_is_a_value_error(body: bytes) -> None:
     with pytest.raises(ValueError):
         parse(body)

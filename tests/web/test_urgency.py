@@ -1,4 +1,4 @@
-"""Which deliveries somebody waits for."""
+"""Which deliveries a person waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /webhook`: each answer, and that what was answered with 202 is in the database."""
+"""`POST /webhook`: each answer, and that an answer of 202 means that the delivery is in the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_the_second_of_two_secrets_is_accepted_while_rotating(site: Site) 
     assert (await site.post(BODY, secret=NEXT_SECRET))[0] == 202
 
 
-async def test_a_guid_that_was_seen_is_answered_with_202_and_stored_once(site: Site) -> None:
+async def test_a_repeated_guid_is_answered_with_202_and_stored_once(site: Site) -> None:
     first, again = await site.post(BODY), await site.post(BODY)
     assert (first[0], again[0]) == (202, 202)
     assert again[1] == {"status": "seen before"}
@@ -64,7 +64,7 @@ def sha1(body: bytes) -> str:
         pytest.param({"X-Hub-Signature-256": "sha256=" + "é" * 64}, "must be sha256=", id="non-ASCII"),
     ],
 )
-async def test_what_is_not_signed_is_refused_and_not_stored(
+async def test_an_unsigned_delivery_is_refused_and_not_stored(
     site: Site, headers: dict[str, str | None], why: str
 ) -> None:
     status, problem = await site.post(BODY, headers)
@@ -105,7 +105,7 @@ async def test_the_signature_is_verified_before_anything_in_the_body_is_read(sit
         (gzip.compress(BODY, mtime=0), {"Content-Encoding": "gzip"}, "not a JSON object"),
     ],
 )
-async def test_what_is_signed_and_malformed_is_named(
+async def test_a_malformed_signed_delivery_is_refused_with_the_reason(
     site: Site, body: bytes, headers: dict[str, str | None], why: str
 ) -> None:
     status, problem = await site.post(body, headers)
@@ -115,7 +115,7 @@ async def test_what_is_signed_and_malformed_is_named(
     assert await site.stored() == []
 
 
-async def test_a_body_of_exactly_25_mib_is_taken_and_one_byte_more_is_not(site: Site) -> None:
+async def test_a_body_of_exactly_25_mib_is_accepted_and_one_byte_more_is_not(site: Site) -> None:
     start, end = b'{"pad":"', b'"}'
     largest = start + b"x" * (MAX_BODY - len(start) - len(end)) + end
     assert (await site.post(largest))[0] == 202
@@ -145,7 +145,9 @@ async def test_a_body_without_a_length_is_cut_off_while_it_is_read(site: Site) -
     assert 'nightjar_webhook_answers_total{status="413"} 1.0' in text
 
 
-async def test_a_body_that_ends_early_is_no_error_of_ours(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_body_that_ends_early_is_not_reported_as_a_fault_of_ours(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     port = int(site.url.rpartition(":")[2])
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -155,7 +157,7 @@ async def test_a_body_that_ends_early_is_no_error_of_ours(site: Site, caplog: py
     assert (await site.post(BODY))[0] == 202
 
 
-async def test_when_postgresql_is_down_the_answer_is_503_and_it_works_again_afterwards(
+async def test_while_postgresql_is_down_the_answer_is_503_and_afterwards_it_works_again(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     async with running_site(postgres_url) as site:
@@ -188,7 +190,7 @@ async def test_answers_are_counted_by_status_and_event(site: Site) -> None:
     assert 'nightjar_deliveries_total{event="other",outcome="accepted"} 1.0' in text
 
 
-async def test_a_comment_that_mentions_us_is_stored_before_what_nobody_waits_for(site: Site) -> None:
+async def test_a_comment_that_mentions_us_is_stored_before_other_deliveries(site: Site) -> None:
     for number, (guid, text) in enumerate({"plain": "nice", "command": "@ci rerun"}.items()):
         payload = {"repository": {"id": 1}, "issue": {"number": number}, "comment": {"body": text}}
         await site.post(json.dumps(payload).encode(), {"X-GitHub-Delivery": guid, "X-GitHub-Event": "issue_comment"})

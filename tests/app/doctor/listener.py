@@ -12,7 +12,7 @@ from tests.serving import served
 
 @asynccontextmanager
 async def refusing(status: int) -> AsyncIterator[str]:
-    """Answer everything with `status`; yields the address."""
+    """Answer everything with `status`; yield the address."""
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(status=status)

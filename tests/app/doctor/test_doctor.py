@@ -1,4 +1,4 @@
-"""`nightjar doctor` against a GitHub, a bucket and a Jenkins, each of its faults injected: one line with a remedy."""
+"""`nightjar doctor` against a GitHub, a bucket and a Jenkins with each fault in turn: one line with a remedy."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def clinic(tmp_path: Path, bucket_server: BucketServer, monkeypatch: pytes
         assert not github.violations, github.violations
 
 
-async def test_where_all_is_well_every_check_has_a_line(clinic: Clinic) -> None:
+async def test_if_all_is_well_every_check_has_a_line(clinic: Clinic) -> None:
     done = await clinic.doctor()
     assert done.status == 0, done.out + done.err
     assert [line.split()[:2] for line in done.out.splitlines()] == [["ok", name] for name in ALL]
@@ -198,7 +198,7 @@ def no_bucket(clinic: Clinic) -> None:
 
 
 def listen_to(clinic: Clinic, queue: str) -> None:
-    """Let app.yaml name a queue."""
+    """Make app.yaml name a queue."""
     config = clinic.folder / "app.yaml"
     config.write_text(config.read_text().replace("bucket: device-results", f'bucket: device-results, queue: "{queue}"'))
 
@@ -308,7 +308,7 @@ async def test_two_faults_of_one_check_are_two_lines_each_with_its_own_remedy(cl
     assert "GITHUB_WEBHOOK_SECRET" in faults[1].partition("Remedy:")[2]
 
 
-async def test_a_queue_is_read_without_taking_anything_from_who_listens(clinic: Clinic) -> None:
+async def test_reading_a_queue_takes_nothing_away_from_its_listener(clinic: Clinic) -> None:
     queue = clinic.bucket.create_queue("device-results", "arrivals")
     sqs = clinic.bucket.client("sqs")
     sqs.send_message(QueueUrl=queue, MessageBody="{}")
@@ -320,7 +320,7 @@ async def test_a_queue_is_read_without_taking_anything_from_who_listens(clinic: 
     assert len(sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=0)["Messages"]) == 1
 
 
-async def test_a_secret_that_does_not_fit_shows_in_the_newest_delivery(clinic: Clinic) -> None:
+async def test_a_wrong_secret_shows_in_the_newest_delivery(clinic: Clinic) -> None:
     async with refusing(401) as url:
         clinic.app.webhook_url = f"{url}/webhook"
         config = clinic.folder / "app.yaml"
@@ -331,7 +331,7 @@ async def test_a_secret_that_does_not_fit_shows_in_the_newest_delivery(clinic: C
     assert "its signature does not match GITHUB_WEBHOOK_SECRET" in failures["hook"]
 
 
-async def test_a_database_that_is_not_there_yet_is_not_made(clinic: Clinic) -> None:
+async def test_a_missing_database_is_not_created(clinic: Clinic) -> None:
     (clinic.folder / "nightjar.db").unlink()
     assert await clinic.failures() == {}
     assert not (clinic.folder / "nightjar.db").exists()
@@ -345,7 +345,7 @@ async def test_no_secret_is_shown(clinic: Clinic) -> None:
         assert secret not in done.out + done.err
 
 
-async def test_sign_in_is_checked_with_the_client_of_the_app(clinic: Clinic) -> None:
+async def test_sign_in_is_checked_with_the_apps_client(clinic: Clinic) -> None:
     may_sign_in(clinic)
     done = await clinic.doctor()
     assert done.status == 0, done.out

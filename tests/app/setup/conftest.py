@@ -1,4 +1,4 @@
-"""A set-up in its own folder, a simulated GitHub, and a browser without scripts."""
+"""A setup in its own folder, a simulated GitHub, and a browser without scripts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Shown:
 
 @dataclass
 class SetupWalk:
-    """A person with a browser. `announced` are the addresses that the process printed; `pages` all that was shown."""
+    """A person with a browser.
+
+    `announced` are the addresses that the process printed; `pages` are all pages shown.
+    """
 
     github: GitHubSandbox
     folder: Path
@@ -60,7 +63,7 @@ class SetupWalk:
 
     @property
     def url(self) -> str:
-        """Return the address of the set-up, without a slash at the end."""
+        """Return the address of the setup, without a slash at the end."""
         return self.announced[0].partition("/setup")[0]
 
     async def get(self, path: str, **headers: str) -> Shown:
@@ -79,13 +82,13 @@ class SetupWalk:
         return await self.get(self.announced[-1])
 
     async def choose(self, **entered: str) -> Shown:
-        """Send the form with the bot's address, for this GitHub unless another is given."""
+        """Send the form with the bot's address, for this GitHub by default."""
         query = {"public_url": self.url, "owner": "", "github": self.github.url, **entered}
         async with self.browser.get(f"{self.url}/setup", params=query, headers=HEADERS) as answer:
             return await self._shown(answer)
 
     async def create(self, **entered: str) -> Shown:
-        """Press the button, and then GitHub's; return the page to which GitHub redirects the browser."""
+        """Press the button, then GitHub's; return the page to which GitHub redirects the browser."""
         page = await self.choose(**entered)
         return await self.post(page.action, manifest=page.field("manifest"), create="1")
 
@@ -102,7 +105,7 @@ class SetupWalk:
 
 
 def place_in(folder: Path, announced: list[str], env: Path | None = None) -> SetupPlace:
-    """Return the place of a set-up in a folder."""
+    """Return the place of a setup in a folder."""
     path = env or folder / "nightjar.env"
 
     def load_settings() -> Settings:
@@ -113,7 +116,7 @@ def place_in(folder: Path, announced: list[str], env: Path | None = None) -> Set
 
 @asynccontextmanager
 async def setup_walk(github: GitHubSandbox, folder: Path, env: Path | None = None) -> AsyncIterator[SetupWalk]:
-    """Run a set-up, and a browser for it."""
+    """Run a setup, and a browser for it."""
     announced: list[str] = []
     place = place_in(folder, announced, env)
     settings = place.load_settings() if place.env.exists() else None

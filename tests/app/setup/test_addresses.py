@@ -1,4 +1,4 @@
-"""What a person enters: lenient where the meaning is clear, and a remedy for everything else."""
+"""A person's input: lenient where the meaning is clear, and a remedy for everything else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENTERPRISE = GitHubSite("https://github.example.com")
         ("http://127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9/api/v3"),
     ],
 )  # fmt: skip
-def test_a_github(written: str, web: str, api: str) -> None:
+def test_the_address_of_a_github_is_accepted_in_many_forms(written: str, web: str, api: str) -> None:
     site = github_site(written)
     assert (site.web, site.api) == (web, api)
 
@@ -41,7 +41,7 @@ def test_a_github(written: str, web: str, api: str) -> None:
         ("javascript://x%0aalert(1)", "must be a web address"),
     ],
 )
-def test_what_is_no_github(written: str, problem: str) -> None:
+def test_an_address_that_is_no_github_gets_a_remedy(written: str, problem: str) -> None:
     with pytest.raises(ValueError, match="The address of GitHub") as caught:
         github_site(written)
     assert problem in str(caught.value)
@@ -59,7 +59,7 @@ def test_what_is_no_github(written: str, problem: str) -> None:
         ("http://nightjar", ENTERPRISE, "http://nightjar"),
     ],
 )
-def test_a_public_address(written: str, site: GitHubSite, url: str) -> None:
+def test_a_public_address_is_accepted_in_many_forms(written: str, site: GitHubSite, url: str) -> None:
     assert public_address(written, site) == url
 
 
@@ -77,13 +77,13 @@ def test_a_public_address(written: str, site: GitHubSite, url: str) -> None:
         ("https://a b", "must be a web address"),
     ],
 )
-def test_what_github_cannot_reach(written: str, problem: str) -> None:
+def test_an_address_that_github_cannot_reach_gets_a_remedy(written: str, problem: str) -> None:
     with pytest.raises(ValueError) as caught:
         public_address(written, GITHUB)
     assert problem in str(caught.value)
 
 
-def test_the_owner_of_the_app() -> None:
+def test_the_owner_of_the_app_is_recognized() -> None:
     assert [organization_name(text) for text in ("", " octo-org ", "@octo-org")] == ["", "octo-org", "octo-org"]
     for text in ("octo org", "-octo", "a/b", "x" * 40, "https://github.com/octo-org"):
         with pytest.raises(ValueError, match="cannot be the name of an organization"):
@@ -92,7 +92,7 @@ def test_the_owner_of_the_app() -> None:
     assert GITHUB.new_app_page("octo-org") == "https://github.com/organizations/octo-org/settings/apps/new"
 
 
-def test_the_manifest_asks_for_what_the_docs_and_the_doctor_say() -> None:
+def test_the_manifest_requests_what_the_docs_and_the_doctor_say() -> None:
     manifest = app_manifest("o" * 39, "https://ci.example.org", "http://127.0.0.1:8080/setup/created")
     assert manifest["default_permissions"] == PERMISSIONS
     assert manifest["default_events"] == list(EVENTS)

@@ -1,4 +1,4 @@
-"""Files that appear whole, once, and readable by their owner alone."""
+"""Files that appear complete, once, and readable only by their owner."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_draft_that_others_could_read_is_closed_to_them(tmp_path: Path) -> Non
         NewFile(tmp_path / "nightjar.env", SECRET_MODE).reserve()
 
 
-def test_only_comments_of_what_was_left_behind_are_shown(tmp_path: Path) -> None:
+def test_only_the_comments_of_a_leftover_file_are_shown(tmp_path: Path) -> None:
     file = NewFile(tmp_path / "nightjar.env", SECRET_MODE)
     assert file.left_behind() is None
     (tmp_path / "nightjar.env.new").write_text("# Delete it at\n# https://github.com/settings/apps\nSECRET=sesame\n")

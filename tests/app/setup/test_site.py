@@ -1,4 +1,4 @@
-"""The set-up from the printed address to app.yaml, and everything that a person may try besides."""
+"""The setup from the printed address to app.yaml, and everything else that a person may try."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.app.setup.conftest import SetupWalk, setup_walk
 CONVERSIONS = "/app-manifests/{code}/conversions"
 
 
-async def test_from_the_button_to_app_yaml(walk: SetupWalk) -> None:
+async def test_the_setup_leads_from_the_button_to_app_yaml(walk: SetupWalk) -> None:
     assert "Public address of this bot" in (await walk.enter()).text
     page = await walk.create()
     assert (page.status, page.url) == (200, f"{walk.url}/setup/install")
@@ -48,7 +48,7 @@ async def test_the_address_works_once(walk: SetupWalk) -> None:
     assert (await walk.get("/setup")).status == 403
     first = await walk.enter()
     assert "token" not in first.url
-    assert (await walk.get(walk.announced[0])).status == 200, "the same browser may open it again"
+    assert (await walk.get(walk.announced[0])).status == 200, "the same browser can open it again"
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as other:
         async with other.get(walk.announced[0]) as answer:
             assert answer.status == 403
@@ -61,11 +61,11 @@ async def test_the_address_works_once(walk: SetupWalk) -> None:
 
 
 @pytest.mark.parametrize("host", ["attacker.example.com", "ci.example.org:8080", "127.0.0.1.nip.io", "[", "10.0.0.1"])
-async def test_another_name_of_this_machine_is_refused(walk: SetupWalk, host: str) -> None:
+async def test_another_host_name_of_this_machine_is_refused(walk: SetupWalk, host: str) -> None:
     await walk.enter()
     for path in ("/setup", walk.announced[0], "/setup/install", "/setup/created?code=c&state=s"):
         assert (await walk.get(path, Host=host)).status == 421
-    assert (await walk.get("/setup", Host="localhost:9000")).status == 200, "a port that is forwarded"
+    assert (await walk.get("/setup", Host="localhost:9000")).status == 200, "a forwarded port"
 
 
 async def test_only_our_own_form_starts_the_bot(walk: SetupWalk) -> None:
@@ -77,7 +77,7 @@ async def test_only_our_own_form_starts_the_bot(walk: SetupWalk) -> None:
     assert not (walk.folder / "app.yaml").exists()
 
 
-async def test_no_body_of_a_stranger_is_read_and_one_that_is_no_form_is_a_problem(walk: SetupWalk) -> None:
+async def test_a_strangers_body_is_not_read_and_an_invalid_form_is_an_error(walk: SetupWalk) -> None:
     broken = {"Content-Type": "multipart/form-data"}
     async with (
         aiohttp.ClientSession() as stranger,
@@ -97,7 +97,7 @@ async def test_only_the_page_with_the_button_sends_a_form_to_github(walk: SetupW
     assert policies[1]["Cache-Control"] == "no-store"
 
 
-async def test_each_wrong_entry_has_a_remedy_beside_it(walk: SetupWalk) -> None:
+async def test_each_wrong_entry_has_a_remedy_next_to_it(walk: SetupWalk) -> None:
     await walk.enter()
     page = await walk.choose(public_url="http://localhost", owner="no such", github="https://github.com")
     assert page.status == 422
@@ -109,7 +109,7 @@ async def test_each_wrong_entry_has_a_remedy_beside_it(walk: SetupWalk) -> None:
     assert "must be a web address" not in (await walk.choose(github=without)).text
 
 
-async def test_an_organization_owns_the_app(walk: SetupWalk) -> None:
+async def test_an_organization_may_own_the_app(walk: SetupWalk) -> None:
     await walk.enter()
     page = await walk.choose(owner="octo-org")
     assert page.action.startswith(f"{walk.github.url}/organizations/octo-org/settings/apps/new?state=")
@@ -125,7 +125,7 @@ async def test_a_name_that_is_taken_is_changed_on_github(walk: SetupWalk) -> Non
     assert page.url == f"{walk.url}/setup/install"
 
 
-async def test_a_callback_that_was_not_begun_here_stores_nothing(walk: SetupWalk) -> None:
+async def test_a_callback_that_was_not_started_here_stores_nothing(walk: SetupWalk) -> None:
     await walk.enter()
     for query in ("code=abc&state=guess", "code=abc", "state=x", ""):
         page = await walk.get(f"/setup/created?{query}")
@@ -134,20 +134,20 @@ async def test_a_callback_that_was_not_begun_here_stores_nothing(walk: SetupWalk
     assert list(walk.folder.iterdir()) == []
 
 
-async def test_going_back_or_reloading_after_the_app_exists(walk: SetupWalk) -> None:
+async def test_going_back_or_reloading_after_the_app_exists_does_no_harm(walk: SetupWalk) -> None:
     await walk.enter()
     page = await walk.choose()
     await walk.create()
     text = (walk.folder / "nightjar.env").read_text()
     for path in ("/setup", "/setup/created?code=abc&state=guess", "/setup/checks"):
         assert (await walk.get(path)).url == f"{walk.url}/setup/install"
-    # The button once more: GitHub makes a second App, whose code is not used.
+    # A second press of the button: GitHub creates a second App, whose code is not used.
     again = await walk.post(page.action, manifest=page.field("manifest"), name="Another", create="1")
     assert again.url == f"{walk.url}/setup/install"
     assert (walk.folder / "nightjar.env").read_text() == text
 
 
-async def test_a_code_that_has_ended(walk: SetupWalk) -> None:
+async def test_an_expired_code_is_explained(walk: SetupWalk) -> None:
     await walk.enter()
     walk.github.faults.add("POST", CONVERSIONS, status=404)
     page = await walk.create()
@@ -156,7 +156,7 @@ async def test_a_code_that_has_ended(walk: SetupWalk) -> None:
     assert list(walk.folder.iterdir()) == []
 
 
-async def test_github_away_is_tried_again_by_reloading(walk: SetupWalk) -> None:
+async def test_after_an_outage_of_github_a_reload_tries_again(walk: SetupWalk) -> None:
     await walk.enter()
     walk.github.faults.add("POST", CONVERSIONS, drop="before")
     page = await walk.create()
@@ -164,8 +164,8 @@ async def test_github_away_is_tried_again_by_reloading(walk: SetupWalk) -> None:
     assert (await walk.get(page.url)).url == f"{walk.url}/setup/install"
 
 
-async def test_an_answer_that_is_lost(walk: SetupWalk) -> None:
-    """The App exists, and its secrets are lost: reloading says so, and so does the next set-up in this folder."""
+async def test_a_lost_answer_is_explained(walk: SetupWalk) -> None:
+    """The App exists, but its secrets are lost: a reload says so, and so does the next setup in this folder."""
     await walk.enter()
     walk.github.faults.add("POST", CONVERSIONS, drop="after")
     page = await walk.create()
@@ -186,19 +186,19 @@ async def test_an_odd_answer_stores_nothing(walk: SetupWalk, text: str) -> None:
     assert list(walk.folder.iterdir()) == []
 
 
-async def test_files_that_exist_are_not_overwritten(walk: SetupWalk) -> None:
+async def test_existing_files_are_not_overwritten(walk: SetupWalk) -> None:
     await walk.enter()
     page = await walk.choose()
     (walk.folder / "nightjar.env").write_text("# mine\n")
     assert (await walk.get("/setup")).status == 409
     back = await walk.post(page.action, manifest=page.field("manifest"), create="1")
     assert (back.status, "move the file away" in back.text) == (409, True)
-    assert not walk.github.requests.records, "the code is still good"
+    assert not walk.github.requests.records, "the code is still valid"
     (walk.folder / "nightjar.env").unlink()
     assert (await walk.get(back.url)).url == f"{walk.url}/setup/install"
 
 
-async def test_a_folder_that_cannot_be_written_uses_no_code_up(github: GitHubSandbox, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_does_not_use_up_the_code(github: GitHubSandbox, tmp_path: Path) -> None:
     # /proc is read-only for everybody, root too.
     async with setup_walk(github, tmp_path, Path("/proc/nightjar.env")) as walk:
         await walk.enter()
@@ -227,7 +227,7 @@ async def test_app_yaml_is_checked_before_it_is_written(walk: SetupWalk) -> None
     assert not walk.site.ready.is_set()
 
 
-async def test_a_set_up_continues_after_a_restart(walk: SetupWalk) -> None:
+async def test_a_setup_continues_after_a_restart(walk: SetupWalk) -> None:
     await walk.enter()
     await walk.create()
     walk.install()
@@ -237,7 +237,7 @@ async def test_a_set_up_continues_after_a_restart(walk: SetupWalk) -> None:
         assert page.field("config").endswith(f"public_url: {walk.url}\n\nrepositories:\n  octocat/compiler:\n")
 
 
-async def test_github_away_while_the_app_is_installed(walk: SetupWalk) -> None:
+async def test_while_github_is_down_the_installation_page_retries(walk: SetupWalk) -> None:
     await walk.enter()
     walk.github.faults.add("GET", "/app", status=401, times=None)
     page = await walk.create()

@@ -1,4 +1,4 @@
-"""A town where people can sign in, with a private repository that hubot may read; one for all tests of this folder."""
+"""A town where people can sign in, with a private repository that hubot may read; one for all tests in this folder."""
 
 from __future__ import annotations
 
@@ -24,12 +24,18 @@ repositories:
 
 @pytest.fixture(autouse=True)
 def _all_closed() -> None:
-    """Let connections outlive a test, in place of the fixture of this name: the town is the session's."""
+    """Let connections outlive a test: the town lives for the session.
+
+    This replaces the fixture of the same name.
+    """
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
-    """Return the town. `octocat/elsewhere` exists on GitHub, is readable for hubot, and the bot does not work in it."""
+    """Return the town.
+
+    `octocat/elsewhere` exists on GitHub and is readable for hubot, but the bot does not work in it.
+    """
     folder = tmp_path_factory.mktemp("sign-in")
     async with town(f"sqlite:///{folder}/nightjar.db", config=CONFIG, environment=SIGN_IN) as place:
         for name in ("secret", "hidden", "elsewhere"):

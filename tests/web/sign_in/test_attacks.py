@@ -1,4 +1,4 @@
-"""What somebody else tries with a sign-in, a session, or a form."""
+"""Attacks on a sign-in, a session, or a form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SESSION = "__Host-nightjar-session"
 
 
-async def test_a_stolen_code_is_good_for_nothing_in_another_browser(visitor: Visitor, other: Visitor) -> None:
+async def test_a_stolen_code_does_not_work_in_another_browser(visitor: Visitor, other: Visitor) -> None:
     address = await visitor.agree(await visitor.begin(), "hubot")
     await other.begin()
     stolen = await other.get(address)
@@ -27,7 +27,7 @@ async def test_a_stolen_code_is_good_for_nothing_in_another_browser(visitor: Vis
     assert SESSION not in other.cookies
 
 
-async def test_a_code_of_the_attacker_signs_nobody_else_in(visitor: Visitor, other: Visitor) -> None:
+async def test_an_attackers_code_signs_nobody_else_in(visitor: Visitor, other: Visitor) -> None:
     planted = await other.agree(await other.begin(), "reader")
     assert (await visitor.get(planted)).status == 400
     await visitor.begin()
@@ -54,7 +54,7 @@ async def test_another_state_is_refused(visitor: Visitor, state: str) -> None:
     assert (shown.status, SESSION in visitor.cookies) == (400, False)
 
 
-async def test_a_cookie_that_was_changed_begins_nothing(visitor: Visitor) -> None:
+async def test_a_changed_cookie_starts_no_session(visitor: Visitor) -> None:
     address = await visitor.agree(await visitor.begin("/help"), "hubot")
     (name,) = visitor.cookies
     for changed in (visitor.cookies[name].replace("help", "evil"), "x", "", "é", "." * 60):
@@ -80,7 +80,7 @@ async def test_a_code_is_bound_to_a_verifier_that_never_reaches_the_browser(here
         assert (await answer.json())["error"] == "bad_verification_code"
 
 
-async def test_a_session_that_was_planted_is_not_continued(visitor: Visitor, other: Visitor) -> None:
+async def test_a_planted_session_is_not_continued(visitor: Visitor, other: Visitor) -> None:
     await other.sign_in("reader")
     planted = other.cookies[SESSION]
     visitor.cookies = {SESSION: planted}
@@ -91,13 +91,13 @@ async def test_a_session_that_was_planted_is_not_continued(visitor: Visitor, oth
     assert "@reader" not in shown.text  # it ended when this browser signed in as somebody else
 
 
-async def test_a_session_that_nobody_was_given_is_nobodys(visitor: Visitor) -> None:
+async def test_an_invented_session_belongs_to_nobody(visitor: Visitor) -> None:
     for made_up in (f"1.{'0' * 64}", f"1000001.{'0' * 64}", "1.x", "", "'; --", "é"):
         visitor.cookies = {SESSION: made_up}
         assert 'action="/logout"' not in (await visitor.get("/")).text
 
 
-async def test_the_session_of_one_person_does_not_open_as_anothers(visitor: Visitor) -> None:
+async def test_one_persons_session_does_not_open_as_anothers(visitor: Visitor) -> None:
     await visitor.sign_in("reader")
     number, _, secret = visitor.cookies[SESSION].partition(".")
     visitor.cookies[SESSION] = f"{int(number) - 1}.{secret}"
@@ -129,16 +129,16 @@ async def test_nobody_is_sent_elsewhere_after_signing_in(evil: str) -> None:
     assert own_path(evil) == "/"
 
 
-async def test_a_person_goes_where_they_wanted_to() -> None:
+async def test_a_person_returns_to_the_page_that_they_wanted() -> None:
     wanted = "/r/octocat/compiler/tests?id=a%2Fb&target=example-lab%2Fhexagon-v73"
     assert own_path(wanted) == wanted
 
 
-async def test_an_address_elsewhere_leads_home(visitor: Visitor) -> None:
+async def test_an_address_elsewhere_leads_to_the_home_page(visitor: Visitor) -> None:
     assert (await visitor.sign_in("hubot", "//evil.example")).location == "/"
 
 
-async def test_a_form_of_another_site_signs_nobody_out(visitor: Visitor, other: Visitor) -> None:
+async def test_another_sites_form_signs_nobody_out(visitor: Visitor, other: Visitor) -> None:
     await visitor.sign_in("hubot")
     await other.sign_in("reader")
     own, anothers = (await visitor.get("/")).form_token, (await other.get("/")).form_token
@@ -157,7 +157,7 @@ async def test_a_form_of_another_site_signs_nobody_out(visitor: Visitor, other: 
     assert "@hubot" in (await visitor.get("/")).text
 
 
-async def test_a_form_is_small(visitor: Visitor) -> None:
+async def test_the_size_of_a_form_is_limited(visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     assert (await visitor.post("/logout", {"token": "x" * 20_000})).status == 413
     many = {f"f{number}": "" for number in range(60)}
@@ -165,7 +165,7 @@ async def test_a_form_is_small(visitor: Visitor) -> None:
     assert (await visitor.post("/logout", {"a": "b"}, **{"Content-Type": "text/plain"})).status == 400
 
 
-async def test_a_forged_host_sends_nobody_there(visitor: Visitor) -> None:
+async def test_a_forged_host_does_not_affect_redirects(visitor: Visitor) -> None:
     shown = await visitor.get("/login", Host="evil.example")
     assert shown.status == 404
     assert "evil" not in str(shown.headers)

@@ -1,4 +1,4 @@
-"""How soon somebody who has lost access to a repository no longer reads about it."""
+"""How soon somebody who has lost access to a repository can no longer read about it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_access_ends_within_a_minute_and_a_revoked_token_ends_the_session(
         now[0] += FRESH_SECONDS
         assert not await reads()
         assert await sessions.find(cookie) is None
-        # A public repository whose results are not: everybody reads the one, who was given a role the other.
+        # A public repository with private results: everybody may read the former, people with a role the latter.
         repository.private = False
         assert await client.readable(await again(client, github), [REPOSITORY]) == {}
         repository.set_role("hubot", "triage")

@@ -16,11 +16,11 @@ SECRET, MISSING = "/r/octocat/secret/nightly", "/r/octocat/missing/nightly"
 
 
 def without_names(text: str) -> str:
-    """Return a page without what the address itself says, and without the token of its form."""
+    """Return a page without the names from its address and without the token of its form."""
     return re.sub(r'value="[^"]+"', "", text).replace("secret", "missing")
 
 
-async def test_a_stranger_gets_the_same_for_a_private_repository_as_for_none_with_an_offer_to_sign_in(
+async def test_a_stranger_gets_the_same_for_a_private_repository_as_for_none_with_a_link_to_sign_in(
     visitor: Visitor,
 ) -> None:
     secret, missing = await visitor.get(SECRET), await visitor.get(MISSING)
@@ -34,7 +34,7 @@ async def test_a_stranger_gets_the_same_for_a_private_repository_as_for_none_wit
     }
 
 
-async def test_who_may_read_it_on_github_signs_in_and_goes_on_there(visitor: Visitor) -> None:
+async def test_a_reader_on_github_signs_in_and_continues_on_the_page(visitor: Visitor) -> None:
     back = await visitor.sign_in("hubot", SECRET)
     assert (back.status, back.location) == (303, SECRET)
     shown = await visitor.get(SECRET)
@@ -57,7 +57,7 @@ async def test_cookies_are_for_this_host_alone_and_no_script_reads_them(visitor:
     assert list(visitor.cookies) == ["__Host-nightjar-session"]
 
 
-async def test_the_json_twin_is_as_private_as_the_page(visitor: Visitor) -> None:
+async def test_the_json_is_as_private_as_the_page(visitor: Visitor) -> None:
     path = "/api/v1/repos/octocat/{}/pulls/1"
     assert [(await visitor.get(path.format(name))).status for name in ("secret", "missing")] == [401, 401]
     await visitor.sign_in("reader")
@@ -69,14 +69,14 @@ async def test_the_json_twin_is_as_private_as_the_page(visitor: Visitor) -> None
     assert shown.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-async def test_who_may_not_read_it_gets_the_same_as_for_none(visitor: Visitor) -> None:
+async def test_without_access_the_answer_is_the_same_as_for_a_missing_repository(visitor: Visitor) -> None:
     await visitor.sign_in("reader")
     secret, missing = await visitor.get(SECRET), await visitor.get(MISSING)
     assert (secret.status, missing.status) == (404, 404)
     assert without_names(secret.text) == without_names(missing.text)
 
 
-async def test_github_is_asked_alike_about_each_name_so_that_the_time_taken_says_nothing(
+async def test_each_name_costs_one_request_to_github_so_that_response_times_reveal_nothing(
     here: Town, visitor: Visitor
 ) -> None:
     await visitor.sign_in("triager")
@@ -85,10 +85,10 @@ async def test_github_is_asked_alike_about_each_name_so_that_the_time_taken_says
         await visitor.get(path)
         assert asked_of(here.github, "/graphql") == before + 1
         await visitor.get(path)
-        assert asked_of(here.github, "/graphql") == before + 1  # the answer is remembered
+        assert asked_of(here.github, "/graphql") == before + 1  # the answer is cached
 
 
-async def test_a_repository_that_the_bot_does_not_know_is_not_there_for_its_readers_either(visitor: Visitor) -> None:
+async def test_a_repository_that_the_bot_does_not_know_is_not_found_even_by_its_readers(visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     assert (await visitor.get("/r/octocat/elsewhere/nightly")).status == 404
 

@@ -1,4 +1,4 @@
-"""How long a session lasts, and what opens it."""
+"""How long a session lasts, and which secret opens it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(("lifetime", "seconds"), [(None, 8 * HOUR), (24 * HOUR, 8 * HOUR), (60.0, 60.0)])
-async def test_a_session_ends_with_the_token_and_after_eight_hours_at_most(
+async def test_a_session_ends_with_the_token_and_after_at_most_eight_hours(
     sqlite_url: str, lifetime: float | None, seconds: float
 ) -> None:
     clock = Clock()
@@ -45,13 +45,13 @@ async def test_a_session_ends_with_the_token_and_after_eight_hours_at_most(
         assert await sessions.find(cookie) is None
 
 
-async def test_another_secret_of_the_server_opens_nothing(sqlite_url: str) -> None:
+async def test_another_server_secret_opens_no_session(sqlite_url: str) -> None:
     async with Engine(with_tables(sqlite_url)) as engine:
         cookie, _ = await Sessions(engine.records, SignInKeys("s" * 32)).begin(PERSON, PersonToken("ghu_token", None))
         assert await Sessions(engine.records, SignInKeys("t" * 32)).find(cookie) is None
 
 
-async def test_the_oldest_session_of_a_person_makes_room(sqlite_url: str) -> None:
+async def test_a_persons_oldest_session_makes_room(sqlite_url: str) -> None:
     clock = Clock()
     async with Engine(with_tables(sqlite_url)) as engine:
         sessions = Sessions(engine.records, SignInKeys("s" * 32), clock)
@@ -63,7 +63,7 @@ async def test_the_oldest_session_of_a_person_makes_room(sqlite_url: str) -> Non
         assert len(await engine.records.under(SESSION, PERSON.id)) == MOST_SESSIONS
 
 
-def test_a_sign_in_takes_ten_minutes_at_most() -> None:
+def test_a_sign_in_may_take_at_most_ten_minutes() -> None:
     clock = Clock()
     begun = BegunSignIns(SignInKeys("s" * 32), clock)
     cookie = begun.begin("/help")
