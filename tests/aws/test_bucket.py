@@ -1,4 +1,4 @@
-"""The bucket that labs upload to, over S3's real protocol."""
+"""The bucket that labs upload to, over the real S3 protocol."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sha256(body: bytes) -> str:
 # Listing
 
 
-async def test_manifests_are_listed_with_their_versions_and_nothing_else_is(aws_world: World) -> None:
+async def test_manifests_are_listed_with_their_versions_and_other_objects_are_not(aws_world: World) -> None:
     version = aws_world.put("results/a/manifest.json", b'{"schema": 1}')
     for key in ("results/a/te.xml", "results/a/manifest.json.gz", "results/a/my-manifest.json", "other/manifest.json"):
         aws_world.put(key)
@@ -64,7 +64,7 @@ async def test_more_than_a_thousand_objects_are_listed_page_by_page(aws_world: W
     assert [arrival.key for page in pages for arrival in page] == keys
 
 
-async def test_odd_keys_are_listed_and_read_as_they_are(aws_world: World) -> None:
+async def test_odd_keys_are_listed_and_read_unchanged(aws_world: World) -> None:
     for number, key in enumerate(ODD):
         aws_world.put(key, b"%d" % number)
     bucket = Bucket(aws_world.aws, aws_world.name)
@@ -72,7 +72,7 @@ async def test_odd_keys_are_listed_and_read_as_they_are(aws_world: World) -> Non
     assert [(await bucket.read_small(key, 10)).body for key in ODD] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_runs_may_lie_at_the_root_of_a_bucket(aws_world: World) -> None:
+async def test_runs_may_be_at_the_root_of_a_bucket(aws_world: World) -> None:
     aws_world.put("octocat/compiler/example-lab/adreno/run/manifest.json")
     bucket = Bucket(aws_world.aws, aws_world.name)
     assert await listed(bucket) == ["octocat/compiler/example-lab/adreno/run/manifest.json"]
@@ -89,20 +89,20 @@ async def test_a_missing_bucket_is_reported(aws_world: World) -> None:
         await listed(Bucket(aws_world.aws, "no-such-bucket"))
 
 
-async def test_a_key_that_nobody_could_read_is_left_out(aws_world: World) -> None:
+async def test_an_unreadable_key_is_left_out(aws_world: World) -> None:
     aws_world.put("results/a\u202eb/manifest.json")
     aws_world.put("results/c/manifest.json")
     assert await listed(Bucket(aws_world.aws, aws_world.name)) == ["results/c/manifest.json"]
 
 
 @given(st.text() | st.text().map(lambda text: f"{text}/manifest.json"))
-def test_every_database_can_keep_the_key_of_a_manifest(key: str) -> None:
+def test_every_database_can_store_the_key_of_a_manifest(key: str) -> None:
     if is_manifest(key):
         assert len(key.encode()) <= 1024
         assert not {"\0", "\n", "\x1b", "\u202e"} & set(key)
 
 
-def test_an_arrival_lies_in_the_place_whose_folder_its_key_begins_with() -> None:
+def test_an_arrival_belongs_to_the_place_whose_folder_begins_its_key() -> None:
     arrival = Arrival("device-results", "results/octocat/manifest.json", "e")
     assert arrival.lies_in(BucketFolder("device-results", "results/"))
     assert arrival.lies_in(BucketFolder("device-results", ""))
@@ -110,7 +110,7 @@ def test_an_arrival_lies_in_the_place_whose_folder_its_key_begins_with() -> None
     assert not arrival.lies_in(BucketFolder("device-results", "old-results/"))
 
 
-def test_a_large_bucket_is_listed_more_seldom_so_that_it_costs_no_more() -> None:
+def test_a_large_bucket_is_listed_less_often_so_that_it_costs_no_more() -> None:
     assert pause_after(1, 30.0) == 30.0
     assert pause_after(10, 30.0) == 30.0
     assert pause_after(200, 30.0) == 600.0
@@ -130,7 +130,7 @@ async def test_an_object_is_downloaded_with_its_hash(aws_world: World) -> None:
     assert into.getvalue() == body
 
 
-async def test_of_an_object_beyond_the_limit_nothing_is_read(aws_world: World) -> None:
+async def test_an_object_beyond_the_limit_is_not_read(aws_world: World) -> None:
     aws_world.put("te.xml", b"12345")
     into = io.BytesIO()
     with pytest.raises(TooMuch, match=r"te\.xml has 5 bytes; at most 4 are read"):
@@ -138,7 +138,7 @@ async def test_of_an_object_beyond_the_limit_nothing_is_read(aws_world: World) -
     assert into.getvalue() == b""
 
 
-async def test_an_object_that_does_not_tell_its_size_is_read_up_to_the_limit(script: Script, aws: Aws) -> None:
+async def test_an_object_without_a_size_is_read_up_to_the_limit(script: Script, aws: Aws) -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"ETag": '"e"'})
         response.enable_chunked_encoding()
@@ -154,7 +154,7 @@ async def test_an_object_that_does_not_tell_its_size_is_read_up_to_the_limit(scr
     assert len(into.getvalue()) <= 3_000_000
 
 
-async def test_an_object_of_which_a_part_is_lost_on_the_way_is_tried_again_later(script: Script, aws: Aws) -> None:
+async def test_an_object_whose_download_is_cut_short_is_tried_again_later(script: Script, aws: Aws) -> None:
     async def short(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"ETag": '"e"', "Content-Length": "100"})
         await response.prepare(request)
@@ -168,13 +168,13 @@ async def test_an_object_of_which_a_part_is_lost_on_the_way_is_tried_again_later
         await Bucket(aws, "device-results").download("te.xml", io.BytesIO(), limit=100)
 
 
-async def test_a_compressed_object_stays_so_whatever_its_headers_say(aws_world: World) -> None:
+async def test_a_compressed_object_stays_compressed_whatever_its_headers_say(aws_world: World) -> None:
     aws_world.s3.put_object(Bucket=aws_world.name, Key="te.xml.gz", Body=b"\x1f\x8b no gzip", ContentEncoding="gzip")
     read = await Bucket(aws_world.aws, aws_world.name).read_small("te.xml.gz", 100)
     assert read.body == b"\x1f\x8b no gzip"
 
 
-async def test_an_object_that_was_replaced_after_it_was_listed_tells_the_version_that_was_read(
+async def test_an_object_that_was_replaced_after_the_listing_reports_the_version_that_was_read(
     aws_world: World,
 ) -> None:
     bucket = Bucket(aws_world.aws, aws_world.name)
@@ -188,7 +188,7 @@ async def test_an_object_that_was_replaced_after_it_was_listed_tells_the_version
     ]
 
 
-async def test_a_removed_object_is_not_there(aws_world: World) -> None:
+async def test_a_removed_object_is_not_found(aws_world: World) -> None:
     bucket = Bucket(aws_world.aws, aws_world.name)
     with pytest.raises(NotThere, match=r"te\.xml is not in the bucket"):
         await bucket.read_small("te.xml", 100)
@@ -203,7 +203,7 @@ async def test_an_unreadable_object_is_reported_with_the_action_to_allow(aws_wor
         await Bucket(aws_world.aws, aws_world.name).read_small("te.xml", 100)
 
 
-async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) -> None:
+async def test_a_cancelled_read_stops_reading(script: Script, aws: Aws) -> None:
     written, removed = asyncio.Event(), asyncio.Event()
 
     async def endless(request: web.Request) -> web.StreamResponse:
@@ -227,7 +227,7 @@ async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) 
     await removed.wait()
 
 
-async def test_a_server_that_is_down_is_tried_again_later_and_serves_when_it_is_back(own_world: World) -> None:
+async def test_a_server_that_is_down_is_tried_again_later_and_works_when_it_is_back(own_world: World) -> None:
     bucket = Bucket(own_world.aws, own_world.name)
     own_world.put("results/a/manifest.json")
     assert await listed(bucket) == ["results/a/manifest.json"]
@@ -240,10 +240,10 @@ async def test_a_server_that_is_down_is_tried_again_later_and_serves_when_it_is_
     assert await listed(bucket) == ["results/b/manifest.json"]
 
 
-# Writing over
+# Overwriting
 
 
-async def test_what_is_written_over_holds_the_new_and_is_not_to_be_cached(aws_world: World) -> None:
+async def test_an_overwritten_object_has_the_new_content_and_must_not_be_cached(aws_world: World) -> None:
     bucket = Bucket(aws_world.aws, aws_world.name)
     assert await bucket.write_over("nightly.json", b'{"sha": 1}', content_type="application/json") is True
     assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is True
@@ -252,15 +252,15 @@ async def test_what_is_written_over_holds_the_new_and_is_not_to_be_cached(aws_wo
     assert (there["ContentType"], there["CacheControl"]) == ("application/json", "no-cache")
 
 
-async def test_the_same_is_not_written_again(aws_world: World) -> None:
+async def test_the_same_content_is_not_written_again(aws_world: World) -> None:
     aws_world.put("nightly.json", b"{}")
     bucket = Bucket(aws_world.aws, aws_world.name)
     assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is False
-    # That of somebody else is still there.
+    # Somebody else's object is still there.
     assert aws_world.s3.head_object(Bucket=aws_world.name, Key="nightly.json").get("CacheControl") is None
 
 
-async def test_something_large_that_somebody_put_there_is_written_over_unread(aws_world: World) -> None:
+async def test_a_large_foreign_object_is_overwritten_unread(aws_world: World) -> None:
     aws_world.put("nightly.json", bytes(CHUNK))
     bucket = Bucket(aws_world.aws, aws_world.name)
     assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is True
@@ -287,7 +287,7 @@ async def test_an_object_that_somebody_else_wrote_meanwhile_is_read_again_before
     assert written.headers[header] == version
 
 
-async def test_where_we_may_not_write_over_the_action_is_named(aws_world: World) -> None:
+async def test_if_overwriting_is_not_allowed_the_action_is_named(aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
     with pytest.raises(
         UserError, match="s3:PutObject is denied: the bucket's policy denies it, or no policy allows it"

@@ -1,4 +1,4 @@
-"""The way to AWS: what the environment must hold, what its errors become, and that nobody waits for a thread."""
+"""The way to AWS: what the environment must contain, what its errors become, and that nobody waits for a thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "wJalrXUtnFEMIK7MDENG"
 
 @pytest.fixture
 def blank(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment in which AWS is not set up at all, and which has no files of a person's own."""
+    """Clear all AWS settings from the environment, including files of the person who runs the tests."""
     point_to("", monkeypatch)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name)
@@ -42,7 +42,7 @@ def blank(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         ({"AWS_PROFILE": "labs"}, [], "AWS_PROFILE names a profile that none of AWS's configuration files has"),
     ],
 )
-def test_what_is_missing_or_malformed_is_named_in_one_line_without_its_value(
+def test_a_missing_or_malformed_setting_is_named_in_one_line_without_its_value(
     blank: pytest.MonkeyPatch, environment: dict[str, str], queues: list[str], line: str
 ) -> None:
     for name, value in environment.items():
@@ -65,7 +65,9 @@ def test_what_is_missing_or_malformed_is_named_in_one_line_without_its_value(
         (ENVIRONMENT | {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, [ELSEWHERE]),
     ],
 )
-def test_what_is_enough_is_accepted(blank: pytest.MonkeyPatch, environment: dict[str, str], queues: list[str]) -> None:
+def test_the_minimal_settings_are_accepted(
+    blank: pytest.MonkeyPatch, environment: dict[str, str], queues: list[str]
+) -> None:
     for name, value in environment.items():
         blank.setenv(name, value)
     check_environment(queues)
@@ -89,7 +91,7 @@ def test_what_is_enough_is_accepted(blank: pytest.MonkeyPatch, environment: dict
         (ELSEWHERE, None),
     ],
 )
-def test_a_queue_of_aws_names_its_region(url: str, region: str | None) -> None:
+def test_an_aws_queue_must_name_its_region(url: str, region: str | None) -> None:
     assert region_of(url) == region
 
 
@@ -127,7 +129,7 @@ async def test_a_permanent_error_is_reported_with_its_remedy(
         (502, "the words of a proxy"),
     ],
 )
-async def test_what_passes_is_tried_again_later(script: Script, aws: Aws, status: int, code: str) -> None:
+async def test_a_transient_error_is_tried_again_later(script: Script, aws: Aws, status: int, code: str) -> None:
     script.answers = [fault(status, code)]
     with pytest.raises(TryAgain, match="bucket device-results cannot be reached now"):
         await anext(Bucket(aws, "device-results").manifests(""))
@@ -164,7 +166,7 @@ async def test_a_missing_profile_is_reported(aws: Aws, blank: pytest.MonkeyPatch
         await Bucket(aws, "device-results").head("results/manifest.json")
 
 
-async def test_what_no_region_is_called_is_no_reason_to_try_again(aws: Aws, blank: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_region_is_a_permanent_error(aws: Aws, blank: pytest.MonkeyPatch) -> None:
     blank.setenv("AWS_DEFAULT_REGION", "us west")
     with pytest.raises(UserError, match="AWS_DEFAULT_REGION is not the name of a region"):
         await Bucket(aws, "device-results").head("results/manifest.json")
@@ -176,7 +178,7 @@ async def test_a_name_that_no_bucket_can_have_is_refused(script: Script, aws: Aw
     assert script.requests == []
 
 
-async def test_a_thread_brings_what_the_call_returned_or_raised() -> None:
+async def test_a_thread_returns_the_result_or_raises_the_error_of_its_call() -> None:
     def refuse() -> None:
         raise LookupError("not here")
 
@@ -185,7 +187,7 @@ async def test_a_thread_brings_what_the_call_returned_or_raised() -> None:
         await in_thread(refuse)
 
 
-async def test_who_is_cancelled_does_not_wait_for_its_thread() -> None:
+async def test_a_cancelled_caller_does_not_wait_for_its_thread() -> None:
     started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def block() -> None:
@@ -203,7 +205,7 @@ async def test_who_is_cancelled_does_not_wait_for_its_thread() -> None:
     await in_thread(ended.wait)
 
 
-def test_a_closed_loop_gets_no_result_of_a_thread() -> None:
+def test_a_closed_loop_gets_no_result_from_a_thread() -> None:
     go_on, threads = threading.Event(), list[threading.Thread]()
 
     def block() -> None:

@@ -1,4 +1,4 @@
-"""A folder of this machine as a source of runs, and nothing of the machine beside it."""
+"""A local folder as a source of runs, without access to anything outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def listed(source: Source, prefix: str = "") -> list[Arrival]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder with one run in it, beside something that is nobody's business."""
+    """Return a folder with one run, next to a file that must not be read."""
     folder = tmp_path / "results"
     (folder / RUN).mkdir(parents=True)
     (folder / RUN / "manifest.json").write_bytes(b'{"schema": 1}')
@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_folder_and_a_bucket_of_the_same_content_say_the_same(root: Path, aws_world: World) -> None:
+async def test_a_folder_and_a_bucket_with_the_same_content_give_the_same(root: Path, aws_world: World) -> None:
     folder, bucket = LocalFolder(root), Bucket(aws_world.aws, aws_world.name)
     for name in ("manifest.json", "te.xml"):
         aws_world.put(f"{RUN}/{name}", (root / RUN / name).read_bytes())
@@ -73,7 +73,7 @@ async def test_a_file_beyond_the_limit_is_not_read(root: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["../secret/manifest.json", "a/../../secret/manifest.json", "link/manifest.json"])
-async def test_nothing_outside_of_the_folder_is_read(root: Path, key: str) -> None:
+async def test_nothing_outside_the_folder_is_read(root: Path, key: str) -> None:
     (root / "link").symlink_to(root.parent / "secret")
     with pytest.raises(UserError, match="is outside"):
         await LocalFolder(root).read_small(key, 100)
@@ -84,14 +84,14 @@ async def test_an_absolute_path_is_no_key(root: Path) -> None:
         await LocalFolder(root).head(str(root.parent / "secret" / "manifest.json"))
 
 
-async def test_a_manifest_that_is_a_link_to_elsewhere_is_left_out_of_the_list(root: Path) -> None:
+async def test_a_manifest_that_links_outside_is_not_listed(root: Path) -> None:
     (root / "run").mkdir()
     (root / "run" / "manifest.json").symlink_to(root.parent / "secret" / "manifest.json")
     (root / "link").symlink_to(root.parent / "secret")
     assert [arrival.key for arrival in await listed(LocalFolder(root))] == [f"{RUN}/manifest.json"]
 
 
-async def test_a_link_within_the_folder_is_as_good_as_what_it_leads_to(root: Path) -> None:
+async def test_a_link_within_the_folder_works_like_its_target(root: Path) -> None:
     (root / "te.xml").symlink_to(root / RUN / "te.xml")
     assert await LocalFolder(root).head("te.xml") == ObjectHead(6, hashlib.md5(b"<xml/>").hexdigest())
 
@@ -102,7 +102,7 @@ async def test_a_missing_file_is_reported(root: Path, key: str) -> None:
         await LocalFolder(root).head(key)
 
 
-async def test_a_pipe_and_a_folder_are_no_files(root: Path) -> None:
+async def test_a_pipe_or_a_folder_is_no_file(root: Path) -> None:
     os.mkfifo(root / "pipe")
     for key in ("pipe", RUN):
         with pytest.raises(UserError, match="is not a file"):

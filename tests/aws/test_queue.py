@@ -58,7 +58,7 @@ def message(*records: dict[str, Any]) -> str:
 
 
 def wrapped(body: str) -> str:
-    """Return a body as SNS hands it on (https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html)."""
+    """Return a body as SNS wraps it (https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html)."""
     return json.dumps(
         {
             "Type": "Notification",
@@ -106,7 +106,7 @@ def test_all_services_that_forward_a_notification_report_the_same_arrival(body: 
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3", "2.10"])
-def test_every_minor_version_is_read(version: str) -> None:
+def test_every_minor_version_is_accepted(version: str) -> None:
     assert len(arrivals(message(record(eventVersion=version)))) == 1
 
 
@@ -123,7 +123,7 @@ def test_keys_are_decoded(written: str, key: str) -> None:
     assert [arrival.key for arrival in arrivals(wrapped(message(record(key=written))))] == [key]
 
 
-def test_keys_of_event_bridge_are_taken_as_they_are() -> None:
+def test_keys_of_event_bridge_are_not_decoded() -> None:
     detail = {"bucket": {"name": "device-results"}, "object": {"key": "c++/100%25", "etag": ETAG}}
     assert [arrival.key for arrival in arrivals(bridged(detail=detail))] == ["c++/100%25"]
 

@@ -1,4 +1,4 @@
-"""A queue is listened to: what it tells is delivered, and deleted only after that."""
+"""Listening to a queue: its messages are delivered, and deleted only after that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAUSE = 0.2
 
 @dataclass
 class Inbox:
-    """What was delivered; deliveries fail as long as a test says so."""
+    """The delivered arrivals; deliveries fail while a test says so."""
 
     arrived: list[Arrival] = field(default_factory=list)
     fails: BaseException | None = None
@@ -72,7 +72,7 @@ async def test_the_queue_reports_an_upload_as_the_listing_does(aws_world: World)
     assert sorted(inbox.arrived, key=str) == sorted((arrival for page in pages for arrival in page), key=str)
 
 
-async def test_the_loop_runs_on_while_the_queue_has_nothing_to_tell(aws_world: World) -> None:
+async def test_the_event_loop_is_not_blocked_while_the_queue_is_empty(aws_world: World) -> None:
     inbox, queue = Inbox(), aws_world.queue()
     async with listening(aws_world, queue, inbox.deliver) as notifications:
         await until(lambda: notifications.heard)  # S3's test event; from now on it waits for up to 20 s
@@ -106,7 +106,7 @@ async def test_only_manifests_of_our_places_are_delivered_and_the_rest_is_delete
     ]
 
 
-async def test_messages_are_heard_in_whatever_order_and_number_they_come(aws_world: World) -> None:
+async def test_messages_are_accepted_in_any_order_and_number(aws_world: World) -> None:
     inbox, queue = Inbox(), aws_world.queue()
     keys = [f"results/{number}/manifest.json" for number in range(25)]
     aws_world.send(queue, *(message(record(bucket=aws_world.name, key=key)) for key in [*reversed(keys), *keys[:5]]))
@@ -115,7 +115,7 @@ async def test_messages_are_heard_in_whatever_order_and_number_they_come(aws_wor
     assert sorted(arrival.key for arrival in inbox.arrived) == sorted([*keys, *keys[:5]])
 
 
-async def test_what_could_not_be_noted_comes_again_and_does_not_hold_up_others(aws_world: World) -> None:
+async def test_an_arrival_that_could_not_be_stored_comes_again_and_does_not_delay_others(aws_world: World) -> None:
     queue = aws_world.queue(visibility=0)
     bad = Arrival(aws_world.name, "results/bad/manifest.json", ETAG)
     inbox = Inbox()
@@ -141,7 +141,7 @@ async def test_what_could_not_be_noted_comes_again_and_does_not_hold_up_others(a
     )
 
 
-async def test_a_fault_of_ours_is_logged_with_its_traceback_and_the_queue_is_still_heard(aws_world: World) -> None:
+async def test_a_fault_of_ours_is_logged_with_its_traceback_and_listening_goes_on(aws_world: World) -> None:
     queue = aws_world.queue(visibility=0)
     inbox = Inbox(fails=LookupError("a fault"))
     aws_world.send(queue, message(record(bucket=aws_world.name)))
@@ -154,7 +154,7 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_the_queue_is_sti
     assert isinstance(log["exc_info"], LookupError)
 
 
-async def test_a_queue_that_is_down_is_heard_again_when_it_is_back(own_world: World) -> None:
+async def test_listening_goes_on_after_an_outage_of_the_queue(own_world: World) -> None:
     inbox, queue = Inbox(), own_world.queue()
     with capture_logs() as logs:
         async with listening(own_world, queue, inbox.deliver):
@@ -194,7 +194,7 @@ async def test_an_unusable_queue_is_reported_once_with_the_remedy(
     assert notifications.heard is None
 
 
-async def test_what_answers_at_once_with_nothing_is_not_asked_again_at_once(script: Script, aws: Aws) -> None:
+async def test_a_queue_that_answers_at_once_with_nothing_is_not_asked_again_at_once(script: Script, aws: Aws) -> None:
     asked = list[float]()
 
     async def welcome(_: web.Request) -> web.StreamResponse:

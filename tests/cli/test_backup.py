@@ -25,7 +25,7 @@ async def test_a_backup_is_written_and_restored(tmp_path: Path) -> None:
     assert (restored.status, restored.out, restored.err) == (0, message, "")
 
 
-async def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
+async def test_a_failure_is_one_line(tmp_path: Path) -> None:
     refused = await run("restore", "nothing.db", env={"DATABASE_URL": "sqlite:///nightjar.db"}, cwd=tmp_path)
     assert (refused.status, refused.out) == (1, "")
     assert refused.err == "nothing.db does not exist; name a file that `nightjar backup` has written\n"

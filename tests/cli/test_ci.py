@@ -1,4 +1,4 @@
-"""`nightjar ci`: its usage, and builds of no pull request. Which server it asks is in the conversations."""
+"""`nightjar ci`: its usage, and builds without a pull request. The conversations test which server it asks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nob
         ["--pr", "1", "--repo", "octocat/compiler", "--api", "https://me:sesame@ci.example.org"],
     ],
 )
-def test_bad_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> None:
+def test_invalid_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> None:
     result = decide(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Error: " in result.stderr
@@ -62,7 +62,7 @@ def test_bad_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "repositories: {octocat/a: , octocat/b: }", "repositories: {a: }"])
-def test_a_repository_that_nobody_names_is_asked_for(tmp_path: Path, text: str) -> None:
+def test_a_missing_repository_is_asked_for(tmp_path: Path, text: str) -> None:
     (tmp_path / "app.yaml").write_text(text)
     result = decide("--pr", "1", "--config", str(tmp_path / "app.yaml"))
     assert (result.exit_code, result.stdout) == (2, "")

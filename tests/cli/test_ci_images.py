@@ -1,4 +1,4 @@
-"""`nightjar ci docker-images`, as a step of a CI runs it, and what it takes for an answer."""
+"""`nightjar ci docker-images`, as a CI step runs it, and which answers it accepts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 
 
 async def ci(folder: Path, hub: RegistrySandbox, *arguments: str) -> Finished:
-    """Run the command in this process, which is sooner done than in one of its own."""
+    """Run the command in this process, which is faster than in a separate one."""
     given = ["--file", str(ini(folder)), "--registry", hub.url, *arguments]
     result = await asyncio.to_thread(CliRunner().invoke, docker_images, given)
     return Finished(result.exit_code, result.stdout, result.stderr.replace(f"{folder}/", ""))
@@ -52,7 +52,7 @@ def ini(folder: Path) -> Path:
     return folder / "images.ini"
 
 
-async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_staging(
+async def test_an_existing_image_is_used_and_for_a_missing_one_its_staging_image(
     tmp_path: Path, hub: RegistrySandbox
 ) -> None:
     hub.push("tlcpack/ci-arm", TAG)
@@ -67,7 +67,7 @@ async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_stag
     ]
     written = {file.name: file.read_text() for file in (tmp_path / ".docker-image-names").iterdir()}
     assert written == dict(line.split("=") for line in ended.out.splitlines())
-    assert len(hub.requests) == 2, "Amazon's is not asked for"
+    assert len(hub.requests) == 2, "Amazon's registry is not asked"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_stag
         ("[other]\n", "images has no section [jenkins]\n"),
     ],
 )
-def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_without_images_is_named(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "odd.ini").write_text(text)
     ended = CliRunner().invoke(docker_images, ["ci_cpu", "--file", str(tmp_path / "odd.ini")])
     assert (ended.exit_code, ended.stdout) == (1, "")
@@ -89,15 +89,17 @@ def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, messa
     assert ended.stderr.count("\n") == 1
 
 
-async def test_what_the_file_says_is_printed_without_asking(tmp_path: Path, hub: RegistrySandbox) -> None:
+async def test_lookup_only_prints_the_images_of_the_file_without_a_request(
+    tmp_path: Path, hub: RegistrySandbox
+) -> None:
     assert (await ci(tmp_path, hub, "--lookup-only", "ci_arm")).out == f"tlcpack/ci-arm:{TAG}\n"
     images = json.loads((await ci(tmp_path, hub, "--lookup-only", "--json", "ci_arm", "ci_ecr")).out)
     assert images == {"ci_arm": f"tlcpack/ci-arm:{TAG}", "ci_ecr": ECR}
     assert hub.requests == []
 
 
-async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path: Path, hub: RegistrySandbox) -> None:
-    """TVM took a limit or a failure of the registry for `not there`, and tested with other images."""
+async def test_an_error_of_the_registry_is_an_error_and_writes_nothing(tmp_path: Path, hub: RegistrySandbox) -> None:
+    """TVM took a limit or a failure of the registry for a missing image, and tested with other images."""
     hub.faults.add("GET", "*", status=429, headers={"Retry-After": "0"}, times=None)
     ended = await ci(tmp_path, hub, "ci_arm", "--output-dir", str(tmp_path / "names"))
     assert (ended.status, ended.out) == (1, "")
@@ -119,7 +121,7 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
         ([], 2, "Missing argument 'NAME...'"),
     ],
 )
-async def test_what_cannot_be_done_is_an_error(
+async def test_a_failure_is_an_error(
     tmp_path: Path, hub: RegistrySandbox, arguments: list[str], status: int, error: str
 ) -> None:
     ended = await ci(tmp_path, hub, *arguments)
@@ -131,7 +133,7 @@ async def test_what_cannot_be_done_is_an_error(
     ("headers", "status", "waits"),
     [({}, 500, [2.0, 4.0, 8.0]), ({"Retry-After": "7"}, 429, [7.0, 7.0, 7.0]), ({"Retry-After": "600"}, 429, [])],
 )
-async def test_a_registry_in_trouble_is_asked_again_after_the_pause_that_it_wants(
+async def test_a_busy_registry_is_asked_again_after_the_pause_that_it_wants(
     hub: RegistrySandbox, headers: dict[str, str], status: int, waits: list[float]
 ) -> None:
     waited: list[float] = []

@@ -1,4 +1,4 @@
-"""`nightjar.env`: what it may hold, and that no value of it is ever shown."""
+"""`nightjar.env`: what it may contain, and that no value of it is ever shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_lines_are_read_as_shells_and_containers_do(tmp_path: Path) -> None:
     assert read_env_file(tmp_path / "other.env") == {}
 
 
-def test_a_line_that_is_no_variable_is_named_and_not_repeated(tmp_path: Path) -> None:
+def test_an_invalid_line_is_named_and_not_repeated(tmp_path: Path) -> None:
     path = tmp_path / "nightjar.env"
     path.write_text("A=1\nsesame-key\n1X=sesame\n")
     with pytest.raises(SettingsError) as caught:
@@ -44,7 +44,7 @@ def test_a_line_that_is_no_variable_is_named_and_not_repeated(tmp_path: Path) ->
     assert "sesame" not in str(caught.value)
 
 
-def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read: is a directory"):
         read_env_file(tmp_path)
     (tmp_path / "large").write_bytes(b"#" * (LARGEST_ENV_FILE + 1))
@@ -52,7 +52,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
         read_env_file(tmp_path / "large")
 
 
-def test_what_the_environment_has_stays() -> None:
+def test_variables_of_the_environment_win_over_the_file() -> None:
     environ = {"A": "of the environment", "B": " "}
     add_to_environment({"A": "1", "B": "2", "C": "3"}, environ)
     assert environ == {"A": "of the environment", "B": "2", "C": "3"}
@@ -65,7 +65,7 @@ def test_a_key_may_be_one_line() -> None:
     assert Settings.from_environment(given).private_key.get_secret_value() == PEM
 
 
-async def test_commands_read_it(tmp_path: Path) -> None:
+async def test_commands_read_the_file(tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
     (tmp_path / "nightjar.env").write_text("GITHUB_WEBHOOK_SECRET=sesame\n")
     finished = await run("worker", env={}, cwd=tmp_path)

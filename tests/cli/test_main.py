@@ -1,4 +1,4 @@
-"""The commands as processes: what they print where, and how they end."""
+"""The commands as processes: their output, their errors, and their exit status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def private_key() -> str:
 
 @pytest.fixture
 def env(tmp_path: Path, private_key: str) -> dict[str, str]:
-    """Return everything that a server needs, for a GitHub that is not there."""
+    """Return everything that a server needs, for a GitHub that is down."""
     (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
     return {
         "GITHUB_APP_ID": "1",
@@ -47,7 +47,7 @@ def env(tmp_path: Path, private_key: str) -> dict[str, str]:
 
 
 def one_line(finished: Finished) -> str:
-    """Return the one line in which a command said why it failed."""
+    """Return the single line with which a command failed."""
     assert finished.status == 1, finished
     assert finished.out == ""
     assert finished.err.endswith("\n")
@@ -101,7 +101,7 @@ async def test_an_unreachable_database_is_named_without_its_password(tmp_path: P
         assert "s3cr3t" not in finished.err
 
 
-async def test_a_database_that_is_none_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_an_invalid_database_url_is_named(tmp_path: Path, env: dict[str, str]) -> None:
     for url in ("mysql://x", "sqlite:///:memory:", "sqlite:///no/such/folder/x.db"):
         assert "DATABASE_URL" in one_line(await run("deliveries", env={**env, "DATABASE_URL": url}, cwd=tmp_path))
     (tmp_path / "text.db").write_text("no database at all " * 100)
@@ -121,7 +121,7 @@ def taken_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-async def test_a_port_that_is_taken_is_named(tmp_path: Path, env: dict[str, str], taken_port: int) -> None:
+async def test_a_port_in_use_is_named(tmp_path: Path, env: dict[str, str], taken_port: int) -> None:
     line = one_line(await run("serve", "--port", str(taken_port), env=env, cwd=tmp_path))
     assert line == (
         f"cannot listen on 127.0.0.1:{taken_port}: address already in use; "
@@ -129,7 +129,7 @@ async def test_a_port_that_is_taken_is_named(tmp_path: Path, env: dict[str, str]
     )
 
 
-async def test_a_host_that_is_not_ours_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_an_unusable_host_is_named(tmp_path: Path, env: dict[str, str]) -> None:
     line = one_line(await run("serve", "--host", "no-such-host.invalid", "--port", "0", env=env, cwd=tmp_path))
     assert line.startswith("cannot listen on no-such-host.invalid:0: ")
 
@@ -151,7 +151,7 @@ async def test_a_host_that_is_not_ours_is_named(tmp_path: Path, env: dict[str, s
         ["no-such-command"],
     ],
 )
-async def test_bad_usage_ends_with_2(tmp_path: Path, env: dict[str, str], arguments: list[str]) -> None:
+async def test_invalid_usage_ends_with_2(tmp_path: Path, env: dict[str, str], arguments: list[str]) -> None:
     finished = await run(*arguments, env=env, cwd=tmp_path)
     assert finished.status == 2
     assert finished.out == ""
@@ -160,7 +160,7 @@ async def test_bad_usage_ends_with_2(tmp_path: Path, env: dict[str, str], argume
 
 @pytest.mark.parametrize("command", ["serve", "worker", "check-config", "deliveries", "replay"])
 async def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
-    # From scratch, for a command has to import all that it needs.
+    # In a new process, because a command must import all that it needs.
     finished = await run(command, "--help", env={}, cwd=tmp_path, launch=launch)
     assert finished.status == 0
     assert f"Usage: nightjar {command}" in finished.out
@@ -187,7 +187,7 @@ async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path
     assert (await run("check-config", "--json", env={}, cwd=tmp_path)).out == "[]\n"
 
 
-async def test_check_config_warns_of_what_is_allowed_and_hardly_meant(tmp_path: Path) -> None:
+async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Path) -> None:
     own = 'nightly: {}, merge: {required: [ci/slow-tests]}, last_good: {require: ["*/branch", nightly]}'
     text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{own}}}\n"
     (tmp_path / "app.yaml").write_text(text)
@@ -199,7 +199,7 @@ async def test_check_config_warns_of_what_is_allowed_and_hardly_meant(tmp_path: 
     assert "octocat/tools.last_good.require: nightly is a status of this bot, which never counts as CI" in third
 
 
-async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_option(tmp_path: Path) -> None:
+async def test_check_config_recognizes_a_repositorys_own_file_by_its_name_or_by_an_option(tmp_path: Path) -> None:
     (tmp_path / ".github").mkdir()
     (tmp_path / ".github/nightjar.yaml").write_text("help: false\nmentions: ['@other']\n")
     (tmp_path / "other.yaml").write_text("help: false\n")
@@ -223,7 +223,7 @@ async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str,
     return {"DATABASE_URL": url}
 
 
-async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_a_missing_database_is_not_shown_as_an_empty_one(tmp_path: Path, env: dict[str, str]) -> None:
     for command in (("deliveries",), ("replay", "guid-1"), ("replay", "guid-1", "--dry-run")):
         asked = await run(*command, env={**env, "DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
         problem = f"DATABASE_URL: {tmp_path}/typo.db does not exist: no server has used it yet, or the path is wrong\n"
@@ -288,7 +288,7 @@ async def test_deliveries_are_filtered_and_ignored_ones_are_hidden(
     assert [one["guid"][-1] for one in json.loads(finished.out)] == list(listed)
 
 
-async def test_deliveries_fit_the_terminal_and_their_json_has_moments_in_iso_8601(tmp_path: Path) -> None:
+async def test_deliveries_fit_the_terminal_and_their_json_has_times_in_iso_8601(tmp_path: Path) -> None:
     env = await handled(tmp_path)
     finished = await run("deliveries", env={**env, "COLUMNS": "130"}, cwd=tmp_path)
     assert max(len(line) for line in finished.out.splitlines()) == 130
@@ -306,7 +306,7 @@ async def test_text_from_outside_cannot_move_the_cursor(tmp_path: Path) -> None:
     assert len(listed.out.splitlines()) == 2
 
 
-async def test_a_replay_of_what_is_not_known_says_so(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_a_replay_of_an_unknown_delivery_says_so(tmp_path: Path, env: dict[str, str]) -> None:
     await received(tmp_path)
     for more in ([], ["--dry-run"], ["--json"]):
         line = one_line(await run("replay", "guid-0", *more, env=env, cwd=tmp_path))
@@ -321,7 +321,7 @@ async def test_without_a_server_a_replay_does_the_work_itself(tmp_path: Path, en
     assert len(set(finished.err.splitlines())) == len(finished.err.splitlines())
 
 
-async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(
+async def test_if_nobody_works_a_replay_stops_waiting_and_ends_with_1(
     tmp_path: Path, env: dict[str, str], postgres_url: str
 ) -> None:
     async with Engine(postgres_url) as engine:
@@ -333,7 +333,7 @@ async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(
     assert "not done after 0.1 s" in finished.err
 
 
-async def test_a_worker_does_what_others_accepted_and_ends_well(
+async def test_a_worker_does_what_others_accepted_and_ends_with_0(
     tmp_path: Path, env: dict[str, str], postgres_url: str
 ) -> None:
     process = await start("worker", env={**env, "DATABASE_URL": postgres_url}, cwd=tmp_path, launch=launch)
@@ -356,7 +356,7 @@ async def test_a_worker_does_what_others_accepted_and_ends_well(
     assert {"working", "stopped"} <= {json.loads(line)["event"] for line in err.splitlines()}
 
 
-async def test_when_the_database_goes_away_a_command_says_so_in_a_line(
+async def test_a_command_whose_database_goes_down_says_so_in_one_line(
     tmp_path: Path, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     postgres_server.stop()

@@ -1,4 +1,4 @@
-"""`nightjar results check` and `upload`: what a lab sees, also where it was careless."""
+"""`nightjar results check` and `upload`: what a lab sees, even after a careless mistake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Pa
     assert last == "OK to upload"
 
 
-def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Path) -> None:
+def test_check_names_every_file_that_would_be_refused_and_ends_with_1(folder: Path) -> None:
     (folder / "core\x1b[2J.bin").write_bytes(bytes(3000))
     (folder / "cut.xml").write_text(JUNIT[:-20])
     finished = nightjar("check", "core\x1b[2J.bin", "cut.xml", "missing.xml", "ops.xml")
@@ -49,7 +49,7 @@ def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Pa
 
 
 @pytest.mark.parametrize("path", ["missing.xml", "missing/manifest.json"])
-def test_check_does_not_say_that_the_bot_refuses_what_does_not_exist(folder: Path, path: str) -> None:
+def test_check_does_not_claim_that_the_bot_refuses_a_missing_file(folder: Path, path: str) -> None:
     finished = nightjar("check", path, "ops.xml")
     assert finished.exit_code == 1
     assert "refuse" not in finished.stdout
@@ -57,14 +57,14 @@ def test_check_does_not_say_that_the_bot_refuses_what_does_not_exist(folder: Pat
     assert last == "Some files cannot be read here. Correct the paths or permissions, and check again."
 
 
-def test_check_counts_all_files_together_and_gives_an_advice_once(folder: Path) -> None:
+def test_check_counts_all_files_together_and_gives_each_advice_once(folder: Path) -> None:
     (folder / "more.xml").write_text(JUNIT.replace("test_add", "test_sub"))
     lines = nightjar("check", "ops.xml", "more.xml").stdout.splitlines()
     assert "all files: 2 passed" in lines
     assert [line.split(": ")[1] for line in lines if line.startswith("advice")] == ["ops.xml, more.xml"]
 
 
-def test_check_is_json_for_programs(folder: Path) -> None:
+def test_check_has_json_for_programs(folder: Path) -> None:
     (folder / "run").mkdir()
     (folder / "run" / "manifest.json").write_text("{}")
     finished = nightjar("check", "ops.xml", "run", "--json")
@@ -91,7 +91,7 @@ async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world:
     assert json.loads(again.stdout)["uploaded"] == {"ops.xml": False, "manifest.json": False}
 
 
-def test_upload_makes_up_a_run_id_that_differs_every_time(aws_world: World) -> None:
+def test_upload_invents_a_run_id_that_differs_every_time(aws_world: World) -> None:
     for _ in range(2):
         assert upload(aws_world, run_id=None).exit_code == 0
     assert len(content(aws_world)) == 4
@@ -106,17 +106,17 @@ def test_a_dry_run_sends_nothing_and_needs_no_s3() -> None:
 
 
 @pytest.mark.parametrize("name", ["NIGHTJAR_REPOSITORY", "NIGHTJAR_BUCKET", "NIGHTJAR_PREFIX", "NIGHTJAR_LAB"])
-def test_help_names_the_variables_that_say_where_to(name: str) -> None:
+def test_help_names_the_variables_for_the_destination(name: str) -> None:
     assert name in nightjar("upload", "--help").stdout
 
 
-def test_where_to_is_taken_from_the_environment(aws_world: World) -> None:
+def test_the_destination_comes_from_the_environment(aws_world: World) -> None:
     env = {"NIGHTJAR_BUCKET": aws_world.name, "NIGHTJAR_REPOSITORY": "octocat/compiler", "NIGHTJAR_LAB": "example-lab"}
     finished = upload(aws_world, env=env, repository=None, bucket=None, lab=None)
     assert finished.stdout == f"s3://{aws_world.name}/{RUN}manifest.json\n", finished
 
 
-def test_where_to_is_taken_from_an_app_yaml_that_says_it(folder: Path, aws_world: World) -> None:
+def test_the_destination_comes_from_an_app_yaml_that_names_it(folder: Path, aws_world: World) -> None:
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
     finished = upload(aws_world, repository=None, bucket=None)
     assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
@@ -132,7 +132,7 @@ def test_an_unknown_lab_or_target_is_reported_before_anything_is_sent(folder: Pa
     assert content(aws_world) == {}
 
 
-def test_a_repository_that_app_yaml_does_not_name_is_refused_even_if_the_bucket_is_given(
+def test_a_repository_missing_in_app_yaml_is_refused_even_if_the_bucket_is_given(
     folder: Path, aws_world: World
 ) -> None:
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
@@ -142,7 +142,7 @@ def test_a_repository_that_app_yaml_does_not_name_is_refused_even_if_the_bucket_
     assert content(aws_world) == {}
 
 
-def test_a_repository_in_other_case_is_uploaded_to_the_folder_that_app_yaml_names(
+def test_a_repository_in_another_letter_case_is_uploaded_to_the_folder_of_app_yaml(
     folder: Path, aws_world: World
 ) -> None:
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
@@ -150,7 +150,7 @@ def test_a_repository_in_other_case_is_uploaded_to_the_folder_that_app_yaml_name
     assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
 
 
-def test_an_upload_that_nobody_verified_promises_no_check_run(aws_world: World) -> None:
+def test_an_unverified_upload_promises_no_check_run(aws_world: World) -> None:
     finished = upload(aws_world)
     assert finished.exit_code == 0
     assert "Uploaded, but not verified: without --url" in finished.stderr
@@ -165,7 +165,7 @@ def test_an_upload_that_nobody_verified_promises_no_check_run(aws_world: World) 
         ({"config": "other.yaml"}, "other.yaml:1:1: the file does not exist"),
     ],
 )
-def test_what_is_missing_is_named_in_one_line(without: dict[str, Any], words: str) -> None:
+def test_missing_options_are_named_in_one_line(without: dict[str, Any], words: str) -> None:
     finished = upload(None, **{"bucket": "device-results", **without})
     assert (finished.exit_code, finished.stdout) == (1, "")
     [line] = finished.stderr.splitlines()
@@ -186,13 +186,13 @@ def test_what_is_missing_is_named_in_one_line(without: dict[str, Any], words: st
         ({"suite": None}, "--suite"),
     ],
 )
-def test_bad_usage_ends_with_2(wrong: dict[str, Any], words: str) -> None:
+def test_invalid_usage_ends_with_2(wrong: dict[str, Any], words: str) -> None:
     finished = upload(None, **wrong)
     assert (finished.exit_code, finished.stdout) == (2, "")
     assert words in finished.stderr
 
 
-def test_files_that_would_be_refused_are_not_sent_unless_asked_to(folder: Path, aws_world: World) -> None:
+def test_files_that_would_be_refused_are_not_sent_without_an_option(folder: Path, aws_world: World) -> None:
     (folder / "ops.xml").write_text(JUNIT[:-20])
     finished = upload(aws_world)
     assert (finished.exit_code, finished.stdout) == (1, "")
@@ -205,13 +205,13 @@ def test_files_that_would_be_refused_are_not_sent_unless_asked_to(folder: Path, 
 
 
 @pytest.mark.parametrize("name", ["missing.xml", ".", "manifest.json"])
-def test_what_is_no_file_for_a_run_is_named(name: str) -> None:
+def test_a_path_that_is_no_file_for_a_run_is_named(name: str) -> None:
     finished = upload(None, name, bucket="device-results")
     assert (finished.exit_code, finished.stdout) == (1, "")
     assert len(finished.stderr.splitlines()) == 1
 
 
-def test_s3_that_cannot_be_used_is_named_in_a_line_without_secrets(aws_world: World) -> None:
+def test_an_unusable_s3_is_named_in_a_line_without_secrets(aws_world: World) -> None:
     wrong = upload(aws_world, bucket="no-such-bucket", env={"AWS_SECRET_ACCESS_KEY": "hunter2hunter2"})
     assert wrong.exit_code == 1
     assert wrong.stderr.splitlines()[-1].startswith("bucket no-such-bucket does not exist")
@@ -223,7 +223,7 @@ def test_s3_that_cannot_be_used_is_named_in_a_line_without_secrets(aws_world: Wo
     assert half.stderr.splitlines()[-1].startswith("AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is")
 
 
-async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_it_is_repeated(
+async def test_an_upload_killed_before_its_manifest_leaves_none_and_a_repetition_continues_it(
     folder: Path, aws_world: World, script: Script
 ) -> None:
     at_the_manifest, over = asyncio.Event(), asyncio.Event()
@@ -262,7 +262,7 @@ def test_without_a_database_there_are_no_runs_to_list(folder: Path) -> None:
     assert not (folder / "typo.db").exists()
 
 
-def test_a_shortened_commit_is_no_commit_without_runs() -> None:
+def test_an_abbreviated_commit_is_not_shown_as_one_without_runs() -> None:
     finished = nightjar("runs", "--sha", SHA[:10])
     assert (finished.exit_code, finished.stdout) == (2, "")
     assert "the full SHA of a commit" in finished.stderr

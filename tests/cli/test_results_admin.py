@@ -44,7 +44,7 @@ class Operator:
         return await run("results", *arguments, env=env, cwd=self.folder)
 
     def snapshot(self, database: str) -> dict[str, object]:
-        """Return all that is known about the repository in a database."""
+        """Return all data about the repository in a database."""
         store = ResultsStore(f"sqlite:///{self.folder}/{database}")
         store.open()
         try:
@@ -60,14 +60,14 @@ class Operator:
         return {f"{folder}ops.xml": content, f"{folder}manifest.json": manifest}
 
     def lay(self, objects: dict[str, bytes]) -> None:
-        """Write a run into the folder `uploads`."""
+        """Write a run to the folder `uploads`."""
         for key, content in objects.items():
             path = self.folder / "uploads" / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
     def upload(self, objects: dict[str, bytes]) -> None:
-        """Write a run into the bucket."""
+        """Write a run to the bucket."""
         for key, content in objects.items():
             self.bucket.put(key, content)
 
@@ -96,7 +96,7 @@ def nightly_run(operator: Operator, number: int) -> str:
     return operator.repo.push("nightly", {"nightly-run.txt": f"{number}\n"}, by="octocat").sha
 
 
-async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs(operator: Operator) -> None:
+async def test_a_folder_is_ingested_and_the_running_server_writes_the_check_runs(operator: Operator) -> None:
     shas = [nightly_run(operator, number) for number in range(2)]
     for sha in shas:
         operator.lay(operator.run(sha, "run-1"))
@@ -122,7 +122,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     assert conclusions == [["success"]] * 3
 
 
-async def test_everything_is_built_again_from_the_bucket_whatever_the_quota(operator: Operator) -> None:
+async def test_a_rebuild_reads_everything_from_the_bucket_whatever_the_quota(operator: Operator) -> None:
     for number in range(3):
         operator.upload(operator.run(nightly_run(operator, number), "run-1"))
     operator.upload(operator.run("f" * 40, "run-1"))
@@ -157,7 +157,7 @@ async def test_a_run_that_was_not_stored_is_reported_and_ends_with_1(operator: O
         (["rebuild", "--repository", "octocat/other"], "app.yaml has no results for octocat/other"),
     ],
 )
-async def test_where_there_are_no_runs_a_line_says_so(operator: Operator, arguments: list[str], words: str) -> None:
+async def test_without_runs_a_line_says_so(operator: Operator, arguments: list[str], words: str) -> None:
     finished = await operator.nightjar(*arguments)
     assert (finished.status, finished.out) == (1, "")
     assert finished.err == f"{words}\n"

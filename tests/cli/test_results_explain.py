@@ -69,7 +69,7 @@ def test_programs_get_everything_as_json(store: ResultsStore) -> None:
     assert found["messages"][0]["ended_at"] is None
 
 
-def test_only_so_many_runs_are_listed(store: ResultsStore) -> None:
+def test_the_number_of_listed_runs_is_limited(store: ResultsStore) -> None:
     store_story(store, "PPFF")
     lines = explain("--runs", "2", commit=4).output.splitlines()
     assert lines[-1] == "and 2 earlier runs; --runs shows more"
@@ -97,7 +97,7 @@ def test_renames_of_the_configuration_file_count(store: ResultsStore, tmp_path: 
         ({"commit": 99}, "no results for example-lab/adreno are stored at 0000"),
     ],
 )
-def test_what_is_unknown_ends_with_1_and_one_line_that_helps(
+def test_an_unknown_name_ends_with_1_and_one_helpful_line(
     store: ResultsStore, arguments: dict[str, object], problem: str
 ) -> None:
     store_story(store, "PFF")
@@ -114,7 +114,7 @@ def test_without_a_database_a_line_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert "none.db" in found.stderr
 
 
-def test_a_quarantine_is_named_with_whose_it_is_and_why(store: ResultsStore, tmp_path: Path) -> None:
+def test_a_quarantine_is_shown_with_owner_and_reason(store: ResultsStore, tmp_path: Path) -> None:
     store_story(store, "PFF")
     config = tmp_path / "app.yaml"
     item = {"owner": "octocat", "reason": "Old firmware", "issue": "https://example.org/12", "until": "2999-12-31"}
@@ -132,14 +132,14 @@ def test_a_quarantine_is_named_with_whose_it_is_and_why(store: ResultsStore, tmp
     assert json.loads(explain("--json", "--config", str(config)).output)[0]["quarantine"] is None
 
 
-def test_a_configuration_file_that_was_named_has_to_be_there(store: ResultsStore, tmp_path: Path) -> None:
+def test_a_named_configuration_file_must_exist(store: ResultsStore, tmp_path: Path) -> None:
     store_story(store, "PFF")
     found = explain("--config", str(tmp_path / "none.yaml"))
     assert (found.exit_code, found.stdout) == (1, "")
     assert "none.yaml" in found.stderr
 
 
-def test_names_are_taken_as_they_are_copied(store: ResultsStore) -> None:
+def test_names_are_accepted_as_they_are_copied(store: ResultsStore) -> None:
     """The target as the name of its check run, the SHA in capitals, the test with white space around it."""
     store_story(store, "PFF")
     expected = explain()
@@ -148,13 +148,13 @@ def test_names_are_taken_as_they_are_copied(store: ResultsStore) -> None:
     assert CliRunner().invoke(results, ["explain", *arguments]).output == expected.output
 
 
-def test_an_unknown_commit_is_answered_with_few_short_ones(store: ResultsStore) -> None:
+def test_an_unknown_commit_is_answered_with_a_few_abbreviated_ones(store: ResultsStore) -> None:
     store_story(store, "PFFPFFPFF")
     found = explain(commit=99)
     assert found.stderr.strip().partition("newest commits: ")[2] == ", ".join([sha(1)[:10]] * 5)
 
 
-def test_how_flaky_a_test_is_is_said_with_what_shows_it(store: ResultsStore) -> None:
+def test_flakiness_is_shown_with_its_proof(store: ResultsStore) -> None:
     for number, letter in enumerate("fPPF", 11):
         flaky = frozenset({"test_flaky"} if letter == "f" else ())
         upload = Upload(

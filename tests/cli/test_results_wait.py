@@ -24,14 +24,14 @@ def listed_run(state: str, reason: str = "", check_run: str | None = None) -> we
 async def upload_to_bot(
     folder: Path, world: World, script: Script, *answers: web.Response, wait: float = 60, words: tuple[str, ...] = ()
 ) -> tuple[int, str]:
-    """Upload with the address of a bot that answers so, in order; return the exit status and standard error."""
+    """Upload with the address of a bot that gives these answers in order; return the exit status and standard error."""
     script.answers += answers
     given = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
     finished = await run("results", *given, env=world.server.environment, cwd=folder)
     return finished.status, finished.err + finished.out
 
 
-async def test_an_upload_succeeds_when_the_bot_has_stored_the_run_and_names_its_check_run(
+async def test_an_upload_succeeds_once_the_bot_has_stored_the_run_and_names_its_check_run(
     folder: Path, aws_world: World, script: Script
 ) -> None:
     none = web.json_response({"runs": [], "next": None})
@@ -76,7 +76,7 @@ async def test_an_upload_that_the_bot_does_not_store_ends_with_1_and_the_reason(
     assert "Check run" not in err
 
 
-async def test_a_repository_that_the_bot_does_not_know_is_refused_before_anything_is_uploaded(
+async def test_a_repository_unknown_to_the_bot_is_refused_before_anything_is_uploaded(
     folder: Path, aws_world: World, script: Script
 ) -> None:
     unknown = web.json_response({"detail": "No such repository here."}, status=404)

@@ -13,7 +13,7 @@ from tests.running import run, start
 from tests.waiting import DEADLINE
 
 
-async def test_a_server_that_others_reach_does_not_begin_a_set_up(tmp_path: Path) -> None:
+async def test_a_server_that_others_can_reach_starts_no_setup(tmp_path: Path) -> None:
     finished = await run("serve", "--host", "0.0.0.0", "--port", "0", env={}, cwd=tmp_path)
     assert finished.status == 1
     lines = finished.err.splitlines()
@@ -23,8 +23,8 @@ async def test_a_server_that_others_reach_does_not_begin_a_set_up(tmp_path: Path
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_a_set_up_prints_its_address_and_ends_with_a_signal(tmp_path: Path, again: bool) -> None:
-    if again:  # the credentials are there, and app.yaml is not
+async def test_a_setup_prints_its_address_and_ends_with_a_signal(tmp_path: Path, again: bool) -> None:
+    if again:  # the credentials exist, but app.yaml does not
         lines = [f"{name}={value}\n" for name, value in {**GOOD, "GITHUB_PRIVATE_KEY": one_line(PEM)}.items()]
         (tmp_path / "nightjar.env").write_text("".join(lines))
     process = await start("serve", "--port", "0", env={}, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""`nightjar timer` as a process, beside a server and without one."""
+"""`nightjar timer` as a process, next to a server and without one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         assert not github.violations, github.violations
 
 
-async def test_without_a_server_a_timer_is_run_here_and_listed_with_its_outcome(desk: Desk) -> None:
+async def test_without_a_server_the_command_runs_the_timer_and_lists_its_outcome(desk: Desk) -> None:
     before = await desk.nightjar("timer", "list", "--json")
     assert before.status == 0, before.err
     (timer,) = json.loads(before.out)
@@ -74,7 +74,7 @@ async def test_without_a_server_a_timer_is_run_here_and_listed_with_its_outcome(
     assert f"nightly is created at {sha[:7]}" in listed.out
 
 
-async def test_beside_a_server_the_server_does_it(desk: Desk) -> None:
+async def test_next_to_a_server_the_server_runs_the_timer(desk: Desk) -> None:
     server = BotProcess(desk.env, config=desk.folder / "app.yaml", launch=launch)
     await server.start()
     try:
@@ -101,7 +101,7 @@ async def test_a_dry_run_prints_the_plan_and_writes_nothing(desk: Desk) -> None:
     assert [record.route for record in desk.github.requests.writes if record.token == "installation"] == []
 
 
-async def test_what_fails_ends_with_1_and_its_reason(desk: Desk) -> None:
+async def test_a_failing_timer_ends_with_1_and_its_reason(desk: Desk) -> None:
     desk.repo.push("nightly", by="octocat", onto=desk.repo.push("stray", by="octocat").sha)
     desk.repo.push("main", by="octocat")
     ran = await desk.nightjar("timer", "run", "nightly")
@@ -116,6 +116,6 @@ async def test_what_fails_ends_with_1_and_its_reason(desk: Desk) -> None:
         (("nightly", "--repo", "octocat/other"), "octocat/other has no timer `nightly` in app.yaml.\n"),
     ],
 )
-async def test_a_timer_that_is_not_there_is_named(desk: Desk, arguments: tuple[str, ...], error: str) -> None:
+async def test_an_unknown_timer_is_named(desk: Desk, arguments: tuple[str, ...], error: str) -> None:
     finished = await desk.nightjar("timer", "run", *arguments)
     assert (finished.status, finished.out, finished.err) == (1, "", error)

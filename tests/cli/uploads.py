@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def arguments(*more: str, **options: Any) -> list[str]:
-    """Return how ops.xml is uploaded; `options` replace those above, None leaves one out."""
+    """Return the arguments that upload ops.xml; `options` replace the defaults, None leaves one out."""
     whole = {**OPTIONS, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
     given = [part for name, value in whole.items() if value is not None for part in (name, str(value))]
     return ["upload", *given, *(more or ("ops.xml",))]

@@ -7,7 +7,7 @@ from bot.core.adapters import adapter_of
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a record might hold."""
+    """A possible record."""
 
     number: int
 

@@ -35,19 +35,19 @@ def test_one_name_stands_for_all_names_of_a_test(aliases: Aliases, name: str, no
     assert aliases.canonical(name) == now
 
 
-def test_an_exact_name_goes_before_a_prefix_and_a_longer_prefix_before_a_shorter_one() -> None:
+def test_an_exact_name_wins_over_a_prefix_and_a_longer_prefix_over_a_shorter_one() -> None:
     aliases = Aliases([("a.*", "one.*"), ("a.b.*", "two.*"), ("a.b.c", "three")])
     assert [aliases.canonical(name) for name in ("a.x", "a.b.x", "a.b.c")] == ["one.x", "two.x", "three"]
 
 
-def test_the_other_names_of_a_test_are_those_before_and_after() -> None:
+def test_the_other_names_of_a_test_are_its_earlier_and_later_ones() -> None:
     assert sorted(CHAIN.others("b")) == ["a", "c.x", "d.x"]
     assert CHAIN.others("d.y") == ["c.y"]
     assert CHAIN.others("e") == []
     assert len(Aliases([(f"old{number}", "new") for number in range(2 * MAX_NAMES)]).others("new")) == MAX_NAMES
 
 
-def test_only_one_of_each_is_paired() -> None:
+def test_only_one_name_of_each_test_is_paired() -> None:
     assert DROPPED.pairs(["kernel.poll.a", "kernel.b", "x"], ["poll.a", "b"]) == {"kernel.poll.a": "poll.a"}
     assert DROPPED.pairs(["poll.a"], ["kernel.poll.a"]) == {"poll.a": "kernel.poll.a"}
     two = Aliases([("a", "c"), ("b", "c")])
@@ -68,11 +68,11 @@ def test_only_one_of_each_is_paired() -> None:
         ([("a", "b"), ("b", "c")], set()),
     ],
 )
-def test_names_that_lead_back_to_themselves_are_found(pairs: list[tuple[str, str]], loops: set[str]) -> None:
+def test_loops_of_names_are_found(pairs: list[tuple[str, str]], loops: set[str]) -> None:
     assert Aliases(pairs).loops() == loops
 
 
-def test_they_may_be_sent_to_another_process() -> None:
+def test_aliases_can_be_sent_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(DROPPED)).canonical("net.udp") == "udp"
     assert pickle.loads(pickle.dumps(DROPPED)) == DROPPED
 
@@ -82,7 +82,7 @@ prefixes = names.map(lambda name: name + ".*")
 
 
 @given(st.lists(st.tuples(names, names) | st.tuples(prefixes, prefixes), max_size=6), names)
-def test_all_others_of_a_test_stand_for_it(pairs: list[tuple[str, str]], name: str) -> None:
+def test_all_other_names_of_a_test_stand_for_it(pairs: list[tuple[str, str]], name: str) -> None:
     aliases = Aliases(pairs)
     assume(not aliases.loops())  # app.yaml refuses them
     assert name not in aliases.others(name)
@@ -94,5 +94,5 @@ def of_many(size: int) -> Callable[[], object]:
     return lambda: aliases.pairs([f"area{n}.x{n}" for n in range(size)], [f"x{n}" for n in range(size)])
 
 
-def test_twice_as_many_names_take_twice_the_work() -> None:
+def test_twice_as_many_names_need_twice_the_work() -> None:
     assert_linear(of_many, 100, memory=True)

@@ -101,7 +101,7 @@ def test_an_edit_is_another_intent_than_the_comment_and_than_the_next_edit() -> 
     assert len({created, edited, again}) == 3
 
 
-def test_two_labels_put_on_in_one_second_are_two_intents() -> None:
+def test_two_labels_added_in_one_second_are_two_intents() -> None:
     def labeled(name: str) -> dict[str, Any]:
         pull = {"id": 5, "updated_at": "2026-11-20T05:10:00Z", "head": {"sha": "abc"}}
         return {"action": "labeled", "pull_request": pull, "label": {"name": name}}
@@ -111,7 +111,7 @@ def test_two_labels_put_on_in_one_second_are_two_intents() -> None:
     )
 
 
-def test_what_has_no_identity_of_its_own_is_named_by_its_guid() -> None:
+def test_an_event_without_its_own_identity_uses_its_guid() -> None:
     assert intent_key(delivery("star", {"action": "created"}, "g-9")) == "guid:g-9"
     assert intent_key(delivery("issue_comment", {"action": "created"}, "g-9")) == "guid:g-9"
     assert intent_key(delivery("pull_request", {"action": 3, "pull_request": {}}, "g-9")) == "guid:g-9"
@@ -122,14 +122,14 @@ def test_a_comment_on_an_issue_is_no_comment_on_a_pull_request() -> None:
     assert comment_in(delivery("issue_comment", body)) is None
 
 
-def test_an_edit_carries_what_stood_there_before() -> None:
+def test_an_edit_carries_the_previous_text() -> None:
     body = comment_body() | {"action": "edited", "changes": {"body": {"from": "hello"}}}
     comment = comment_in(delivery("issue_comment", body))
     assert comment is not None
     assert (comment.created, comment.old_text, comment.text) == (False, "hello", "@ci rerun")
 
 
-def test_a_deleted_account_is_the_ghost() -> None:
+def test_a_deleted_account_becomes_the_ghost() -> None:
     comment = comment_in(delivery("issue_comment", comment_body(user=None)))
     assert comment is not None
     assert comment.author.login == "ghost"
@@ -144,7 +144,7 @@ def test_a_deleted_account_is_the_ghost() -> None:
         ({"action": "opened", "pull_request": {"number": 1, "head": "main"}}, "pull_request.head"),
     ],
 )
-def test_a_payload_that_lacks_a_field_names_its_path(body: dict[str, Any], path: str) -> None:
+def test_a_payload_without_a_field_names_its_path(body: dict[str, Any], path: str) -> None:
     with pytest.raises(PayloadError) as caught:
         PullRequestEvent.of(Payload(body))
     assert caught.value.path == path

@@ -1,4 +1,4 @@
-"""What a log line looks like, and what can never be in one."""
+"""The form of a log line, and what it must never contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stream(io.StringIO):
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Put back what `configure` changes of the process."""
+    """Restore what `configure` changes in the process."""
     root = logging.getLogger()
     handlers, level, raising = root.handlers[:], root.level, logging.raiseExceptions
     hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
@@ -60,7 +60,7 @@ def test_a_line_is_json_with_time_level_and_event(stream: Stream) -> None:
     assert line["time"].endswith("Z")
 
 
-def test_every_line_of_a_job_carries_the_delivery_also_those_of_libraries(stream: Stream) -> None:
+def test_every_line_of_a_job_has_the_delivery_even_those_of_libraries(stream: Stream) -> None:
     with structlog.contextvars.bound_contextvars(delivery="guid-1", handler="rerun"):
         structlog.get_logger().info("ours")
         logging.getLogger("some.library").warning("theirs: %s", "detail")
@@ -137,7 +137,7 @@ def test_a_secret_is_nowhere_in_a_line(stream: Stream, secret: str) -> None:
 
 
 class Holder:
-    """An object whose repr tells too much."""
+    """An object whose repr contains a secret."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -146,7 +146,7 @@ class Holder:
         return f"Holder({self.secret!r})"
 
 
-def test_what_is_no_secret_stays(stream: Stream) -> None:
+def test_text_that_is_not_secret_stays(stream: Stream) -> None:
     text = (
         "octocat/compiler#42 at 6dcb09b5b57875f334f61aebed695e2e4193db5e: http://127.0.0.1:8080/healthz, token count 3"
     )
@@ -160,7 +160,7 @@ def test_text_from_outside_cannot_forge_a_line(stream: Stream) -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-def test_for_people_control_characters_are_shown_not_obeyed(restored: None) -> None:
+def test_for_people_control_characters_are_shown_and_have_no_effect(restored: None) -> None:
     out = io.StringIO()
     logs.configure(stream=out, pretty=True)
     structlog.get_logger().info("comment", text="x\nforged line\x1b[7m")
@@ -169,7 +169,7 @@ def test_for_people_control_characters_are_shown_not_obeyed(restored: None) -> N
     assert "forged line" in out.getvalue()
 
 
-def test_for_people_a_line_begins_with_its_time_and_has_no_color_where_they_want_none(
+def test_for_people_a_line_begins_with_its_time_and_has_color_only_if_wanted(
     restored: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -190,7 +190,7 @@ def test_an_object_whose_repr_fails_does_not_lose_the_line(stream: Stream) -> No
     assert stream.lines()[0]["event"] == "logged"
 
 
-def test_a_huge_text_is_cut(stream: Stream) -> None:
+def test_a_huge_text_is_truncated(stream: Stream) -> None:
     structlog.get_logger().info("x" * 1_000_000)
     assert len(stream.getvalue()) < 5_000
 

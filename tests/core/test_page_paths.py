@@ -28,7 +28,7 @@ def test_each_page_has_one_path() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_whatever_a_test_is_called_its_path_is_one_address_of_it(name: str) -> None:
+def test_the_path_of_any_test_name_is_one_valid_address(name: str) -> None:
     path = urlsplit(history_path(HERE, name, "example-lab/adreno"))
     assert (path.path, path.fragment) == ("/r/octocat/compiler/tests", "")
     assert parse_qs(path.query, keep_blank_values=True) == {"id": [name], "target": ["example-lab/adreno"]}

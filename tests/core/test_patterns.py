@@ -1,4 +1,4 @@
-"""`bot.core.patterns` finds what `re` finds, whatever characters a text has, and refuses what RE2 cannot match."""
+"""`bot.core.patterns` finds what `re` finds in any text, and refuses what RE2 cannot match."""
 
 import fnmatch
 import re
@@ -31,7 +31,7 @@ def test_it_finds_what_re_finds(source: str, text: str) -> None:
 
 
 @given(text=ANY)
-def test_what_is_not_matched_stays_as_it_is(text: str) -> None:
+def test_unmatched_text_stays_as_it_is(text: str) -> None:
     assert Pattern("[ab]").sub("-", text) == re.sub("[ab]", "-", text)
     assert Pattern("[ab]+").split(text) == re.split("[ab]+", text)
     assert Pattern("([ab])1").sub(lambda found: f"{found[1]}!", text) == re.sub("([ab])1", r"\1!", text)
@@ -45,7 +45,7 @@ def test_a_replacement_is_text() -> None:
     assert Pattern("(a)").sub(r"\1\g<1>", "xax") == r"x\1\g<1>x"
 
 
-def test_half_a_surrogate_pair_is_a_character_like_u_fffd() -> None:
+def test_half_a_surrogate_pair_counts_as_u_fffd() -> None:
     found = Pattern(r"a(?P<half>\x{fffd})(b)").search("éa\ud800b")
     assert found is not None
     assert (found.start(), found.end(), found["half"], found.groups()) == (1, 4, "\ud800", ("\ud800", "b"))
@@ -58,7 +58,7 @@ def test_a_group_that_took_no_part_is_none() -> None:
     assert (found["x"], found[2]) == (None, "b")
 
 
-def test_what_re2_cannot_match_in_linear_time_is_no_pattern() -> None:
+def test_a_pattern_that_re2_cannot_match_in_linear_time_is_refused() -> None:
     for source in (r"(?=a)", r"(?<!a)b", r"(a)\1", "("):
         with pytest.raises(ValueError, match="no pattern of RE2"):
             Pattern(source)

@@ -1,4 +1,4 @@
-"""What is missing in a delivery is final; what is missing in an answer of GitHub's is asked for again."""
+"""A missing field in a delivery is a permanent error; in an answer of GitHub it is a transient one."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ DATA = {"title": 7, "user": {"login": "octocat"}, "labels": [{}]}
 
 
 @pytest.mark.parametrize("read", READS)
-def test_the_data_knows_where_it_comes_from_however_deep_it_is_read(read: Callable[[Payload], object]) -> None:
+def test_the_data_knows_its_source_however_deep_it_is_read(read: Callable[[Payload], object]) -> None:
     with pytest.raises(PayloadError):
         read(Payload(DATA, "pull_request"))
     with pytest.raises(AnswerError, match=r"GitHub's answer: pull_request\."):
         read(Payload(answered(DATA), "pull_request"))
 
 
-def test_the_items_of_a_list_that_github_answers_are_answers_too() -> None:
+def test_the_items_of_a_list_in_an_answer_are_answers_too() -> None:
     (item,) = answered([DATA])
     with pytest.raises(AnswerError):
         Payload(item).at("head")
 
 
-def test_an_answer_is_equal_to_what_github_sent() -> None:
+def test_an_answer_equals_what_github_sent() -> None:
     assert answered(DATA) == DATA
     assert answered([DATA]) == [DATA]
     assert answered(None) is None
 
 
-def test_neither_error_is_taken_for_the_other() -> None:
+def test_the_two_errors_are_distinct() -> None:
     assert not issubclass(AnswerError, PayloadError)
     assert not issubclass(PayloadError, AnswerError)

@@ -1,4 +1,4 @@
-"""Which addresses are public, and that a connection goes to no other."""
+"""Which addresses are public, and that connections go to no others."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_it_is_not_public(address: str) -> None:
+def test_a_private_address_is_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "140.82.112.3", "2606:50c0:8000::153", "::ffff:8.8.8.8"])
-def test_it_is_public(address: str) -> None:
+def test_a_public_address_is_public(address: str) -> None:
     assert is_public(address)
     check_literal(address)
 
@@ -71,7 +71,7 @@ async def test_a_name_with_one_private_address_is_refused() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1", "127.1"])
-async def test_every_way_to_write_this_machine_is_refused(host: str) -> None:
+async def test_every_notation_of_the_loopback_address_is_refused(host: str) -> None:
     resolver = PublicResolver()
     with pytest.raises(OSError):
         await resolver.resolve(host, 443, socket.AF_UNSPEC)

@@ -1,11 +1,11 @@
-"""How often something may be logged."""
+"""The rate limit of log lines."""
 
 from __future__ import annotations
 
 from bot.core.rarely import SECONDS, Rarely
 
 
-def test_the_first_line_is_written_and_the_next_one_after_a_second_with_what_was_held_back() -> None:
+def test_the_first_line_is_written_and_after_a_second_the_next_one_with_the_number_suppressed() -> None:
     clock = [5.0]
     rarely = Rarely(lambda: clock[0])
     assert rarely.ready() == 0
@@ -17,6 +17,6 @@ def test_the_first_line_is_written_and_the_next_one_after_a_second_with_what_was
     assert rarely.ready() == 0
 
 
-def test_one_kind_does_not_hold_back_another() -> None:
+def test_one_kind_does_not_suppress_another() -> None:
     rarely = Rarely(lambda: 5.0)
     assert [rarely.ready(401), rarely.ready(400), rarely.ready(401)] == [0, 0, None]

@@ -1,4 +1,4 @@
-"""The last minutes of the log: redacted, and bounded."""
+"""The last minutes of the log: redacted, and of limited size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.core import logs
 from bot.core.recent_log import LAST_SECONDS, LONGEST_LINE, MOST_LINES, RECENT_LOG, RecentLog
 
 
-def test_lines_are_few_short_and_young() -> None:
+def test_lines_are_few_short_and_recent() -> None:
     now = [0.0]
     log = RecentLog(lambda: now[0])
     for number in range(MOST_LINES + 10):
@@ -24,7 +24,7 @@ def test_lines_are_few_short_and_young() -> None:
     assert log.lines() == []
 
 
-def test_what_is_logged_is_there_without_secrets() -> None:
+def test_logged_lines_are_there_without_secrets() -> None:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:

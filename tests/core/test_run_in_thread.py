@@ -1,4 +1,4 @@
-"""Long texts are read in a thread, short ones where they are."""
+"""Long texts are read in a thread, short ones in the event loop."""
 
 import sys
 import threading
@@ -17,12 +17,12 @@ from bot.core.run_in_thread import LONG_TEXT, give_way_sooner, run_in_thread
         ((None, "x"), False),
     ],
 )
-async def test_only_long_texts_are_read_beside_the_event_loop(texts: tuple[str | None, ...], in_thread: bool) -> None:
+async def test_only_long_texts_are_read_in_a_thread(texts: tuple[str | None, ...], in_thread: bool) -> None:
     here = threading.get_ident()
     assert (await run_in_thread(threading.get_ident, *texts) != here) is in_thread
 
 
-async def test_what_reading_raises_is_raised() -> None:
+async def test_an_exception_in_the_thread_is_raised() -> None:
     def read() -> None:
         raise ValueError("not like this")
 
@@ -30,7 +30,7 @@ async def test_what_reading_raises_is_raised() -> None:
         await run_in_thread(read, "x" * 2 * LONG_TEXT)
 
 
-def test_threads_give_way_sooner_than_python_has_them_do() -> None:
+def test_threads_switch_more_often_than_by_default() -> None:
     before = sys.getswitchinterval()
     try:
         give_way_sooner()

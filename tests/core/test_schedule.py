@@ -1,4 +1,4 @@
-"""Moments of schedules, over changes of the clocks and long absences; no test waits."""
+"""Times of schedules, across changes of the clocks and long absences; no test waits."""
 
 from __future__ import annotations
 
@@ -34,34 +34,36 @@ def walk(schedule: Schedule, start: str, count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("at", "zone", "start", "expected"),
     [
-        # The clocks change far from the time: only its distance from UTC moves.
+        # The clocks change far from the time: only its UTC offset changes.
         ("21:00", LOS_ANGELES, "2026-03-07", ["2026-03-07 05:00", "2026-03-08 05:00", "2026-03-09 04:00"]),
         ("21:00", LOS_ANGELES, "2026-10-31", ["2026-10-31 04:00", "2026-11-01 04:00", "2026-11-02 05:00"]),
         # 02:30 does not exist on 8 March: 03:00 is the first moment after the gap.
         ("02:30", LOS_ANGELES, "2026-03-07", ["2026-03-07 10:30", "2026-03-08 10:00", "2026-03-09 09:30"]),
         ("02:00", LOS_ANGELES, "2026-03-08", ["2026-03-08 10:00", "2026-03-09 09:00"]),
-        # 01:30 is twice on 1 November: the first counts.
+        # 01:30 comes twice on 1 November: the first counts.
         ("01:30", LOS_ANGELES, "2026-10-31", ["2026-10-31 08:30", "2026-11-01 08:30", "2026-11-02 09:30"]),
         ("02:30", BERLIN, "2026-03-28", ["2026-03-28 01:30", "2026-03-29 01:00", "2026-03-30 00:30"]),
         ("02:30", BERLIN, "2026-10-24", ["2026-10-24 00:30", "2026-10-25 00:30", "2026-10-26 01:30"]),
-        # Half an hour is left out and repeated here.
+        # Half an hour is skipped and repeated here.
         ("02:15", LORD_HOWE, "2026-10-02 20:00", ["2026-10-03 15:30", "2026-10-04 15:15"]),
         ("01:45", LORD_HOWE, "2026-04-03 20:00", ["2026-04-04 14:45", "2026-04-05 15:15"]),
-        # Midnight itself is left out here.
+        # Midnight itself is skipped here.
         ("00:00", SANTIAGO, "2026-09-05 12:00", ["2026-09-06 04:00", "2026-09-07 03:00"]),
         ("21:00", KATHMANDU, "2026-03-07", ["2026-03-07 15:15", "2026-03-08 15:15"]),
-        # A whole day, 30 December 2011, was left out here.
+        # A whole day, 30 December 2011, was skipped here.
         ("21:00", APIA, "2011-12-29", ["2011-12-29 07:00", "2011-12-30 07:00", "2011-12-30 10:00", "2011-12-31 07:00"]),
     ],
 )
-def test_a_time_of_day_is_right_over_changes_of_the_clocks(at: str, zone: str, start: str, expected: list[str]) -> None:
+def test_a_time_of_day_is_right_across_changes_of_the_clocks(
+    at: str, zone: str, start: str, expected: list[str]
+) -> None:
     assert walk(Daily(at, zone), start, len(expected)) == expected
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("zone", [LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, KATHMANDU, "UTC"])
 @pytest.mark.parametrize("at", ["00:00", "01:30", "02:30", "21:00", "23:59"])
-def test_each_day_of_two_years_has_one_moment(zone: str, at: str) -> None:
+def test_each_day_of_two_years_has_one_scheduled_time(zone: str, at: str) -> None:
     moment, days = utc("2026-01-01 12:00"), []
     while moment < utc("2028-01-01"):
         moment = Daily(at, zone).next_time(moment)
@@ -77,7 +79,7 @@ def test_after_a_week_of_absence_only_the_latest_time_counts() -> None:
     assert shown(schedule.next_time(back)) == "2026-03-13 04:00"
 
 
-def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
+def test_the_scheduled_moment_itself_counts_as_the_last_one_and_not_the_next() -> None:
     moment = utc("2026-11-02 05:00")
     for schedule in (Daily("21:00", LOS_ANGELES), FixedInterval(900)):
         assert schedule.last_time(moment) == moment
@@ -86,7 +88,7 @@ def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
         assert schedule.next_time(moment - 1) == moment
 
 
-def test_an_interval_is_counted_the_same_by_everybody() -> None:
+def test_an_interval_gives_the_same_times_in_every_process() -> None:
     assert walk(FixedInterval(900), "2026-03-08 09:59", 3) == [
         "2026-03-08 10:00",
         "2026-03-08 10:15",
@@ -101,7 +103,7 @@ SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(FixedInterval, s
 
 @settings(deadline=None, max_examples=150)
 @given(SCHEDULES, st.integers(int(utc("2005-01-01")), int(utc("2035-01-01"))))
-def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, now: int) -> None:
+def test_there_is_no_time_between_the_last_and_the_next_one(schedule: Schedule, now: int) -> None:
     last, upcoming = schedule.last_time(now), schedule.next_time(now)
     assert last <= now < upcoming
     assert schedule.next_time(last) == upcoming

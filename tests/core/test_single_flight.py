@@ -1,4 +1,4 @@
-"""Answers that cost something are asked for once, and no longer than they last."""
+"""Expensive answers are requested once, and reused only while they are valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.waiting import until
 
 
 class Source:
-    """Something that is asked, and counts how often."""
+    """A source that counts its requests."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -34,7 +34,7 @@ class Source:
         return await self.remembered.get(key, self._answer)
 
 
-async def test_those_who_ask_at_a_time_share_one_answer() -> None:
+async def test_concurrent_requests_share_one_answer() -> None:
     source = Source()
     assert await asyncio.gather(*(source.get() for _ in range(30))) == [1] * 30
     assert await source.get("b") == 2
@@ -62,7 +62,7 @@ async def test_an_error_is_cached_only_briefly() -> None:
     assert await source.get() == 2
 
 
-async def test_an_answer_that_was_forgotten_before_it_came_is_not_cached() -> None:
+async def test_an_answer_that_is_forgotten_before_it_arrives_is_not_cached() -> None:
     source = Source()
     source.answering.clear()
     before = asyncio.ensure_future(source.get())

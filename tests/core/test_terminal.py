@@ -19,7 +19,7 @@ def test_nothing_in_a_cell_can_end_the_line_or_move_the_cursor() -> None:
     assert len(table(("X",), [(hostile,)]).splitlines()) == 2
 
 
-def test_the_last_column_is_cut_to_fit_the_width() -> None:
+def test_the_last_column_is_truncated_to_the_width() -> None:
     rows = [("a" * 10, "b" * 80), ("a", "日本" * 20), ("a", "short")]
     lines = table(("ONE", "TWO"), rows, width=60).splitlines()
     assert lines[1:] == [
@@ -29,5 +29,5 @@ def test_the_last_column_is_cut_to_fit_the_width() -> None:
     ]
 
 
-def test_a_cut_cell_has_room_even_where_the_line_becomes_too_long() -> None:
+def test_a_truncated_cell_keeps_a_minimum_width_even_if_the_line_becomes_too_long() -> None:
     assert table(("ONE", "TWO"), [("a" * 70, "b" * 80)], width=60).splitlines()[1] == "a" * 70 + "  " + "b" * 29 + "…"

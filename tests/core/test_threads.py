@@ -1,4 +1,4 @@
-"""Readiness says when no thread is left for blocking work."""
+"""Readiness reports that no thread is left for blocking work."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bot.core.threads import MOST_THREADS, PATIENCE, ThreadProbe, bound_threads
 
 @pytest.fixture
 async def release() -> AsyncIterator[threading.Event]:
-    """Return what lets busy threads end."""
+    """Return an event that lets busy threads end."""
     event, pool = threading.Event(), bound_threads()
     yield event
     event.set()
     pool.shutdown()
 
 
-async def test_an_exhausted_pool_of_threads_is_reported_and_a_moment_of_waiting_is_not(
+async def test_an_exhausted_thread_pool_is_reported_and_a_short_wait_is_not(
     release: threading.Event,
 ) -> None:
     now = 100.0

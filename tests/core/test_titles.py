@@ -1,4 +1,4 @@
-"""What the tags of a title are."""
+"""The tags of a title."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from bot.core.titles import folded, tags_of
         ("", ()),
     ],
 )
-def test_tags_stand_in_brackets_parted_at_commas(title: str, expected: tuple[str, ...]) -> None:
+def test_tags_are_in_brackets_and_separated_by_commas(title: str, expected: tuple[str, ...]) -> None:
     assert tags_of(title) == expected
 
 

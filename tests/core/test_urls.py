@@ -25,7 +25,7 @@ from bot.core.urls import (
         ("http://localhost", "http://localhost"),
     ],
 )
-def test_addresses_are_brought_into_one_form(text: str, expected: str) -> None:
+def test_addresses_are_normalized(text: str, expected: str) -> None:
     assert http_url(text) == expected
     assert encrypted_url(text) == expected
 
@@ -45,7 +45,7 @@ def test_addresses_are_brought_into_one_form(text: str, expected: str) -> None:
         ("https://ci.example.org/#", NO_QUERY),
     ],
 )
-def test_what_is_no_plain_address_is_refused_without_repeating_it(text: str, expected: str) -> None:
+def test_an_invalid_address_is_refused_without_repeating_it(text: str, expected: str) -> None:
     with pytest.raises(ValueError) as caught:
         http_url(text)
     assert str(caught.value) == expected
@@ -74,11 +74,11 @@ def test_a_password_is_never_sent_unencrypted_to_another_machine(text: str) -> N
         ("https://ci.example.org/" + "x" * LONGEST_LINK, ""),
     ],
 )
-def test_an_address_from_outside_is_linked_only_where_it_can_end_no_markup(text: str, expected: str) -> None:
+def test_an_address_from_outside_is_linked_only_if_it_cannot_break_the_markup(text: str, expected: str) -> None:
     assert linkable(text) == expected
 
 
-def test_people_are_sent_to_https_alone() -> None:
+def test_people_are_only_sent_to_https() -> None:
     for text in ("https://docs.example.org/PR-1/index.html", "https://docs.example.org?a=b#c", "https://[::1]:8443/"):
         assert encrypted_link(text) == text
     for text, problem in (

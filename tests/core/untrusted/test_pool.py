@@ -1,4 +1,4 @@
-"""Untrusted input costs no more than it may, and nobody else anything."""
+"""Untrusted input cannot cost more than its limits, or affect anything else."""
 
 # ruff: noqa: ASYNC220, ASYNC240 - nothing else runs on the loop of these tests
 
@@ -38,16 +38,16 @@ async def pool() -> AsyncIterator[Pool]:
     made.close()
 
 
-async def test_a_function_runs_in_a_process_of_its_own_each_time(pool: Pool) -> None:
+async def test_a_function_runs_in_a_new_process_each_time(pool: Pool) -> None:
     assert await pool.run(ME, ENOUGH, hostile.add, 2, 3) == 5
     first, parent = await pool.run(ME, ENOUGH, hostile.who)
     second, same_parent = await pool.run(ME, ENOUGH, hostile.who)
     assert len({first, second, os.getpid()}) == 3
-    assert parent == same_parent, "it is forked from one that has its modules already"
+    assert parent == same_parent, "it is forked from a process with loaded modules"
     assert pool.pids == [parent]
 
 
-async def test_files_without_a_name_are_given_by_their_descriptors(pool: Pool) -> None:
+async def test_files_without_a_name_are_passed_by_their_descriptors(pool: Pool) -> None:
     files = [tempfile.TemporaryFile() for _ in range(150)]  # noqa: SIM115  # closed below
     for number, file in enumerate(files):
         file.write(b"x" * number)
@@ -72,21 +72,21 @@ async def test_files_without_a_name_are_given_by_their_descriptors(pool: Pool) -
         (hostile.crash, ENOUGH, "reading one artifact crashed its process twice, with signal 11"),
     ],
 )
-async def test_what_goes_beyond_a_limit_is_ended_and_the_error_names_the_limit(
+async def test_work_beyond_a_limit_is_ended_and_the_error_names_the_limit(
     pool: Pool, function: Callable[[], object], limits: Limits, message: str
 ) -> None:
     with pytest.raises(OverLimit) as raised:
         await pool.run(ME, limits, function)
     assert str(raised.value) == message
-    assert await pool.run(ME, ENOUGH, hostile.add, 1, 1) == 2, "the next one has a process again"
+    assert await pool.run(ME, ENOUGH, hostile.add, 1, 1) == 2, "the next call has a process again"
 
 
-async def test_a_process_that_somebody_killed_is_given_a_second_chance(pool: Pool, tmp_path: Path) -> None:
+async def test_a_process_that_somebody_killed_gets_a_second_chance(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "first").touch()
     assert await pool.run(ME, ENOUGH, hostile.crash_once, str(tmp_path / "first")) == "done"
 
 
-async def test_the_process_that_waits_is_replaced_when_it_is_lost(pool: Pool) -> None:
+async def test_a_waiting_process_that_is_lost_is_replaced(pool: Pool) -> None:
     await pool.run(ME, ENOUGH, hostile.add, 1, 1)
     (lost,) = pool.pids
     os.kill(lost, signal.SIGKILL)
@@ -94,15 +94,15 @@ async def test_the_process_that_waits_is_replaced_when_it_is_lost(pool: Pool) ->
     assert pool.pids != [lost]
 
 
-async def test_refusals_come_back_as_they_are_and_faults_with_their_traceback(pool: Pool) -> None:
+async def test_refusals_are_passed_on_and_faults_have_their_traceback(pool: Pool) -> None:
     with pytest.raises(Refused, match=r"^a.xml is no report$"):
         await pool.run(ME, ENOUGH, hostile.refuse)
     with pytest.raises(ChildFault, match=r"(?s)hostile.py.*ValueError: a fault of ours"):
         await pool.run(ME, ENOUGH, hostile.fail)
 
 
-async def test_an_answer_may_name_no_function(pool: Pool) -> None:
-    """Code that subverted a parser must not have the server run more of its choice."""
+async def test_an_answer_must_not_name_a_function(pool: Pool) -> None:
+    """Code that took over a parser must not be able to run more code in the server."""
     with pytest.raises(pickle.UnpicklingError, match=r"must not refer to posix\.system"):
         await pool.run(ME, ENOUGH, hostile.name_a_function)
 
@@ -131,9 +131,9 @@ asyncio.run(main())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing keeps a user from their own processes")
 def test_a_process_cannot_read_the_secrets_of_the_server_in_proc() -> None:
-    # Without its capabilities, root is a user like any other.
+    # Without its capabilities, root is an ordinary user.
     under = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
-    # The shell shows that a process of the same user can be read otherwise; `:` keeps it from making way for Python.
+    # The shell shows that a process of the same user can otherwise be read; `:` keeps it from becoming Python.
     script = '"$0" -c "$1"; :'
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "SESAME": "open"}
     done = subprocess.run(
@@ -148,7 +148,7 @@ def test_a_process_cannot_read_the_secrets_of_the_server_in_proc() -> None:
     assert done.stdout.count("SESAME") == 1
 
 
-async def test_who_gives_up_waiting_ends_the_process(pool: Pool) -> None:
+async def test_cancelling_a_call_ends_the_process(pool: Pool) -> None:
     waiting = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
     await until(lambda: bool(pool.pids))
     (pid,) = pool.pids
@@ -160,7 +160,7 @@ async def test_who_gives_up_waiting_ends_the_process(pool: Pool) -> None:
 
 
 async def test_an_owner_leaves_a_place_to_others_and_they_take_turns() -> None:
-    """Three jobs of one pull request that never end, and one of another repository, which does not wait for them."""
+    """Three jobs of one pull request never end, and one of another repository need not wait for them."""
     pool = Pool(2)
     flood = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(3)]
     try:
@@ -175,7 +175,7 @@ async def test_an_owner_leaves_a_place_to_others_and_they_take_turns() -> None:
         pool.close()
 
 
-async def test_the_queue_is_bounded_and_a_job_without_a_place_comes_back_later(pool: Pool) -> None:
+async def test_the_queue_is_limited_and_a_job_without_a_place_comes_back_later(pool: Pool) -> None:
     running = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
     waiting = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(MOST_WAITING_OF_OWNER)]
     await until(lambda: _is_full(pool))
@@ -188,7 +188,7 @@ async def test_the_queue_is_bounded_and_a_job_without_a_place_comes_back_later(p
 
 
 class Question:
-    """An argument that notes when it is turned into bytes."""
+    """An argument that records when it is pickled."""
 
     def __init__(self, log: list[str], name: str) -> None:
         self._log, self._name = log, name
@@ -198,8 +198,8 @@ class Question:
         return str, (self._name,)
 
 
-async def test_a_question_is_turned_into_bytes_only_when_it_has_a_place() -> None:
-    """A report of many megabytes is there once, however many wait."""
+async def test_a_question_is_pickled_only_when_it_has_a_place() -> None:
+    """A report of many megabytes is in memory once, however many jobs wait."""
     pool, log = Pool(1), list[str]()
     running = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
     await until(lambda: bool(pool.pids))
@@ -217,7 +217,7 @@ async def test_a_question_is_turned_into_bytes_only_when_it_has_a_place() -> Non
     pool.close()
 
 
-async def test_a_question_that_is_too_large_gives_its_place_back() -> None:
+async def test_a_question_that_is_too_large_releases_its_place() -> None:
     pool = Pool(1, most_bytes=1000)
     for _ in range(2):
         with pytest.raises(OverLimit, match="MiB"):
@@ -245,7 +245,7 @@ async def test_a_pool_in_which_nothing_ends_is_reported_and_a_busy_one_is_not() 
     assert pool.problem() == ("no report has been read for 130 s although some are waiting; see the log")
     tasks[0].cancel()
     await asyncio.gather(tasks[0], return_exceptions=True)
-    assert pool.problem() is None, "one has ended, and the next has begun"
+    assert pool.problem() is None, "one call has ended, and the next has begun"
     tasks[1].cancel()
     await asyncio.gather(tasks[1], return_exceptions=True)
     pool.close()
@@ -271,7 +271,7 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the process ends with its alarm")
-async def test_processes_end_with_the_server_also_when_it_is_killed() -> None:
+async def test_processes_end_with_the_server_even_when_it_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         waiting = int(server.stdout.readline())
@@ -283,7 +283,7 @@ async def test_processes_end_with_the_server_also_when_it_is_killed() -> None:
 
 
 def _lives(pid: int) -> bool:
-    """Say whether a process runs; one that has ended and that nobody has asked about is a zombie."""
+    """Return whether a process runs; a zombie, which has ended, does not."""
     try:
         return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Who waits for a place, and who no longer does."""
+"""The queue for a place, and cancelled calls in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ME, OTHER = Owner("octocat/compiler", "1"), Owner("octocat/compiler", "2")
 
 
 async def full(turns: Turns) -> list[asyncio.Task[None]]:
-    """Let as many wait as one owner may have waiting."""
+    """Let one owner wait in as many places as allowed."""
     tasks = [asyncio.create_task(turns.take(ME)) for _ in range(MOST_WAITING_OF_OWNER)]
     await asyncio.sleep(0)
     with pytest.raises(TryAgain):
@@ -22,7 +22,7 @@ async def full(turns: Turns) -> list[asyncio.Task[None]]:
     return tasks
 
 
-async def test_who_gives_up_waiting_makes_room_for_others_at_once() -> None:
+async def test_a_cancelled_call_makes_room_for_others_at_once() -> None:
     turns = Turns(1)
     await turns.take(ME)
     tasks = await full(turns)
@@ -33,7 +33,7 @@ async def test_who_gives_up_waiting_makes_room_for_others_at_once() -> None:
     turns.check(ME)
 
 
-async def test_who_gives_up_in_the_middle_of_a_queue_leaves_the_others_in_their_order() -> None:
+async def test_a_call_cancelled_in_the_middle_of_a_queue_leaves_the_order_of_the_others() -> None:
     turns, order = Turns(1), list[int]()
     await turns.take(ME)
 
@@ -51,7 +51,7 @@ async def test_who_gives_up_in_the_middle_of_a_queue_leaves_the_others_in_their_
     assert turns.waiting == 0
 
 
-async def test_who_is_given_a_place_at_the_moment_of_giving_up_returns_it() -> None:
+async def test_a_call_that_gets_a_place_while_it_is_cancelled_returns_it() -> None:
     turns = Turns(1)
     await turns.take(ME)
     late = asyncio.create_task(turns.take(OTHER))
