@@ -196,6 +196,8 @@ class ResultsAdmin:
         """Request the check runs of these runs' commits now, without waiting for more results."""
         wanted = {(key.about, key.sha) for key in keys}
         for repository in {about.repository for about, _ in wanted}:
+            # No time to settle, so all pending checks are scheduled, also those of this second. Without a deadline, no
+            # check counts as over just because its results are old.
             scheduled_checks = await asyncio.to_thread(
                 self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )

@@ -26,7 +26,7 @@ PARAMETERS = (
     Parameter("target", "The target.", {"type": "string", "pattern": f"^{TARGET_NAME}$"}, "query"),
     Parameter(
         "limit",
-        "How many tests, at most.",
+        "The most tests to list.",
         {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT},
         "query",
         required=False,
@@ -111,7 +111,7 @@ def failures_operation(list_failures: ListFailures) -> Operation:
 
 
 def _asked_failures(request: web.Request) -> tuple[TargetKey, int]:
-    """Return the target that is asked about, and how many tests at most. Raises `Problem`."""
+    """Return the requested target, and the most tests to list. Raises `Problem`."""
     path, query = request.match_info, request.query
     if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, texts.BAD_REPOSITORY)

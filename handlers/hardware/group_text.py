@@ -61,6 +61,7 @@ def group_body(group: RegressionGroup, history: HistoryLink = no_history) -> str
     lines += [_target(one.member) + _ended(one) for one in group.ended]
     if (more_lines := len(lines) - MOST_TARGETS) > 0:
         lines[MOST_TARGETS:] = [texts.MORE.format(count=more_lines)]
+    # The closed issue names the tests that had failed.
     tests = shared_tests(group.members or group.every)
     named = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
     more = [texts.MORE.format(count=len(tests) - len(named))] if len(tests) > len(named) else []

@@ -67,6 +67,7 @@ class RunListing:
         Raises LookupError if app.yaml has no `results` for the repository, ValueError if `before` is not one of its
         runs, `TryAgain` while the database is unavailable.
         """
+        # GitHub accepts any letter case, but results are stored under the name in app.yaml.
         repository = self._names.get(asked.repository.lower())
         if repository is None:
             raise LookupError(asked.repository)

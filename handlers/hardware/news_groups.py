@@ -95,6 +95,7 @@ class RegressionGroup:
     @classmethod
     def of(cls, members: Sequence[GroupMember], page: str, at: float) -> Self:
         """Return the group that some members begin."""
+        # The name is a digest of the members, so that a plan which is made again opens no second issue.
         text = "\0".join(part for one in members for part in (one.where, one.suite, one.since, *one.tests))
         return cls(hashlib.sha256(text.encode()).hexdigest()[:16], tuple(members), page, at, at)
 
@@ -223,6 +224,7 @@ def is_time_to_post(
     if not waiting:
         return False
     news = [one for one in waiting if one.began]
+    # News of what ended waits only for news of what began; without any, it is posted now.
     if not news or min(one.opened_at for one in news) + wait <= now:
         return True
     if any(group.news_at + wait > now for group in groups):

@@ -118,7 +118,7 @@ def operation(list_runs: ListRuns) -> Operation:
 
 @contextmanager
 def problems() -> Iterator[None]:
-    """Answer what goes wrong while results are read with a problem document."""
+    """Turn errors of reading results into problem documents."""
     try:
         yield
     except TryAgain as error:

@@ -86,6 +86,7 @@ class IngestService:
         )
         run = await self._intake.take(request, again=again)
         await self._complete_job(run, repository, again=again)
+        # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
             pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
             if pending_check is not None:

@@ -27,6 +27,7 @@ def relations(connection: sa.Connection, repository: str, shas: Collection[str])
 def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation]) -> None:
     """Store relations; existing ones stay unchanged."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    # Another replica may have asked GitHub about the same commits meanwhile.
     statement = insert(schema.ancestry).on_conflict_do_nothing()
     rows = [
         {

@@ -103,6 +103,7 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
                 explained.append((ordinal, reasons[key]))
     left = _left(tests, placed, found)
     column.extend(left.values())
+    # `placed` may go through the names in the order of the run, but stored reasons are in the order of the suite.
     explained.sort()
     explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
     return _laid_out(columns, column, [one for one, _ in explained], [number for _, number in explained], left)

@@ -61,6 +61,7 @@ def renamed_column(before: bytes, renames: Mapping[int, int]) -> bytes:
     if not renames:
         return before
     moved = bytearray(before.ljust(max(renames) + 1, b"\0"))
+    # All old places first: the new place of one test may be the old one of another.
     for old in renames.values():
         if old < len(moved):
             moved[old] = ABSENT
@@ -84,6 +85,7 @@ def count_cell(before: bytes | None, now: bytes) -> CellCounts:
     bad = now.translate(_BAD)
     new = fixed = 0
     if before is not None:
+        # Tests beyond the end of `now` are absent, so they are neither new nor fixed.
         was_bad = _number(before.translate(_BAD)[: len(now)])
         new = (_number(bad) & ~was_bad).bit_count()
         fixed = (_number(now.translate(_GOOD)) & was_bad).bit_count()
@@ -115,6 +117,7 @@ def marked_places(column: bytes, most: int = sys.maxsize) -> list[int]:
 
 def paired_column(before: bytes | None, now: bytes) -> bytes:
     """Return one byte for each test of a column: its status byte before, times 16, and its status byte now."""
+    # A status byte is less than `STATUS_BYTES`, so both fit into one byte, and no test runs over into its neighbor.
     was = _number((before or b"")[: len(now)]) * STATUS_BYTES
     return (was | _number(now)).to_bytes(len(now), "little")
 
@@ -143,4 +146,5 @@ def _counts_of_pairs(*, has_before: bool) -> list[tuple[int, ...]]:
 
 
 def _number(column: bytes) -> int:
+    # Operations on large numbers run in C, for all tests of a column at once.
     return int.from_bytes(column, "little")

@@ -28,6 +28,7 @@ def of_suite(connection: sa.Connection, known: SuiteNames, about: TargetKey, sui
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}
     name_of = known.every(connection, found)
     seconds: dict[str, float] = {}
+    # In the order of the runs, so that a later one replaces what earlier ones measured. Code 0 is no duration.
     for column in (stored[number] for number in numbers):
         timed = (duration(code) or 0.0 for code in column if code)
         seconds.update(zip(compress(name_of, column), timed, strict=True))

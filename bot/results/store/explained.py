@@ -120,6 +120,7 @@ def _is_explained(
     end = bisect_right(chain, one.position)
     part = chain[max(0, end - WINDOW) : end]
     history, runs = past_of(spans, changes, part, at(one.linked, place)), len(part)
+    # A run outside the series comes after the runs of its window.
     if not part or part[-1] != one.position:
         history, runs = [*history, (runs, SEEN[at(one.now, place)])], runs + 1
     return flakiness_of(history, runs).explains

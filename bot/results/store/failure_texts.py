@@ -94,6 +94,7 @@ def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[Te
         numbers = range(first, first + pack.size)
         first += pack.size
         some = [number for number in numbers if number in wanted]
+        # A pack with new texts only is taken over, mostly without compressing it again.
         if len(some) == pack.size:
             packer.add_pack(pack)
         elif some:

@@ -245,6 +245,7 @@ def report(
     """Store which failures the message of a nightly run reports, and how others ended. Safe to repeat."""
     table = schema.reports
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    # If the row exists, its failure had ended and lasts after all, or the plan is applied again.
     again = {"reported_in": sha, "reported_at": now, "ended": "", "ended_in": "", "ended_at": 0.0}
     key = [table.c.series_id, table.c.ordinal, table.c.since]
     new = insert(table).on_conflict_do_update(index_elements=key, set_=again)
@@ -356,6 +357,7 @@ def past_of(
         ended = [one for name, _, until in names_then for one in changes.get(name, ()) if one[0] == until == rows[0][0]]
         first = ended[0][1] if ended else ABSENT
     segments = [(0, first)]
+    # A change between two commits of the chain takes effect at the later one; of several, the last one counts.
     for position, _, after in rows:
         begin = bisect_left(chain, position)
         if begin < len(chain):

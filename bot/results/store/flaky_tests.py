@@ -144,6 +144,7 @@ def _candidates(
     numbers = sorted(every)
     for some in schema.in_parts(numbers):
         for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": some, "since": since}):
+            # NULL if none of these tests became flaky.
             proofs = Counter((to_flaky or "").split(SEPARATOR))
             for place, flips in Counter(flipped.split(SEPARATOR)).items():
                 if flips >= LEAST_FLIPS or place in proofs:

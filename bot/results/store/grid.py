@@ -89,6 +89,7 @@ class Grids:
         with self._reading() as connection:
             lines = lines_of(connection, asked)
             commits = newest_commits(connection, lines, asked)
+            # One more commit was read, only to know whether there are older ones.
             older, commits = len(commits) > asked.limit, commits[: asked.limit]
             if not commits:
                 return Grid(lines, commits, {}, older)
@@ -272,6 +273,7 @@ def _fresh(line: GridLine, before: bytes, now: bytes, asked: GridRange) -> list[
 def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], asked: GridRange) -> CellCounts | None:
     """Return the counts of a point, unless what is configured may change them."""
     counts = read_counts(row) if asked.counts else None
+    # An alias may pair a failing test with one that failed before under another name.
     if counts is None or (counts.failed and asked.aliases):
         return None
     quarantine = asked.quarantine(lines[row["series_id"]].about) if counts.new and asked.quarantine else NO_QUARANTINE

@@ -150,6 +150,7 @@ def newest_rows(
     )
     rows = list[sa.RowMapping]()
     for _, those in groupby(connection.execute(statement).mappings().all(), key=lambda row: row["series_id"]):
+        # More than `count` are found if others have the same time as the oldest one.
         rows += islice(those, count)
     before = (
         sa.select(earlier.c.id)

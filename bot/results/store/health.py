@@ -76,6 +76,7 @@ def _few_bytes(
     """Yield series in parts whose columns together take at most `MOST_BYTES`."""
     some, size = list[int](), 0
     for number, those in places.items():
+        # A column has at most one byte for each name of its suite.
         size += by_series[number].row.names * len(those)
         if some and size > MOST_BYTES:
             yield some
@@ -97,4 +98,5 @@ def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:
             before |= one
         yield RunFlips(sha, (flipped & before).bit_count(), (passes | fails).bit_count())
         recent.append(flipped)
+        # The last outcome of each test: runs in which it was skipped or absent change nothing.
         passed, failed = (passed & ~fails) | passes, (failed & ~passes) | fails

@@ -175,6 +175,7 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
             here |= {sha: _suites(those) for sha, those in reported.items() if _all_here(those)}
             mainline = [sha for sha in here if sha not in arrived and _is_mainline(reported[sha])]
             moments |= _moments(connection, target, mainline)
+        # Only nightly commits have moments: a lab may test as little of a pull request's head as it likes.
         before = _suites_before(connection, target, moments)
         found |= {sha for sha, suites in here.items() if before.get(sha, set()) <= suites}
     return found
@@ -263,7 +264,7 @@ def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str,
     last = {
         sha: order[place - 1][1]
         for sha, moment in moments.items()
-        if (place := bisect.bisect_left(order, (moment, "")))
+        if (place := bisect.bisect_left(order, (moment, "")))  # before all commits of the same moment
     }
     return {sha: had[before] for sha, before in last.items()}
 

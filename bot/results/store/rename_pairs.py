@@ -34,6 +34,7 @@ class RenamePairs:
         for plane in range(BYTES):
             numbers[plane::BYTES] = planes[plane * count : (plane + 1) * count]
         every = array("I", bytes(numbers))
+        # Stored as little-endian, so that a database can move to another machine.
         if sys.byteorder == "big":
             every.byteswap()
         pairs = count // 4

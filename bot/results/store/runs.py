@@ -53,6 +53,7 @@ def order(run: Run) -> tuple[int, str, str]:
 
 
 def _order_of(run_id: str, claims: Claims | None) -> tuple[int, str, str]:
+    # The run ID only breaks ties, so that the order never depends on which run arrived first.
     return (claims.attempt, claims.started_at, run_id) if claims else (0, "", run_id)
 
 
@@ -115,6 +116,7 @@ def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False
 def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
     """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
     admission = run.admission
+    # Not `received_at`: a run that is read again arrived when it was noted first.
     values: dict[str, Any] = {
         "suite": run.claims.suite if run.claims else None,
         "version": run.version,

@@ -160,6 +160,7 @@ _TIMED = bytes(0xFF if byte else 0 for byte in range(256))
 
 
 def _mean(combination: Combination) -> float | None:
+    # Code 0: the test did not run there, or its duration is not known.
     seconds = [duration(code) or 0.0 for code in combination if code]
     return sum(seconds) / len(seconds) if seconds else None
 
@@ -183,6 +184,7 @@ def _slowest(
     times = Counter(combinations[place] for place in places)
     wanted: set[Combination] = set()
     count = 0
+    # Only the slowest combinations, so that most of 300,000 tests are never sorted.
     for combination in sorted(means, key=lambda those: -means[those]):
         if count >= MOST_TESTS:
             break

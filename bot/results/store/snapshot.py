@@ -36,6 +36,7 @@ def _runs(
     for row in connection.execute(statement).mappings().all():
         run = runs.read(row)
         known = asdict(run)
+        # The key names the item below, and the time of arrival must not matter.
         del known["key"], known["received_at"]
         if run.state is RunState.STORED and run.claims:
             known["tests"] = _tests(connection, row["id"], name_of[run.claims.suite], fetch)

@@ -94,6 +94,7 @@ class Timelines:
             statement = (
                 sa.select(table.c.sha)
                 .where(table.c.target_id == runs.target_id(connection, about))
+                # `%` and `_` of a mistyped SHA are no wildcards.
                 .where(table.c.sha.startswith(beginning, autoescape=True))
                 .where(runs.in_reported_state)
                 .group_by(table.c.sha)

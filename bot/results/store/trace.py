@@ -127,6 +127,7 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, ot
     # The work that is left: by series, a name of the test, and the moment until which it had that name.
     open_ones = dict.fromkeys(lines, (place, _END))
     every = renames_of(connection, lines)
+    # Each round goes back by one name in every series, so the number of queries is that of names, not of series.
     while open_ones:
         other_names = {ordinal: others.of(ordinal) for ordinal, _ in open_ones.values()}
         asked = other_names.keys() | {other for names in other_names.values() for other in names}

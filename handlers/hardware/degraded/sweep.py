@@ -94,9 +94,11 @@ class DegradedSweep:
     async def _is_settled(self, repository: str, now: float) -> bool:
         """Return whether missing results were really not sent: the bucket has been read for long enough."""
         config = self._config.repository(repository)
+        # Without labs, targets are only restored (`without_target`), for which nothing has to be read.
         if config is None or config.results is None:
             return True
         listed = await self._records.get(LISTED.of(repository.lower()))
+        # While the bucket cannot be read, a run that the store lacks may be in it.
         if listed is None or now - listed.at > GAP_SECONDS + config.results.poll_seconds:
             return False
         key = JUDGED.of(repository.lower())

@@ -108,6 +108,7 @@ def nightly_outcomes(
         order = reports.committed.get(sha, moved.get(sha, 0.0))
         at = max(order, moved.get(sha) or reports.arrived.get(sha) or order)
         report = commits.get(sha)
+        # One suite with usable results is enough: the rule asks whether the devices deliver results at all.
         # A new target has missed nothing that was tested before its first results.
         if order >= first:
             found.append(NightlyOutcome(sha, order, at, None if report is None else report.infra < report.suites))

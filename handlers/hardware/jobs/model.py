@@ -187,6 +187,7 @@ class DeviceJob:
     @property
     def is_alive(self) -> bool:
         """Whether the lab of the current lease has sent a heartbeat."""
+        # `hand_out` set this expiry, so a later one is from a heartbeat.
         first = min(self.leased_at + LEASE_SECONDS, self.deadline)
         return self.state is DeviceJobState.LEASED and bool(self.log_url or self.note or self.lease_expires_at > first)
 

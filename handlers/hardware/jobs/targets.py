@@ -107,6 +107,7 @@ def pushed_targets(known: Iterable[RequestTarget], changed: Sequence[str] | None
 
 
 def _concerned(settings: TargetSettings, changed: Sequence[str] | None) -> bool:
+    # Files that GitHub does not list may match any path.
     if not settings.paths or changed is None:
         return True
     return any(matches(settings.paths, path) for path in changed)

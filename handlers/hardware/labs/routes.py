@@ -136,6 +136,7 @@ class LabRoutes:
     async def _answer(self, request: web.Request, call: str, answer: Answer) -> web.Response:
         lab = request.match_info["lab"]
         try:
+            # First: to check a token costs a query or a signature, and strangers may send any number of tokens.
             self._calls.admit_address(request)
             speaker = await self._access.speaker(request, lab)
         except RefusedCaller as refused:
@@ -172,6 +173,7 @@ class LabRoutes:
             if target not in known:
                 names = ", ".join(sorted(known))
                 raise Problem(400, texts.UNKNOWN_TARGET.format(lab=lab, target=target, known=names))
+        # Only claims that wait hold a connection; the others are answered at once.
         if body.wait and self._claims.waiting(lab) >= MOST_WAITING:
             detail = texts.TOO_MANY_WAIT.format(count=MOST_WAITING, lab=lab)
             raise Problem(429, detail, headers={"Retry-After": str(RETRY_SECONDS)})
