@@ -25,13 +25,13 @@ JOB_SECONDS = 900.0
 """Wall-clock seconds for one try of a job; the slowest wait for GitHub's write limits, or read a large bucket."""
 
 PATIENCE = 10.0
-"""Seconds for which a suspect waits for the others to end, and keeps new ones from starting."""
+"""Seconds for which a suspect waits for other jobs to end. Meanwhile no new ones start."""
 
 ALONE_SECONDS = 60.0
-"""Seconds after which others may start beside a suspect that has not crashed: a suspect may be slow and innocent."""
+"""Seconds after which other jobs may start although a suspect still runs: a suspect may be slow and innocent."""
 
 MAX_OUTLIVED = 1_000
-"""Jobs of which a process remembers that it outlived a try: many times those that it runs at once."""
+"""The most jobs whose unnoted tries a process remembers: many times those that it runs at once."""
 
 OVER_TIME = "this attempt took longer than {seconds:g} seconds, the maximum for one attempt of a job"
 
@@ -46,11 +46,11 @@ class OverTime(Exception):
 
 
 class Busy(Exception):
-    """A suspect could not be alone in time, for other jobs take long."""
+    """A suspect could not run alone in time, because other jobs take long."""
 
 
 class Guard:
-    """Runs the jobs of one process; `seconds` limits each, the other two are what their constants say."""
+    """Runs the jobs of one process. `seconds` limits each try; for the other two, see the constants."""
 
     def __init__(
         self, seconds: float = JOB_SECONDS, patience: float = PATIENCE, alone_seconds: float = ALONE_SECONDS
@@ -86,7 +86,7 @@ class Guard:
             raise
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do work beside others. Raises `OverTime`."""
+        """Do work while other work may run. Raises `OverTime`."""
         await self._enter(alone=False)
         try:
             return await self._limited(work)
@@ -116,6 +116,7 @@ class Guard:
                 await self._enter(alone=True)
         except TimeoutError:
             raise Busy from None
+        # If the suspect is only slow, the other jobs must not wait for all of its 15 minutes.
         opening = asyncio.get_running_loop().call_later(self._alone_seconds, self._open)
         try:
             yield
@@ -137,10 +138,10 @@ class Guard:
             raise
 
     def _let_in(self) -> None:
-        """Let in who waits, in order: none passes one who waits to be alone."""
+        """Let in those who wait, in order. Nobody overtakes a suspect that waits to run alone."""
         while self._waiting and not self._alone:
             alone, turn = self._waiting[0]
-            # One that is done was cancelled while it waited.
+            # A turn that is already done was cancelled while it waited.
             if not turn.done():
                 if alone and self._inside:
                     return

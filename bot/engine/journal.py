@@ -22,7 +22,7 @@ from bot.engine.packing import unpacked
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 PAGE = 50
 ROWS_READ = 500
-"""Deliveries that are read at a time to find those that a filter accepts."""
+"""Deliveries that are read at a time to find those that match a filter."""
 MOMENTS = ("at", "next_try", "received_at")
 """Fields that are moments, in seconds since 1970."""
 
@@ -36,14 +36,14 @@ SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), '
        LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
 """
 RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
-# A delivery has failed if one of its jobs has. Few have: they are found by their jobs, which an index holds,
-# and the plus keeps both databases from going through all deliveries below an id instead.
+# A delivery has failed if one of its jobs has. Few have, so they are found by an index of failed jobs. The plus keeps
+# both databases from reading all deliveries below an ID instead (https://sqlite.org/optoverview.html).
 _HAS_FAILED: LiteralString = """
  WHERE delivery.guid IN (SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed')
    AND +delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s
 """
 RECENT_FAILED: LiteralString = _DELIVERIES + _HAS_FAILED
-# `status = 'failed'` is the condition of the index `nightjar_failed`: what has failed is found without all the rest.
+# `status = 'failed'` is the condition of the index `nightjar_failed`, which finds failed jobs without the others.
 NOTHING_TO_DO = "there was nothing to do"
 FAILED_JOBS: LiteralString = """
 SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
@@ -233,7 +233,7 @@ class Journal:
         guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
         records = await self.deliveries(guids)
         found = [records[guid] for guid in guids if guid in records]
-        # A delivery that failed again later was on an earlier page.
+        # A delivery that failed again later is on an earlier page.
         first_time = [one for one in found if all(job.job_id < end for job in one.jobs if job.state == FAILED)]
         return first_time, rows[-1]["id"] if len(rows) == limit else None
 
@@ -258,7 +258,7 @@ class Journal:
         self, locks: Iterable[str], limit: int = PAGE, before: int | None = None
     ) -> list[DeliveryRecord]:
         """Return the newest `limit` deliveries of several locks, newest first."""
-        # One statement for each lock: of several in one, an index cannot give the order.
+        # One statement per lock: for several locks, no index has the order.
         found = [one for lock in locks for one in await self.of_lock(lock, limit, before)]
         return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:limit]
 

@@ -3,9 +3,8 @@
 - A job shows its name and id alone when it is logged: its arguments hold whole webhook bodies.
 - It fetches as many jobs at once as the worker can begin: with one job per commit, the disk would limit the rate.
 - A job and the note of how it ended are written in one statement, so no crash falls between them.
-- The end of a job is written even if the database is unavailable for a moment: otherwise the job stays `doing` for
-ever,
-  because its worker is alive, and blocks all jobs under its lock.
+- The end of a job is written even if the database is unavailable for a moment: its worker is
+  alive, so the job would stay `doing` for ever and block all jobs under its lock.
 - Only the worker that holds a job may end it: a worker that was frozen may find that others have taken the job over.
 """
 

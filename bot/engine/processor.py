@@ -1,4 +1,4 @@
-"""The seam between the engine, which knows jobs, and the part that knows handlers and GitHub."""
+"""The interface between the engine, which knows jobs, and the part that knows handlers and GitHub."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ JsonObject = Mapping[str, Any]
 
 
 class Announce(Protocol):
-    """The engine's `accept`: makes a delivery of our own durable, once for its GUID."""
+    """The engine's `accept`, for deliveries of our own: stores each GUID once."""
 
     async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Return whether it is new; it is handled not before a moment, in seconds since 1970."""
+        """Return whether it is new. It is not handled before `not_before`, in seconds since 1970."""
         ...
 
 
@@ -31,14 +31,14 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEffect:
-    """One effect as data: `target` names it within its plan, `effect` is what the processor reads back."""
+    """One effect as data: `target` names it within its plan, and the processor reads `effect` back."""
 
     target: str
     effect: JsonObject
 
     @property
     def kind(self) -> str:
-        """What sort of effect it is, for metrics; the processor keeps it under `kind`."""
+        """The kind of the effect, for metrics; the processor stores it under `kind`."""
         return str(self.effect.get("kind", ""))
 
 
@@ -49,7 +49,7 @@ class PlannedEffects:
     effects: tuple[PlannedEffect, ...] = ()
     why: str = ""
     conclusion_basis: JsonObject | None = None
-    """What the conclude stage is given beside the outcomes; None: the plan has no conclude stage."""
+    """What the conclude stage gets in addition to the outcomes. None: the plan has no conclude stage."""
 
 
 class EffectState(StrEnum):
@@ -61,7 +61,7 @@ class EffectState(StrEnum):
     REFUSED = "refused"
     """A person requested something that they may not do, or that the rules forbid."""
     STOPPED = "stopped"
-    """A `UserError`: somebody has to do something first, and the text says what."""
+    """A `UserError`: somebody must do something first; the text says what."""
     FAILED = "failed"
     """Any other error."""
 
@@ -88,7 +88,7 @@ class EndedEffect:
 
 @dataclass(frozen=True, slots=True)
 class ConclusionJob:
-    """A plan whose effects have all ended, so that its handler decides what follows.
+    """A plan whose effects have all ended. Its handler now decides what follows.
 
     `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.
     """
@@ -102,7 +102,7 @@ class ConclusionJob:
 
 @dataclass(frozen=True, slots=True)
 class EffectJob:
-    """An effect that is to be applied now."""
+    """An effect to apply now."""
 
     guid: str
     handler: str
@@ -111,7 +111,7 @@ class EffectJob:
     target: str
     effect: JsonObject
     writes: Writes = field(default_factory=Writes)
-    """What earlier tries of it have sent and what must not be sent twice."""
+    """What earlier tries have sent, and must not be sent twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +127,20 @@ class AppliedEffect:
 
 
 class ErrorKind(Enum):
-    """What an error of another service means for the next try; `OTHER` is everything except a refusal."""
+    """What an error of another service means for the next try. `OTHER` is anything but a refusal."""
 
     OTHER = auto()
     REFUSED = auto()
     """It will refuse each repetition."""
     MISSING = auto()
-    """It does not have the object, perhaps not yet."""
+    """It lacks the object, perhaps only for now."""
 
 
 class Processor(Protocol):
     """What the engine calls. Any method except `message` may raise; `bot/engine/retry.py` handles the errors."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
-        """Name the handlers that accept a delivery, or say why none does."""
+        """Return the handlers that accept a delivery, or the reason why none does."""
         ...
 
     async def note(self, delivery: Delivery) -> None:
@@ -152,19 +152,19 @@ class Processor(Protocol):
         ...
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
-        """Plan how people learn that planning has failed for good; `message` is the text from the method `message`."""
+        """Plan the answer to people if planning has failed for good; `message` is the text of the method `message`."""
         ...
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
-        """Let a handler decide what follows from how the effects of its plan ended; nothing is written to GitHub."""
+        """Let a handler decide what follows from the outcomes of its plan; nothing is written to GitHub."""
         ...
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
-        """Apply one effect: look, then write. It may be called again after a crash at any point."""
+        """Apply one effect: check, then write. It may be called again after a crash at any point."""
         ...
 
     def message(self, error: Exception, guid: str) -> str:
-        """Put a failure into words that may be shown to people."""
+        """Return the text about a failure that people may see."""
         ...
 
     def kind_of(self, error: BaseException) -> ErrorKind:

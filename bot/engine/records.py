@@ -1,4 +1,4 @@
-"""Durable state: what the bot remembers between deliveries, one typed value under each key.
+"""Store durable state: what the bot remembers between deliveries, one typed value per key.
 
 Each kind of record is a `Record`. Its prefix and the shape of its values are durable names: a later version of the bot
 reads what this one wrote.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from procrastinate.connector import BaseAsyncConnector
 
 SEPARATOR, AFTER_SEPARATOR = ":", ";"
-"""What divides the parts of a key, and the next character: a range of keys ends before it."""
+"""The separator of a key's parts, and the next character, before which a range of keys ends."""
 
 DAY = 86400.0
 
@@ -74,8 +74,8 @@ class UnreadableRecord(RecordError):
 class Record(Generic[T]):
     """One kind of record: values of `codec` under keys that begin with `prefix`.
 
-    `holds` says for the documentation what it is. Retention removes a record that was not written for `days`; None
-    keeps it for ever. Raise `version` when the shape changes, and let the codec read the older shapes as well. Raises
+    `holds` describes it in the documentation. Retention removes a record that was not written for `days`; None
+    stores it for ever. When the shape changes, raise `version`, and let the codec read the older shapes too. Raises
     ValueError for a prefix with a colon.
     """
 
@@ -104,7 +104,7 @@ class Record(Generic[T]):
         try:
             return adapter_of(self.codec).validate_python(stored)
         except ValidationError as error:
-            # Where and what kind alone: a title may say anything.
+            # Only the place and the kind of each fault: the value itself may be anybody's text.
             faults = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}" for one in error.errors())
             why = ", ".join(faults)
             raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=why)) from None
@@ -180,9 +180,9 @@ class Records:
         await self.remove_name(key.name)
 
     async def change(self, key: Key[T], change: Callable[[T | None], T | None]) -> bool:
-        """Replace a value by what `change` returns for it; None: leave it as it is.
+        """Replace a value with the result of `change`; None leaves it unchanged.
 
-        Say whether the value is as `change` wants it: false where another process has written or removed it in between.
+        Return whether the value is as `change` wants it; False if another process has written or removed it meanwhile.
         """
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
         known = _load(key.record, key.name, rows[0]) if rows else None
@@ -195,20 +195,20 @@ class Records:
         return bool(await self._connector.execute_query_all_async(EXCHANGE, was=rows[0]["stored"], **values))
 
     async def update(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
-        """Replace a value like `change`, and again from the new value whenever another process was faster."""
+        """Replace a value like `change`; start again from the new value whenever another process was faster."""
         while not await self.change(key, change):
             pass
 
     async def under(self, record: Record[T], *ids: int | str) -> dict[str, T]:
         """Return all records of a kind whose keys begin with these parts, by the rest of their keys."""
         first = record.of(*ids).name + SEPARATOR
-        # A range and no LIKE, for which `_` and `%` in a name match anything, and which ignores case on SQLite.
+        # A range instead of LIKE: there `_` and `%` in a name match anything, and SQLite ignores case.
         end = first[:-1] + AFTER_SEPARATOR
         rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
     async def stored(self, name: str) -> dict[str, Any] | None:
-        """Return the JSON that is stored under the name of a key, whatever its kind."""
+        """Return the JSON that is stored under a key's name, whatever its kind."""
         rows = await self._connector.execute_query_all_async(GET, key=name)
         return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
 

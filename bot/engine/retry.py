@@ -27,7 +27,7 @@ LONGEST_WAIT = 600.0
 """Seconds of the exponential back-off: its first wait and its last ones."""
 
 JITTER = 0.25
-"""At most this part of a wait is added to it, so that jobs that failed together don't all return together."""
+"""Up to this share of a wait is added to it, so that jobs that failed together don't all return together."""
 
 MAX_TRIES = 12
 """Tries after transient errors: about half an hour."""
@@ -42,16 +42,16 @@ LONGEST_AWAY_WAIT = 60.0
 """Seconds between two tries while a service does not answer. These tries are not counted."""
 
 MAX_NAMED_WAITS = 100
-"""Waits that GitHub named (`retry-after`, `x-ratelimit-reset`), at most: they are not the job's fault."""
+"""The most waits that GitHub named (`retry-after`, `x-ratelimit-reset`). Many, because they are not the job's fault."""
 
 LONGEST_NAMED_WAIT = 3 * 3600.0
 """Seconds; GitHub's own limits are renewed within the hour, so a longer wait is a mistake."""
 
 SUSPECT_AFTER = 2
-"""A job that was in progress when so many processes ended is a suspect: it runs alone from then on."""
+"""A job that was in progress when this many processes ended is a suspect: from then on it runs alone."""
 
 MAX_ALONE = 3
-"""A job that was the only one in progress when so many processes ended in a row is the cause."""
+"""A job that was the only one in progress when this many processes in a row ended is the cause."""
 
 SUSPECT_PAUSE = 5.0
 """Seconds after which a suspect that could not be alone tries again."""
@@ -76,7 +76,7 @@ LOST = (
 
 
 class LostTooOften(Exception):
-    """A job ends the process that runs it again and again. Final: it is stored as failed, and may be replayed."""
+    """A job repeatedly ends the process that runs it. Final: it is stored as failed, and may be replayed."""
 
     def __init__(self, count: int) -> None:
         super().__init__(LOST.format(count=count))
@@ -101,12 +101,13 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How many tries of a job ended so far in each way.
+    """How many tries of a job have ended in each way so far.
 
     `backed_off`: a transient error, so the next wait doubles. `named`: an error that named its own wait. `faults`: a
-    fault of ours. `stopped`: on purpose, because the worker was stopped or the job gave way to others. `alone`: the
-    latest tries in a row that began while nothing else ran and left no outcome. `away_since` is the time, in seconds
-    since 1970, since which every try has found a service or our own database away; 0 if the last try did not.
+    bug of ours. `stopped`: on purpose, because the worker was stopped or the job gave way to others. `alone`: the
+    latest tries in a row that began while nothing else ran and left no outcome. `away`: a service or our own database
+    was unavailable. `away_since` is the time, in seconds since 1970, from which on this is true of every try; 0 if it
+    is not true of the last one.
     """
 
     backed_off: int = 0
@@ -119,7 +120,7 @@ class Tries:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `asdict` wrote; what is missing is zero."""
+        """Read what `asdict` wrote; missing counts are zero."""
         return cls(**{name: stored[name] for name in cls.__slots__ if name in stored})
 
     def asdict(self) -> JSONDict:
@@ -136,10 +137,11 @@ class Tries:
         ended = replace(self, alone=0)
         if is_away(error):
             return replace(ended, away=self.away + 1, away_since=self.away_since or now)
-        if isinstance(error, CheckAgain):  # between two tries of a write that may be without an answer
+        if isinstance(error, CheckAgain):  # the wait between two checks of a write whose answer was lost
             return replace(ended, away=self.away + 1)
         if isinstance(error, Again | asyncio.CancelledError):
             return replace(ended, stopped=self.stopped + 1)
+        # From here on the service answered, so a later outage begins a new wait.
         answered = replace(ended, away_since=0.0)
         if isinstance(error, TryAgain) and error.retry_in is not None:
             return replace(answered, named=self.named + 1)
@@ -148,12 +150,12 @@ class Tries:
         return replace(answered, faults=self.faults + 1)
 
     def after_outlived(self, count: int) -> Tries:
-        """Count tries that ended without a note, for the database was unavailable, while their process lived on."""
+        """Count tries that left no note, although their process lived on: the database was unavailable."""
         return replace(self, stopped=self.stopped + count, alone=0) if count else self
 
 
 def is_away(error: BaseException) -> bool:
-    """Say whether a service, or our own database, gave no answer: waiting for it uses up no tries."""
+    """Say whether a service, or our own database, is unavailable: waiting for it uses up no tries."""
     return isinstance(error, Away) or is_outage(error)
 
 
@@ -189,7 +191,7 @@ def next_try(
 
 
 def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> float | None:
-    """Wait about as long as the service has been unavailable, for as long in all as the error has patience."""
+    """Wait about as long as the service has been unavailable so far, until the patience of the error is used up."""
     patience, retry_in = (error.patience, error.retry_in) if isinstance(error, Away) else (OUTAGE_PATIENCE, None)
     if elapsed > patience:
         return None
@@ -198,7 +200,7 @@ def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> 
 
 
 def unnoted_wait(attempts: int) -> float:
-    """Return in how many seconds a job runs again whose last try ended without a note, after so many tries before."""
+    """Return the wait, in seconds, after a try that ended without a note; `attempts` are the tries before it."""
     return _back_off(min(attempts, MAX_TRIES))
 
 
@@ -212,7 +214,7 @@ def _jittered(seconds: float) -> float:
 
 
 class EngineRetry(BaseRetryStrategy):
-    """Translate what a task raised into Procrastinate's decision. The tasks have decided; `Failed` alone is final."""
+    """Translate a task's error into Procrastinate's decision. Tasks have already decided: only `Failed` is final."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Return when the job runs again and with which priority, or None to leave it failed."""
@@ -222,10 +224,10 @@ class EngineRetry(BaseRetryStrategy):
             case Again():
                 return RetryDecision(retry_at=_from_now(exception.seconds), priority=exception.priority)
             case asyncio.CancelledError():
-                # The worker is being stopped and could not wait any longer. The next worker takes it up.
+                # The worker is being stopped and could not wait any longer. The next worker runs the job again.
                 return RetryDecision()
             case _:
-                # An error outside of the try itself, such as a note that could not be stored, says nothing about the
+                # An error outside the try itself, such as a note that could not be stored, says nothing about the
                 # job, so it always runs again.
                 return RetryDecision(retry_at=_from_now(unnoted_wait(job.attempts)))
 

@@ -70,17 +70,17 @@ ACCEPT_TIMEOUT = 7.0
 """Seconds; an answer takes one more at most, and GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
 
 OWN_EVENT = "."
-"""What names of our own events have, as `nightjar.timer`, and GitHub's have not."""
+"""Names of our own events contain this, as in `nightjar.timer`; GitHub's don't."""
 
 LONGEST_OUTAGE = 86400.0
-"""Seconds: a tick that was missed by less is made up for at start."""
+"""Seconds: a scheduled time that was missed by less than this runs at start."""
 
 RETENTION, RETENTION_CRON = "retention", "23 3 * * *"
 
 NO_PROCESSOR = "this engine has no processor, so it can neither run jobs nor plan"
 REPLAY_PATIENCE = 60.0
 
-# The arguments of the oldest job of each task alone are read: those of deliveries hold whole payloads.
+# Only the arguments of the oldest job of each task are read, because arguments may hold whole payloads.
 BACKLOG: LiteralString = """
 SELECT queue.task, queue.waiting, job.id,
        CAST(job.args ->> 'received_at' AS double precision) AS oldest
@@ -161,14 +161,14 @@ class Engine:
     async def close(self) -> None:
         """Disconnect, after `run` has returned."""
         await self.database.close()
-        # The lock last: until the file is closed, no other process may open it as its own.
+        # Release the lock last: until the file is closed, no other process may open it as its own.
         self._held.close()
 
     async def recover(self) -> None:
-        """Take the database for this process's worker, and take up what the last one left.
+        """Reserve the database for this process's worker, and requeue the jobs that the last one left.
 
-        On SQLite no other may work on it, so whatever was running is returned to the queue: before the port opens.
-        On PostgreSQL the reaper sees to that. Raises DatabaseError if another process works on the file.
+        On SQLite no other process may work on the file, so all running jobs return to the queue before the port opens.
+        On PostgreSQL the reaper does this. Raises DatabaseError if another process works on the file.
         """
         if self._recovered:
             return
@@ -207,7 +207,7 @@ class Engine:
         except TimeoutError:
             raise StorageError("TimeoutError") from None
         except ConnectorException as error:
-            # Not chained: a database may quote what was to be stored.
+            # Not chained: a database error may quote the payload.
             raise StorageError(type(error.__cause__ or error).__name__) from None
         if new and ignored is not None:
             self._observer.delivery(event, IGNORED, 0.0)
@@ -222,7 +222,7 @@ class Engine:
         self._timers.add(name, cron, work, at_start=at_start)
 
     async def run(self) -> None:
-        """Work until `stop`: run jobs, tend to timers, take over what dead workers left."""
+        """Work until `stop`: run jobs and timers, and take over jobs of dead workers."""
         await self.recover()
         tasks = self._tasks()
         for name, task in (
@@ -238,7 +238,7 @@ class Engine:
         await self._supervisor.run()
 
     async def stop(self) -> None:
-        """Take no more jobs; `run` returns when those that run have ended."""
+        """Begin no more jobs; `run` returns when the running ones have ended."""
         if self._supervisor is not None:
             self._supervisor.stop()
 
@@ -258,7 +258,7 @@ class Engine:
             for row in rows
         }
         ages = [now - row["oldest"] for row in rows if row["oldest"] is not None]
-        # Also counted from when we first saw it: its time of arrival may be in the future, if the clock was wrong.
+        # Also count from when we first saw it: if the clock was wrong, its time of arrival may be in the future.
         ages += [watched - since for _, since in self._oldest.values()]
         # Two zeros, because `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))

@@ -49,7 +49,7 @@ SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
  ORDER BY job.id
 """
 # The priorities are those that the jobs begin with.
-# Not `status IN …`, which would lead SQLite through every job that has one of these.
+# Not `status IN …`: for that, SQLite would read every job with one of these states.
 BEGIN_ANEW: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
@@ -107,10 +107,10 @@ class Store:
         return await defer_once(self.connector, jobs) if jobs else []
 
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
-        """Insert jobs like `defer`, and run those again that were there and have failed.
+        """Insert jobs like `defer`, and run existing ones again that have failed.
 
-        The conclude job among them runs again as well, if any of the effects does, with what is planned now.
-        Safe to repeat: none of the jobs can start before the caller's own job lets go of their lock.
+        If any of the effects runs again, the conclude job does too, with the current plan's basis.
+        Safe to repeat: none of the jobs can start before the caller's own job releases their lock.
         """
         keys = [ONCE + job.key for job in jobs]
         found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
@@ -138,9 +138,9 @@ class Store:
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
 
     async def begin_anew(self, job_ids: Sequence[int]) -> None:
-        """Return jobs that have ended to the queue, with all their tries before them."""
+        """Return ended jobs to the queue, with none of their tries used up."""
         if job_ids:
-            # Notes first: a worker may begin a job at once, and would count its old tries.
+            # Remove the notes first: a worker may begin a job at once, and would count its old tries.
             await forget_notes(self.connector, job_ids)
             await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **PRIORITIES)
 

@@ -1,4 +1,4 @@
-"""What work by the clock has in common: one repository's failure stops no other, and failed runs are tried hourly."""
+"""The common part of scheduled work: one repository's failure stops no other, and failed runs are retried hourly."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class LastRun(Enum):
     """The outcome of a delivery that was announced before."""
 
     REMOVED = auto()
-    """It is older than jobs are stored."""
+    """Its jobs are no longer stored."""
     OPEN = auto()
-    """It waits, or runs."""
+    """It waits or runs."""
     FAILED = auto()
-    """All its attempts have failed, so that it is worth another run an hour later."""
+    """All its attempts have failed, so another run an hour later may help."""
     DONE = auto()
 
 
@@ -51,9 +51,9 @@ def hours_between(moment: float, now: float) -> int:
 
 @contextlib.contextmanager
 def only_logged(message: str, **about: str) -> Generator[None]:
-    """Log what keeps one repository's work from being done, so that the others have their turn."""
+    """Log an error of one repository's work, so that the other repositories have their turn."""
     try:
         yield
-    # Not an error of our database, which keeps all of them from being done: the whole run is tried again.
+    # Not errors of our database: these affect all repositories, so the whole run is tried again.
     except (TryAgain, UserError, GitHubException) as error:
         log.warning(message, **about, reason=str(error))

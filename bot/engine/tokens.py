@@ -1,7 +1,7 @@
-"""Tokens that programs show to be let in: made once, shown once, and stored as digests alone.
+"""Store the tokens with which programs authenticate: each is shown once, and only its digest is stored.
 
-A token names its own row by an id, so that it is found by that and then compared in constant time. A stored digest lets
-nobody in: SHA-256 is enough, for a token is random and cannot be found by trying, as a password could be.
+A token contains the ID of its row, so it is found by ID and then compared in constant time. A stolen digest lets
+nobody in: SHA-256 is enough, because a token is random and, unlike a password, cannot be guessed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StoredToken:
     used_at: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Say whether it no longer lets anybody in."""
+        """Say whether it has expired."""
         return self.expires_at is not None and now >= self.expires_at
 
 
@@ -74,9 +74,9 @@ class TokenStore:
         self._now = now
 
     async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, StoredToken]:
-        """Make a token that is valid for this many seconds, None: until it is revoked.
+        """Create a token that is valid for `seconds`, or until it is revoked if None.
 
-        Returns its text, once, and it.
+        Returns its text, which is stored nowhere, and the token.
         """
         now = self._now()
         expires_at = now + seconds if seconds is not None else None
@@ -101,7 +101,7 @@ class TokenStore:
             return None
         rows = await self._connector.execute_query_all_async(FIND, id=form[1])
         row: dict[str, Any] = rows[0] if rows else {"digest": NO_DIGEST, "scope": ""}
-        # Compared in any case, so that the time taken does not tell which ids exist.
+        # Always compare, so that the time does not reveal which IDs exist.
         if not hmac.compare_digest(_digest(text), row["digest"]) or row["scope"] != self._scope:
             return None
         token = _token(row)

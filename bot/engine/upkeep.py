@@ -1,4 +1,4 @@
-"""Maintain the table of jobs: return the jobs of dead workers to the queue, remove jobs that ended long ago.
+"""Maintain the table of jobs: return jobs of dead workers to the queue, and remove jobs that ended long ago.
 
 Every statement is atomic and safe to run by several replicas at once.
 """
@@ -20,10 +20,10 @@ FAILED_DAYS = 30.0
 """Failed jobs stay longer, so that an operator can inspect and replay them."""
 
 LONG_WAIT = 60.0
-"""Seconds after which a delivery that nobody waits for may go in one line with urgent ones."""
+"""Seconds after which a delivery that no person waits for gets the priority of urgent ones."""
 
 MOST_AT_ONCE = 250
-"""Of them, each time: about a second's work, every five seconds."""
+"""The most of these deliveries at a time: about a second's work, every five seconds."""
 
 TOLERATED = 2.0
 """Seconds by which a clock may be set back unnoticed: clocks of several machines differ by less."""
@@ -68,8 +68,8 @@ LET_GO_FIRST: LiteralString = """
 UPDATE procrastinate_jobs SET priority = %(urgent)s WHERE id = ANY(%(ids)s) AND status = 'todo' AND priority = %(plain)s
 """
 
-# What is scheduled waits from the moment of its note, or of its arrival where it has not run yet. If that moment is in
-# the future, the clock has jumped back since, and the wait counts from now.
+# A scheduled job waits from the time of its note, or of its arrival if it has not run yet. If that time is in the
+# future, the clock was set back since, and the wait starts again now.
 COUNT_ANEW: LiteralString = """
 UPDATE procrastinate_jobs AS job
    SET scheduled_at = to_timestamp(date_part('epoch', now()) + date_part('epoch', job.scheduled_at) - since.at)
@@ -85,8 +85,8 @@ CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others, where its
 # condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event
 # and a newer one. An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
-# PostgreSQL runs a list in ARRAY() once, and what has an OFFSET for each row, by its index. As joins it would choose
-# how to run them by statistics; those of a moment when the table was empty have it run the list for every job.
+# PostgreSQL runs a list in ARRAY() once, and a subquery with OFFSET for each row, by its index. It would plan joins by
+# statistics, and with those of an empty table it would run the list for every job.
 _REMOVE_OLD: LiteralString = """
 DELETE FROM procrastinate_jobs WHERE id = ANY(ARRAY(
     SELECT ended.job_id FROM procrastinate_events AS ended
@@ -95,8 +95,8 @@ DELETE FROM procrastinate_jobs WHERE id = ANY(ARRAY(
                         WHERE later.job_id = ended.job_id AND later.type <> 'scheduled'
                           AND later.at >= to_timestamp(%(before)s) LIMIT 1 OFFSET 0)
 """
-# A delivery goes as a whole: what failed of it is only to be understood, and replayed, with the rest. The condition of
-# the index `nightjar_guid` is `task_name <> 'deliver'`; a delivery that failed itself has nothing else.
+# A delivery is removed as a whole: its failed jobs can only be understood, and replayed, together with the others. The
+# condition of the index `nightjar_guid` is `task_name <> 'deliver'`; a delivery that failed itself has no other jobs.
 _DONE: LiteralString = """
        AND ended.type IN ('succeeded', 'cancelled')
        AND EXISTS (SELECT 1 FROM procrastinate_jobs AS job
@@ -116,8 +116,8 @@ _FAILED: LiteralString = """
 """
 REMOVE_DONE: LiteralString = _REMOVE_OLD + _DONE
 REMOVE_FAILED: LiteralString = _REMOVE_OLD + _FAILED
-# A replay keeps what it replays: the condition of the index `nightjar_guid`. SQLite would convert what an index holds
-# to compare it with a column, and read all of it; with an expression it does not (https://sqlite.org/datatype3.html).
+# A delivery with a replay stays; the condition is that of the index `nightjar_guid`. If the index were compared with a
+# column, SQLite would convert all of its values; with an expression it does not (https://sqlite.org/datatype3.html).
 REMOVE_IGNORED: LiteralString = """
 DELETE FROM nightjar_inbox WHERE id = ANY(ARRAY(
     SELECT delivery.id FROM nightjar_inbox AS delivery
@@ -158,9 +158,9 @@ async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
 
 
 async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:
-    """Let the oldest deliveries that have waited long go in one line with urgent ones, so that they never starve.
+    """Give the oldest deliveries that have waited long the priority of urgent ones, so that they never starve.
 
-    They are few each time, so that urgent ones that come now wait for few.
+    It raises few at a time, so that new urgent ones don't wait for many.
     """
     oldest = await connector.execute_query_all_async(OLDEST, plain=DELIVERY_PRIORITY, most=MOST_AT_ONCE)
     jobs = [row["id"] for row in oldest if row["received_at"] is not None and row["received_at"] < now - LONG_WAIT]
@@ -170,15 +170,15 @@ async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:
 
 
 async def clock(connector: BaseAsyncConnector) -> float:
-    """Return the database's time, in seconds since 1970: what deadlines are compared with."""
+    """Return the database's time, in seconds since 1970. Deadlines are compared with it."""
     (row,) = await connector.execute_query_all_async(CLOCK)
     return float(cast(float, row["seconds"]))
 
 
 async def count_anew(connector: BaseAsyncConnector) -> list[int]:
-    """Let waits that began at a moment which is now in the future begin now; return the jobs.
+    """Restart waits that began at a time which is now in the future; return their jobs.
 
-    Without that, what a clock that was two hours ahead for some seconds has scheduled would wait for two hours.
+    Otherwise, jobs that were scheduled while the clock was two hours ahead would wait for two more hours.
     """
     rows = await connector.execute_query_all_async(COUNT_ANEW, margin=TOLERATED)
     jobs = [cast(int, row["id"]) for row in rows]
@@ -196,7 +196,7 @@ async def remove_old(
 ) -> int:
     """Delete jobs that ended long ago, with their notes and bodies, and deliveries without a job; return how many.
 
-    It goes in batches, so that nobody who wants to store a delivery waits for long.
+    It deletes in batches, because each deletion delays deliveries that are being stored.
     """
     removed, now = 0, time() if now is None else now
     for statement, days in ((REMOVE_DONE, done_days), (REMOVE_FAILED, failed_days)):
@@ -205,7 +205,7 @@ async def remove_old(
 
 
 async def remove_old_records(connector: BaseAsyncConnector, now: float | None = None) -> int:
-    """Delete the records whose lifetime is over at a moment, in seconds since 1970; return how many."""
+    """Delete records whose lifetime has ended at a moment, in seconds since 1970; return how many."""
     return await _remove(connector, REMOVE_RECORDS, now=time() if now is None else now)
 
 

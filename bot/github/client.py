@@ -56,7 +56,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub its
 TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
 DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-"""Answers that may be due to the token alone: GitHub did nothing, and the same request may be sent with a new one."""
+"""Answers that may be the token's fault: GitHub did nothing, and the same request may be sent with a new token."""
 NOTHING_DECLARED = "this client is read-only; to write, an effect must declare the permissions that it needs"
 NO_REDIRECTION = "the answer is not a redirect to the file"
 
@@ -65,7 +65,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What all clients of one process share. The session must not trust the environment for proxies (the default)."""
+    """What all clients of one process share. The session must not take proxies from the environment (the default)."""
 
     session: aiohttp.ClientSession
     api_url: str
@@ -90,7 +90,7 @@ class GitHub(GitHubAPI):
     `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`, which names the metric
     as well: never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or `AppRefused` (all are
     `TryAgain`), and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors` has the predicates. What
-    is safe to repeat has been repeated already. A POST is not: look whether it happened before sending it again.
+    is safe to repeat has been repeated already. A POST is not: check whether it happened before you send it again.
     """
 
     def __init__(

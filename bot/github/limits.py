@@ -1,4 +1,4 @@
-"""GitHub's limits as bookkeeping: who may send what, and when at the earliest. No I/O, no clock of its own.
+"""Keep account of GitHub's limits: who may send what, and when. No I/O and no clock.
 
 The numbers are GitHub's, less a margin for what the web interface and other programs of the same installation do:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
@@ -34,7 +34,7 @@ FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one installation may take. Enterprise Server sets its own limits, and a sandbox on this machine has none."""
+    """The limits of one installation. Enterprise Server sets its own, and a sandbox on this machine has none."""
 
     writes_per_minute: int = WRITES_PER_MINUTE
     writes_per_hour: int = WRITES_PER_HOUR
@@ -47,7 +47,7 @@ class Allowance:
 
 def part(whole: int, share: float) -> int:
     """Return the share of a limit in whole requests, at least one: a rank that may do nothing would wait for ever."""
-    # A product may lie just below the whole number that is meant, as 100 * 0.29 does.
+    # A product may be just below the intended whole number, as 100 * 0.29 is.
     return max(1, floor(whole * share + 1e-9))
 
 
@@ -81,7 +81,7 @@ class Quota:
 
 
 def resource_of(url: str) -> str:
-    """Return which of GitHub's quotas a URL most likely counts against; its answer's headers know better."""
+    """Return the quota against which a URL probably counts. The headers of its answer name the real one."""
     path = urlsplit(url).path
     # Enterprise Server has its API below a path (`/api/graphql`), so only the end is the same everywhere.
     if path.endswith("/graphql"):
@@ -93,7 +93,7 @@ def resource_of(url: str) -> str:
 
 
 def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
-    """Return the quota in an answer's headers, if they tell one; `resource` is used if they name none."""
+    """Return the quota in an answer's headers, if they have one; `resource` is used if they name none."""
     headers = answer.headers
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
@@ -115,7 +115,7 @@ class SlidingWindow:
         self._total = 0
 
     def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
-        """Return when `cost` more fits; costs that are booked for later count as if they were now."""
+        """Return when `cost` more fits. Costs that are booked for later count as if they were spent now."""
         expired = 0
         while expired < len(self._entries) and self._entries[expired][0] <= now - self._seconds:
             self._total -= self._entries[expired][1]
@@ -137,7 +137,7 @@ class SlidingWindow:
 
 
 class TokenBucket:
-    """A token bucket: some at once, then one every `spacing` seconds."""
+    """A token bucket: a burst, then one every `spacing` seconds."""
 
     def __init__(self, spacing: float) -> None:
         self._spacing = spacing
@@ -146,7 +146,7 @@ class TokenBucket:
     def earliest(self, now: float, *, burst: int) -> float:
         """Return when the next one may go, for a caller who may send `burst` at once.
 
-        A burst below 1 adds a spacing for each that is missing.
+        A burst below 1 adds one spacing for each request below 1.
         """
         return max(now, self._full_at - self._spacing * (burst - 1))
 
@@ -206,7 +206,7 @@ class Ledger:
             self._waiting.wait(demand.head, at)
 
     def learn(self, quota: Quota, now: float) -> None:
-        """Record a quota; answers may arrive in another order than GitHub counted them."""
+        """Record a quota. Answers may arrive in another order than GitHub counted them, so an older one is ignored."""
         known = self._quotas.get(quota.resource)
         if known is not None and now < known.ends:
             if quota.reset < known.reset:
@@ -225,7 +225,7 @@ class Ledger:
             self._strikes = 0
 
     def strike(self, now: float, sent_at: float, retry_after: float | None) -> float:
-        """Stop the whole installation after a limited answer; return for how many seconds.
+        """Pause the whole installation after a limited answer; return for how many seconds.
 
         `retry_after` is what GitHub asked for; without it the time doubles with each answer in a row, but not for
         requests that were under way together: they are one incident.
@@ -277,7 +277,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limited answer, times in seconds: `ends_in` of a used-up quota, or `retry_after`, if GitHub named one."""
+    """A limited answer; times in seconds. `ends_in`: for a used-up quota; `retry_after`: the time that GitHub named."""
 
     retry_after: float | None = None
     ends_in: float | None = None
@@ -302,7 +302,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
     return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
 
 
-# The page that GitHub's answer points to; go-github tells secondary limits from missing permissions by the same.
+# The pages that GitHub's answers link. go-github uses the same test for secondary limits.
 _LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
 
 

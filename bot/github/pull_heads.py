@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MOST_PULLS = 20
-"""Pull requests that we store for one commit, the latest ones: one branch may have several pull requests."""
+"""The most pull requests that we store for one commit, the latest ones: a branch may have several pull requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ async def confirmed_head(
 ) -> PullHead | None:
     """Return the stored pull request if this is its head; ask GitHub if our own record has another head.
 
-    Raises what asking GitHub raises.
+    Raises GitHub's errors.
     """
     known = await head_of(records, repository.id, number)
     if known is not None and known.sha == sha:
@@ -202,7 +202,7 @@ async def find_repository_id(
 ) -> int:
     """Return a repository's id; ask GitHub if no payload has contained it yet.
 
-    Raises what asking GitHub raises.
+    Raises GitHub's errors.
     """
     known = await repository_id_of(records, full_name)
     if known is not None:

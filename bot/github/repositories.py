@@ -57,10 +57,10 @@ _STORED_AS_TEXT = {
     "the App was uninstalled from its account": LeftAlone.UNINSTALLED,
     "the App's installation on its account is suspended": LeftAlone.SUSPENDED,
 }
-"""Version 1 of the record held these sentences; they stay here as they were, whatever the texts above say."""
+"""Version 1 of the record stored these sentences. They must not change, even if the texts above do."""
 
 AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, "unarchived": LeftAlone.NO}
-"""What a `repository` event says about whether the bot works on it; other actions say nothing about that.
+"""The effect of a `repository` event's action on whether the bot works on it; other actions have none.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
 """Reasons after which another repository may take the name, such as one that was created again."""
@@ -81,7 +81,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRepository:
-    """A repository of app.yaml. `away` says why its timers stand still."""
+    """A repository of app.yaml. `away` says why its timers are stopped."""
 
     id: int
     name: str
@@ -90,7 +90,7 @@ class KnownRepository:
 
     @property
     def reason(self) -> str:
-        """Why its timers stand still, for people; empty while they run."""
+        """Why its timers are stopped, as a text for people; empty while they run."""
         return AWAY_TEXTS[self.away]
 
     @property
@@ -124,7 +124,7 @@ class Repositories:
         return known if known is not None and self._config.repository(known.name) is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
-        """Return what app.yaml calls a repository, None if it does not name it."""
+        """Return a repository's name in app.yaml, None if it is not listed."""
         known = self._seen.get(repository.id) or await self.get(repository.id)
         if known is not None:
             return known.name
@@ -132,7 +132,7 @@ class Repositories:
         return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
-        """Return the other repository that holds this name in app.yaml; None if that of this id may have it."""
+        """Return the other repository that holds this name in app.yaml; None if the one with this ID may have it."""
         others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
@@ -142,9 +142,9 @@ class Repositories:
         return repository if known is None else replace(repository, full_name=known.full_name)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
-        """Remember what GitHub says about a repository, if app.yaml names it by `name`, its full name, or did before.
+        """Store what GitHub says about a repository if app.yaml names it, by `name` or by its full name, or did before.
 
-        `away` None keeps the stored reason.
+        With `away` None, the stored reason stays.
         """
         before = self._seen.get(repository_id) or await self.get(repository_id)
         given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
@@ -166,7 +166,7 @@ class Repositories:
         self._seen[repository_id] = now
 
     async def note(self, delivery: Delivery) -> None:
-        """Remember what a delivery says about repositories. Raises `PayloadError` for one that lacks what is needed."""
+        """Store what a delivery says about repositories. Raises `PayloadError` if it lacks a needed field."""
         payload, action = delivery.payload, delivery.action
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
@@ -197,7 +197,7 @@ class Repositories:
             await self._note_private(delivery, one)
 
     async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
-        """Remember that a payload describes a repository of app.yaml as private; it cannot make one public."""
+        """Store that a payload describes a repository of app.yaml as private. No payload makes one public."""
         if not described.has("private") or is_called_public(described):
             return
         name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))

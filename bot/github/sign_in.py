@@ -1,4 +1,4 @@
-"""Sign-in of people with GitHub: the App's user-to-server OAuth, and what GitHub says to a person's own token.
+"""Sign people in with GitHub: the App's user-to-server OAuth, and requests with a person's own token.
 
 These requests do not pass `bot.github.client`: its limits are those of installations, and here each person has limits
 of their own. https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
@@ -24,9 +24,9 @@ from bot.github.graphql import graphql_url
 TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)
 """Seconds: a person waits for the answer."""
 LARGEST = 512 * 1024
-"""Bytes of an answer that are read."""
+"""The most bytes of an answer that are read."""
 MOST_REPOSITORIES = 100
-"""Repositories that one query asks about."""
+"""The most repositories in one query."""
 WITH_EXPLICIT_ACCESS = frozenset({"TRIAGE", "WRITE", "MAINTAIN", "ADMIN"})
 """In a public repository everybody has READ: https://docs.github.com/en/graphql/reference/enums#repositorypermission."""
 

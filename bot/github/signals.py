@@ -1,4 +1,4 @@
-"""Read the state of a commit: its statuses and the check runs of all Apps, of each name the one that counts.
+"""Read the state of a commit: its statuses, and for each name of a check run the one that counts.
 
 Two workflows may have a job of the same name, and whoever opens a pull request may add one: a green job of theirs must
 not hide a red one of CI. So for GitHub Actions, the latest run of a name counts in each workflow, and of several
@@ -29,13 +29,13 @@ ACTIONS = "github-actions"
 
 OF_STATUS = {"success": State.GREEN, "pending": State.PENDING}
 GREEN_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
-"""Those that satisfy GitHub's own required checks."""
+"""Conclusions that satisfy GitHub's own required checks."""
 
 
 async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> list[Signal]:
-    """Return all statuses and checks of a commit, over all pages. Raises what asking GitHub raises.
+    """Return all statuses and checks of a commit, over all pages. Raises GitHub's errors.
 
-    Those that the bot itself reported say so; jobs that ran because it pushed to a branch of its own are left out.
+    Those that the bot itself reported are marked; jobs that its pushes to its own branches started are left out.
     """
     where = {"repo": repository, "sha": sha}
     found = []
@@ -47,7 +47,7 @@ async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A check run, with what tells which one counts."""
+    """A check run, with the facts that decide whether it counts."""
 
     id: int
     suite: int
@@ -57,7 +57,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Workflow:
-    """What ran in a check suite: which workflow, upon which event, and whether one of our own pushes began it."""
+    """What ran in a check suite: the workflow, its event, and whether one of our own pushes started it."""
 
     id: int
     event: str
@@ -70,6 +70,7 @@ async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> li
         run = _of_run(Payload(item, "check run"), ours)
         same[run.signal.app, run.signal.name].append(run)
     of_actions = [runs for runs in same.values() if runs[0].of_actions]
+    # Workflows cost a request, and only decide something if runs of one name differ, or if we pushed.
     differ = any(len({run.signal.state for run in runs}) > 1 for runs in of_actions)
     workflows = await _workflows(github, where, ours) if differ or (of_actions and ours.branches) else {}
     begun_by_us = {suite for suite, workflow in workflows.items() if workflow.ours}
@@ -78,7 +79,7 @@ async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> li
 
 
 async def _workflows(github: GitHub, where: Mapping[str, str], ours: Ours) -> dict[int, _Workflow]:
-    """Return by check suite the workflow that ran in it."""
+    """Return the workflow of each check suite."""
     runs = github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs")
     found = [Payload(item, "workflow run") async for item in runs]
     return {
@@ -96,7 +97,7 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signa
     that it has: its latest run counts.
     """
     latest: dict[object, _Run] = {}
-    # GitHub counts ids up, so the last run of a workflow is its latest.
+    # GitHub's IDs increase, so the last run of a workflow is its latest.
     for run in sorted(runs, key=lambda run: run.id):
         latest[workflows.get(run.suite, run.suite) if run.of_actions else None] = run
     order = list(State)

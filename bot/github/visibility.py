@@ -1,4 +1,4 @@
-"""Whether a repository is public on GitHub, so that strangers may see what the bot knows about it."""
+"""Find out whether a repository is public on GitHub, so that strangers may see what the bot knows about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 FRESH_SECONDS = 300.0
-"""Seconds for which GitHub's answer counts, and no longer, even while GitHub is unavailable.
+"""Seconds for which GitHub's answer counts. It counts no longer than that, even while GitHub is unavailable.
 
 Most pages for strangers need GitHub too, and refusing them for a while does less harm than showing them a private
 repository.
@@ -28,14 +28,14 @@ repository.
 PATIENCE = 3.0
 """Seconds that somebody waits for GitHub's answer before the repository counts as private."""
 PAUSE = 60.0
-"""Seconds after a failed question before the next."""
+"""Seconds from a failed request to the next."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class _Known:
-    """What GitHub said, and when it was asked; `public` None: the last question has no answer. On the given clock."""
+    """GitHub's answer and the time of the request, on the given clock. `public` is None if GitHub did not answer."""
 
     public: bool | None = None
     at: float = 0.0
@@ -46,7 +46,7 @@ class _Known:
 class Visibility:
     """Say whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
 
-    `github_for` gives a client for `owner/name`; `clock` is in seconds from anywhere. One for the process.
+    `github_for` returns a client for `owner/name`; `clock` counts seconds from any start. There is one per process.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class Visibility:
         self._known: dict[str, _Known] = {}
 
     async def is_public(self, repository: str) -> bool:
-        """Return whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
+        """Return whether anybody may read about `owner/name`. False for a repository that is unknown here or on GitHub.
 
-        Answers at once about one that was private, so that the time taken does not tell which repositories there are.
+        It answers at once about one that was private, so that the time does not reveal which repositories exist.
         Raises ConnectorException while the database is unavailable.
         """
         config = self._config.repository(repository)

@@ -314,7 +314,7 @@ class Watch:
         )
 
     async def repository_id(self, repository: str) -> int:
-        """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""
+        """Return the number by which GitHub knows a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)
 
 

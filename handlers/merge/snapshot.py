@@ -41,7 +41,7 @@ ANY_APP = -1
 async def merge_state_of(
     github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
 ) -> MergeState:
-    """Read the merge state of a pull request. Raises what asking GitHub raises.
+    """Read the merge state of a pull request. Raises GitHub's errors.
 
     `required` are names and patterns of `merge: required:`; the base branch shows which names the patterns match.
     """
