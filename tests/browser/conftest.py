@@ -1,4 +1,4 @@
-"""A browser and a dashboard, shared by all tests of this folder.
+"""A browser and a dashboard, shared by all tests in this folder.
 
 Screenshots are saved in `build/screenshots`, which git ignores.
 """
@@ -46,12 +46,18 @@ FAULTS = """() => {
 
 @pytest.fixture(autouse=True)
 def _all_closed() -> None:
-    """Let connections outlive a test, in place of the fixture of this name: the dashboard is the session's."""
+    """Let connections outlive a test: the dashboard lives for the session.
+
+    This replaces the fixture of the same name.
+    """
 
 
 @dataclass
 class Walk:
-    """A person at a page. `complaints` are what the browser reported: refused content, and errors of scripts."""
+    """A person on a page.
+
+    `complaints` are the browser's reports: refused content, and errors of scripts.
+    """
 
     page: Page
     url: str
@@ -92,7 +98,7 @@ class Walk:
     async def seen(self, name: str, *, colors: bool = False) -> None:
         """Audit a page on a wide light screen, and require that it fits on a narrow one; allow no complaint.
 
-        `colors`: audit those of a dark screen too, for a page that has most of them.
+        `colors`: audit the colors of a dark screen too, for a page that has most of them.
         """
         await self.audit()
         await self.screenshot(name, WIDE)
@@ -135,7 +141,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def walking(browser: Browser, url: str) -> AsyncIterator[Walk]:
-    """Open a fresh tab, with scripts, whose pages are at `url`."""
+    """Open a new tab, with scripts, for pages at `url`."""
     async with await browser.new_context(viewport={"width": WIDE, "height": 900}) as context:
         walker = Walk(await context.new_page(), url)
 
@@ -151,6 +157,6 @@ async def walking(browser: Browser, url: str) -> AsyncIterator[Walk]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def walk(browser: Browser, site: DashboardSite) -> AsyncIterator[Walk]:
-    """Return a fresh tab at the dashboard of two weeks of nightly runs."""
+    """Return a new tab on the dashboard of two weeks of nightly runs."""
     async with walking(browser, site.url) as walker:
         yield walker

@@ -12,25 +12,25 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 HEXAGON = "target=example-lab%2Fhexagon-v73"
 
 
-async def test_what_changed_between_two_commits(walk: Walk) -> None:
+async def test_the_page_of_changes_between_two_commits(walk: Walk) -> None:
     page = await walk.go(f"/r/octocat/compiler/compare?{HEXAGON}&base={sha(9)}&head={sha(13)}")
     assert "6\nnew failures" in page
     await walk.seen("compare", colors=True)
     assert "test_softmax" not in await walk.follow("✓ 1")
 
 
-async def test_flaky_tests_with_their_proof(walk: Walk) -> None:
+async def test_the_page_of_flaky_tests_with_their_proof(walk: Walk) -> None:
     assert "3 commits" in await walk.go("/r/octocat/compiler/flaky")
     await walk.seen("flaky")
     assert "◆ Flaky" in await walk.follow("test_rpc_3")
     assert f"example-lab/hexagon-v73 at {sha(11)[:7]}" in await walk.follow(sha(11)[:7])
 
 
-async def test_slow_tests(walk: Walk) -> None:
+async def test_the_page_of_slow_tests(walk: Walk) -> None:
     assert "The slowest tests" in await walk.go("/r/octocat/compiler/slow?q=conv2d")
     await walk.seen("slow")
 
 
-async def test_skipped_tests(walk: Walk) -> None:
+async def test_the_page_of_skipped_tests(walk: Walk) -> None:
     assert "nowhere" in await walk.go("/r/octocat/compiler/skipped?q=conv2d")
     await walk.seen("skipped")

@@ -1,4 +1,4 @@
-"""Texts of a hostile lab in a real browser: nothing is refused, for nothing of them is more than text."""
+"""Texts of a hostile lab in a real browser, which has nothing to refuse, because every text is only text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.handlers.dashboard.site import dashboard_site
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
 
-async def test_no_page_runs_or_links_what_a_lab_wrote(browser: Browser, tmp_path: Path) -> None:
+async def test_no_page_runs_or_links_text_from_a_lab(browser: Browser, tmp_path: Path) -> None:
     async with (
         dashboard_site(tmp_path, filled=fill_with_hostile_text) as site,
         walking(browser, site.url) as walk,

@@ -1,4 +1,4 @@
-"""A replay in a real browser, by an operator and by somebody who is none."""
+"""A replay in a real browser, by an operator and by somebody else."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
-    """Return a town whose operator is hubot, where a delivery has failed."""
+    """Return a town with the operator hubot and a failed delivery."""
     async with operated_town(tmp_path_factory.mktemp("operate")) as place:
         yield place
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def walk(browser: Browser, here: OperatedTown) -> AsyncIterator[Walk]:
-    """Return a fresh tab at the bot of the town."""
+    """Return a new tab on the town's bot."""
     async with walking(browser, here.town.url) as walker:
         yield walker
 
 
 async def sign_in(walk: Walk, login: str) -> None:
-    """Open the pages for operators, and sign in there."""
+    """Open the operators' pages, and sign in there."""
     await walk.go("/operate", status=404)
     await walk.page.get_by_role("link", name="Sign in with GitHub").click()
     await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
     await walk.page.wait_for_load_state()
 
 
-async def test_an_operator_finds_what_failed_looks_at_the_plan_and_replays_it(walk: Walk, here: OperatedTown) -> None:
+async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: Walk, here: OperatedTown) -> None:
     await sign_in(walk, "hubot")
     assert "Deliveries have failed" in await walk.text()
     await walk.seen("operate", colors=True)

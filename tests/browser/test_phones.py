@@ -49,7 +49,7 @@ async def test_pages_fit_on_a_small_phone(walk: Walk, paths: list[str]) -> None:
     assert found == {}
 
 
-async def test_a_fault_is_found(walk: Walk) -> None:
+async def test_a_fault_is_detected(walk: Walk) -> None:
     await walk.page.set_viewport_size({"width": NARROW, "height": 800})
     await walk.go("/help")
     await walk.page.evaluate(BROKEN)

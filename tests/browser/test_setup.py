@@ -1,4 +1,4 @@
-"""The set-up in a real browser and with the real process: from the printed address to the first delivery."""
+"""The setup in a real browser and with the real process: from the printed address to the first delivery."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATIENCE = 30_000
 
 @dataclass
 class Starting:
-    """`nightjar serve` in an empty folder; `output` is all that it printed."""
+    """`nightjar serve` in an empty folder; `output` is everything that it printed."""
 
     github: GitHubSandbox
     folder: Path
@@ -37,7 +37,7 @@ class Starting:
     output: list[str]
 
     async def printed(self) -> str:
-        """Return the address in the terminal."""
+        """Return the address printed in the terminal."""
         assert self.process.stderr is not None
         while not (found := PRINTED.search("".join(self.output))):
             line = await self.process.stderr.readline()
@@ -46,7 +46,7 @@ class Starting:
         return found[0]
 
     async def stop(self) -> str:
-        """Stop the process; return all that it printed."""
+        """Stop the process; return everything that it printed."""
         self.process.terminate()
         out, err = await self.process.communicate()
         return "".join(self.output) + out.decode() + err.decode()
@@ -71,7 +71,9 @@ async def starting(github: GitHubSandbox, tmp_path: Path) -> AsyncIterator[Start
             await process.wait()
 
 
-async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, starting: Starting) -> None:
+async def test_the_setup_leads_from_the_printed_address_to_the_first_delivery(
+    browser: Browser, starting: Starting
+) -> None:
     address = await starting.printed()
     url = address.partition("/setup")[0]
     async with walking(browser, url) as walk:
@@ -122,7 +124,7 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         pull.comment("octocat", "@ci help")
         await starting.github.until(lambda: any(one.user.type == "Bot" for one in pull.comments))
         assert not walk.complaints
-    # Strangers, who reach the same port through the public address, see nothing of the set-up.
+    # Strangers, who reach the same port through the public address, see nothing of the setup.
     async with aiohttp.ClientSession() as stranger:
         for path in ("/setup", "/setup/checks", "/setup/install", address.removeprefix(url)):
             for headers, status in (({}, (303, 403)), ({"Host": "ci.example.org"}, (421,))):
@@ -161,7 +163,9 @@ async def test_without_scripts_the_page_reloads_itself(browser: Browser, github:
     assert (tmp_path / "app.yaml").exists()
 
 
-async def test_killed_between_the_conversion_and_the_file(browser: Browser, starting: Starting) -> None:
+async def test_a_setup_killed_before_storing_the_app_says_so_at_the_next_start(
+    browser: Browser, starting: Starting
+) -> None:
     held = starting.github.faults.pause("POST", "/app-manifests/{code}/conversions", when="after")
     address = await starting.printed()
     async with await browser.new_context() as context:
@@ -185,7 +189,7 @@ async def test_killed_between_the_conversion_and_the_file(browser: Browser, star
         await starting.stop()
 
 
-async def test_text_from_outside_is_text_on_every_page(browser: Browser, starting: Starting) -> None:
+async def test_text_from_outside_is_escaped_on_every_page(browser: Browser, starting: Starting) -> None:
     address = await starting.printed()
     url, github = address.partition("/setup")[0], starting.github
     async with walking(browser, url) as walk:
@@ -232,7 +236,7 @@ async def test_text_from_outside_is_text_on_every_page(browser: Browser, startin
 
 
 def hostile_listing() -> dict[str, object]:
-    """Return repositories of GitHub's answer, one of which has no name that GitHub gives."""
+    """Return repositories of GitHub's answer, one of which has an impossible name."""
     return {"total_count": 2, "repositories": [{"full_name": "octocat/compiler"}, {"full_name": f"octocat/{ATTACK}"}]}
 
 

@@ -25,7 +25,7 @@ SECRET = "/r/octocat/secret/nightly"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
-    """Return a town where people can sign in, and hubot may read the private repository."""
+    """Return a town where people can sign in, and where hubot may read the private repository."""
     url = f"sqlite:///{tmp_path_factory.mktemp('sign-in')}/nightjar.db"
     async with town(url, config=CONFIG, environment=SIGN_IN) as place:
         place.app.install(place.github.create_repository("octocat/secret", private=True, people={"hubot": "read"}))
@@ -36,19 +36,19 @@ async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def walk(browser: Browser, here: Town) -> AsyncIterator[Walk]:
-    """Return a fresh tab at the bot of the town."""
+    """Return a new tab on the town's bot."""
     async with walking(browser, here.url) as walker:
         yield walker
 
 
 async def sign_in(walk: Walk, login: str) -> None:
-    """Press the link on the page, and say on GitHub's page who one is."""
+    """Press the link on the page, and choose an account on GitHub's page."""
     await walk.page.get_by_role("link", name="Sign in with GitHub").click()
     await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
     await walk.page.wait_for_load_state()
 
 
-async def test_a_private_repository_is_there_for_its_readers_after_they_sign_in(walk: Walk) -> None:
+async def test_readers_can_see_a_private_repository_after_they_sign_in(walk: Walk) -> None:
     assert "Sign in with GitHub" in await walk.go(SECRET, status=404)
     await walk.seen("private-signed-out")
     await sign_in(walk, "hubot")
@@ -64,7 +64,7 @@ async def test_a_private_repository_is_there_for_its_readers_after_they_sign_in(
     await walk.go(SECRET, status=404)
 
 
-async def test_it_is_not_there_for_anybody_else(walk: Walk) -> None:
+async def test_nobody_else_can_see_it(walk: Walk) -> None:
     await walk.go(SECRET, status=404)
     await sign_in(walk, "reader")
     assert "Not Found" in await walk.text()
@@ -72,7 +72,7 @@ async def test_it_is_not_there_for_anybody_else(walk: Walk) -> None:
     await walk.seen("private-not-readable")
 
 
-async def test_a_sign_in_that_was_cancelled_says_so(walk: Walk) -> None:
+async def test_a_cancelled_sign_in_is_reported(walk: Walk) -> None:
     await walk.go(SECRET, status=404)
     await walk.page.get_by_role("link", name="Sign in with GitHub").click()
     await walk.page.get_by_role("button", name="Cancel").click()

@@ -9,7 +9,7 @@ from tests.browser.conftest import WIDE, Walk
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
 
-async def test_the_overview(walk: Walk) -> None:
+async def test_the_overview_page(walk: Walk) -> None:
     assert "octocat/compiler" in await walk.go("/")
     await walk.seen("overview")
 
@@ -65,12 +65,12 @@ async def test_typing_filters_the_tests_of_the_page(walk: Walk) -> None:
     assert not walk.complaints
 
 
-async def test_a_page_that_is_not_there(walk: Walk) -> None:
+async def test_a_missing_page(walk: Walk) -> None:
     assert "Not Found" in await walk.go("/r/octocat/secret", status=404)
     await walk.seen("not-found")
 
 
-async def test_the_nightly_branch_and_the_commands(walk: Walk) -> None:
+async def test_the_pages_of_the_nightly_branch_and_the_commands(walk: Walk) -> None:
     await walk.go("/")
     assert "Newer commits" in await walk.follow("Nightly")
     await walk.seen("nightly")
@@ -80,7 +80,7 @@ async def test_the_nightly_branch_and_the_commands(walk: Walk) -> None:
     await walk.seen("help")
 
 
-async def test_a_lab_that_stopped_reporting(walk: Walk) -> None:
+async def test_the_page_of_a_lab_that_stopped_reporting(walk: Walk) -> None:
     overview = await walk.go("/")
     row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line)
     assert "stale, over 36 h" in row
@@ -90,6 +90,6 @@ async def test_a_lab_that_stopped_reporting(walk: Walk) -> None:
     await walk.seen("lab")
 
 
-async def test_a_pull_request(walk: Walk) -> None:
+async def test_the_page_of_a_pull_request(walk: Walk) -> None:
     assert "Pending merge" in await walk.go("/r/octocat/compiler/pulls/42")
     await walk.seen("pull", colors=True)

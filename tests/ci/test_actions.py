@@ -1,4 +1,4 @@
-"""Which workflow runs of a commit count, and whose the check runs are."""
+"""Which workflow runs of a commit count, and which check runs belong to them."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ def ids(runs: list[Payload]) -> list[Any]:
     return [found.integer("id") for found in runs]
 
 
-def test_an_older_run_of_the_same_workflow_and_event_was_superseded() -> None:
+def test_an_older_run_of_the_same_workflow_and_event_is_superseded() -> None:
     assert ids(newest([run(5, 1), run(9, 1), run(7, 1)])) == [9]
 
 
-def test_other_workflows_events_and_branches_stand_for_themselves() -> None:
+def test_other_workflows_events_and_branches_count_separately() -> None:
     runs = [run(1, 1), run(2, 2), run(3, 1, event="push"), run(4, 1, branch="other"), run(5, 1, branch=None)]
     assert ids(newest(runs)) == [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Which job a status's link names, and which links lead nowhere: anybody who may post a status writes them."""
+"""Which job the link of a status names, and which links are ignored: anybody who can post a status writes them."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_server_below_a_path_is_found_by_that_path() -> None:
         "https://[::1/job/a/7",
     ],
 )
-def test_a_link_to_elsewhere_is_no_build_of_ours(link: str) -> None:
+def test_a_link_elsewhere_is_no_build_of_ours(link: str) -> None:
     assert server_of(link, SERVERS) is None
     assert parse_build(link, SERVERS) is None
 
@@ -74,7 +74,7 @@ def test_a_link_to_elsewhere_is_no_build_of_ours(link: str) -> None:
         "/job/a/job/PR-12/7777777777/",
     ],
 )
-def test_what_is_no_plain_address_of_a_build_names_no_job(path: str) -> None:
+def test_a_link_that_is_no_plain_build_address_names_no_job(path: str) -> None:
     assert parse_build(SERVER + path, SERVERS) is None
 
 
@@ -99,7 +99,7 @@ def test_only_the_pull_requests_own_job_is_its_job(job: str, ours: bool) -> None
     assert build.is_job_of(12) is ours
 
 
-def test_a_job_is_named_as_people_know_it() -> None:
+def test_a_job_has_its_readable_name() -> None:
     build = parse_build(f"{SERVER}/job/compiler/job/feature%252Ffast/7/", SERVERS)
     assert build is not None
     assert build.name == "compiler/feature/fast"

@@ -1,4 +1,4 @@
-"""What counts as failed: every end that leaves somebody wanting to try again."""
+"""What counts as failed: every conclusion that people want to retry."""
 
 import pytest
 
@@ -18,6 +18,6 @@ from bot.ci.base import CiState, state_of
         ("completed", "", CiState.RUNNING),
     ],
 )
-def test_cancelled_and_timed_out_are_failures_too(status: str, conclusion: str, state: CiState) -> None:
-    """The predecessor ran again what had the conclusion FAILURE and nothing else."""
+def test_cancelled_and_timed_out_count_as_failures(status: str, conclusion: str, state: CiState) -> None:
+    """TVM's bot only reran what had the conclusion FAILURE."""
     assert state_of(status, conclusion) is state

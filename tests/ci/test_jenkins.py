@@ -1,4 +1,4 @@
-"""What a commit's statuses say about Jenkins: jobs from what really ran, never from a list."""
+"""What a commit's statuses say about Jenkins: jobs come from what really ran, never from a list."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def only(*statuses: Payload) -> CiRun:
         ("success", CiState.SUCCEEDED),
     ],
 )
-def test_a_status_is_a_run_of_the_job_that_it_links_to(state: str, expected: CiState) -> None:
+def test_a_status_is_a_run_of_the_job_that_it_links(state: str, expected: CiState) -> None:
     run = only(status("gpu/pr-head", state, "/job/compiler-gpu/job/PR-12/7/display/redirect"))
     assert (run.name, run.state, run.conclusion, run.attempt) == ("gpu/pr-head", expected, state, 7)
     assert run.key == f"{SERVER}/job/compiler-gpu/job/PR-12"
@@ -51,7 +51,7 @@ def test_two_statuses_of_one_job_are_one_run_under_both_names() -> None:
     assert run.names == ("compiler/PR-12", "unit", "docs", "compiler/PR-12")
 
 
-def test_an_older_builds_status_does_not_say_how_the_newest_build_stands() -> None:
+def test_an_older_builds_status_does_not_give_the_state_of_the_newest_build() -> None:
     run = only(
         status("unit", "failure", "/job/compiler/job/PR-12/7/"),
         status("docs", "pending", "/job/compiler/job/PR-12/8/"),
@@ -68,11 +68,11 @@ def test_an_older_builds_status_does_not_say_how_the_newest_build_stands() -> No
         (None, OTHER_CI),
     ],
 )
-def test_what_is_not_the_pull_requests_own_job_is_never_started(link: str | None, why: str) -> None:
+def test_a_job_of_another_pull_request_is_never_started(link: str | None, why: str) -> None:
     assert only(status("deploy", "failure", link)).untouchable == why
 
 
-def test_running_again_is_the_whole_job_that_the_link_named() -> None:
+def test_a_rerun_covers_the_whole_linked_job() -> None:
     run = only(status("gpu/pr-head", "failure", "/job/compiler-gpu/job/PR-12/7/"))
     assert JENKINS.rerun(run, failed_only=True) == StartJenkinsBuild(
         job_url=f"{SERVER}/job/compiler-gpu/job/PR-12", build=7, name="gpu/pr-head", asked_at=ASKED_AT
@@ -104,7 +104,7 @@ def test_a_job_that_builds_the_head_or_the_merge_is_not_missing(branches: list[s
     assert all("compiler" in run.names for run in runs[: len(branches)])
 
 
-def test_a_job_of_the_same_name_on_another_server_is_still_missing() -> None:
+def test_a_job_with_the_same_name_on_another_server_is_still_missing() -> None:
     other = "https://jenkins.example.org"
     both = replace(NAMED, servers=(SERVER, other), expected=((SERVER, "compiler"), (other, "compiler")))
     runs = both.runs_of([status("ci/pr-head", "success", "/job/compiler/job/PR-12/7/")])

@@ -1,4 +1,7 @@
-"""Asking Jenkins how builds ended: a bounded number, each with a bounded answer, and no answer is no end."""
+"""Asking Jenkins for the results of builds:
+
+a limited number, with limited answers; without an answer, a build has not ended.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tests.serving import served
 
 
 class Talker:
-    """A server that answers every request with the same text, and counts what it was asked."""
+    """A server that gives the same text for every request, and counts the requests."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -61,7 +64,7 @@ async def builds() -> AsyncIterator[JenkinsBuilds]:
         ("", None),
     ],
 )
-async def test_only_a_clear_word_ends_a_build(
+async def test_only_a_clear_result_ends_a_build(
     talker: Talker, url: str, builds: JenkinsBuilds, text: str, result: str | None
 ) -> None:
     talker.text = text
@@ -78,13 +81,13 @@ async def test_a_long_answer_is_not_read(
     assert bool(await builds.results([f"{url}/job/gpu/7"])) is read
 
 
-async def test_of_many_builds_some_are_asked_about(talker: Talker, url: str, builds: JenkinsBuilds) -> None:
+async def test_of_many_builds_a_limited_number_is_requested(talker: Talker, url: str, builds: JenkinsBuilds) -> None:
     talker.text = '{"building": false, "result": "ABORTED"}'
     results = await builds.results([f"{url}/job/gpu/{number}" for number in range(MOST + 1)])
     assert (len(results), len(talker.asked)) == (MOST, MOST)
 
 
-async def test_a_server_that_is_down_ends_nothing(builds: JenkinsBuilds) -> None:
+async def test_a_server_that_is_down_ends_no_build(builds: JenkinsBuilds) -> None:
     assert await builds.results(["http://127.0.0.1:9/job/gpu/7"]) == {}
 
 

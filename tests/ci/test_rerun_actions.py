@@ -1,4 +1,4 @@
-"""Which rerun of a workflow stands for several that were asked for at once."""
+"""Which single rerun of a workflow replaces several simultaneous ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
         ([FAILED, FAILED], FAILED),
     ],
 )
-def test_the_smallest_that_covers_all(asked: list[Effect], one: Effect) -> None:
+def test_the_smallest_rerun_that_covers_all_is_chosen(asked: list[Effect], one: Effect) -> None:
     merged, moved = one_for_each_run(asked)
     assert merged == [one]
     assert {moved[effect.target] for effect in asked} == {one.target}

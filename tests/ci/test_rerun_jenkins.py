@@ -1,4 +1,4 @@
-"""Having a Jenkins build a job again: over HTTP, once, with credentials that go nowhere else."""
+"""Rerunning a Jenkins job: over HTTP, once, with credentials that are sent nowhere else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def again(world: World, job: JenkinsJob, *, build: int = 1) -> StartJenkinsBuild:
-    """The effect of asking now for a job whose status linked to a build."""
+    """Return the effect of a request now to rerun a job whose status linked a build."""
     return StartJenkinsBuild(job_url=job.url, build=build, name=job.name, asked_at=iso(world.github.clock.now()))
 
 
@@ -59,8 +59,8 @@ async def test_a_branch_with_a_slash_reaches_its_own_job(world: World) -> None:
     assert len(job.builds) == 2
 
 
-async def test_applied_twice_it_builds_once(world: World) -> None:
-    """A crash after Jenkins heard, and before that was noted, applies the effect again."""
+async def test_the_effect_applied_twice_builds_once(world: World) -> None:
+    """After a crash between Jenkins' answer and the record of it, the effect is applied again."""
     job = failed_job(world)
     effect = again(world, job)
     await world.apply_alone(effect)
@@ -70,7 +70,7 @@ async def test_applied_twice_it_builds_once(world: World) -> None:
     assert len(job.builds) == 2
 
 
-async def test_what_waits_in_the_queue_is_not_asked_for_again(world: World) -> None:
+async def test_a_build_that_is_queued_already_is_not_requested_again(world: World) -> None:
     job = failed_job(world)
     job.quiet = True
     effect = again(world, job)
@@ -81,8 +81,8 @@ async def test_what_waits_in_the_queue_is_not_asked_for_again(world: World) -> N
     assert len(job.builds) == 2
 
 
-async def test_a_newer_build_from_before_the_asking_does_not_count(world: World) -> None:
-    """A build that was aborted before it posted a status leaves the link to the build before it."""
+async def test_a_newer_build_from_before_the_request_does_not_count(world: World) -> None:
+    """A build that was aborted before it posted a status leaves the link to the previous build."""
     job = failed_job(world)
     job.trigger()
     job.builds[-1].timestamp -= 1800
@@ -98,14 +98,14 @@ async def test_a_job_that_was_never_built_is_built(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
-async def test_a_jenkins_that_is_broken_is_tried_again(world: World, status: int) -> None:
+async def test_a_request_to_a_broken_jenkins_is_tried_again(world: World, status: int) -> None:
     job = failed_job(world)
     job.status = status
     with pytest.raises(TryAgain, match=f"Jenkins answered {status}"):
         await world.apply_alone(again(world, job))
 
 
-async def test_a_jenkins_that_is_down_is_tried_again(world: World) -> None:
+async def test_a_request_to_a_jenkins_that_is_down_is_tried_again(world: World) -> None:
     job = failed_job(world)
     effect = again(world, job)
     await world.jenkins.stop()
@@ -125,13 +125,13 @@ async def test_a_removed_job_is_reported(world: World) -> None:
 
 
 def first_time(world: World, name: str = "gpu", number: int = 12) -> StartJenkinsBuild:
-    """The effect of asking now for a job of app.yaml that has no status on the head."""
+    """Return the effect of a request now for a job of app.yaml without a status on the head."""
     job_url = f"{world.jenkins.url}/job/{name}/job/PR-{number}"
     return StartJenkinsBuild(job_url=job_url, build=0, name=name, asked_at=iso(world.github.clock.now()))
 
 
 @pytest.mark.parametrize("result", [None, "FAILURE"])
-async def test_a_missed_push_is_built_whatever_an_older_head_has(world: World, result: str | None) -> None:
+async def test_a_missed_push_is_built_whatever_builds_an_older_head_has(world: World, result: str | None) -> None:
     """A build of this head would have posted a status on it."""
     job = failed_job(world)
     job.trigger()
@@ -145,7 +145,7 @@ async def test_a_missed_push_is_built_whatever_an_older_head_has(world: World, r
 
 
 @pytest.mark.parametrize("branches", [["PR-12-head"], ["PR-12-merge"], ["PR-12-head", "PR-12-merge"]])
-async def test_a_missed_push_is_built_where_jenkins_builds_the_head_or_the_merge(
+async def test_a_missed_push_is_built_if_jenkins_builds_the_head_or_the_merge(
     world: World, branches: list[str]
 ) -> None:
     jobs = [world.jenkins.add_job(f"gpu/{branch}") for branch in branches]
@@ -153,7 +153,7 @@ async def test_a_missed_push_is_built_where_jenkins_builds_the_head_or_the_merge
     assert [len(job.builds) for job in jobs] == [1] * len(jobs)
 
 
-async def test_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: World) -> None:
+async def test_the_error_for_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: World) -> None:
     assert await message(world, first_time(world)) == (
         "Jenkins has no job for this pull request in `gpu` (404), so nothing was started. Jenkins hasn't scanned "
         "the pull request yet, or `JENKINS_USER` isn't allowed to see the job. Push a commit, or ask someone to start "
@@ -171,7 +171,7 @@ async def test_credentials_that_jenkins_refuses_are_named_and_never_shown(world:
 
 @asynccontextmanager
 async def stranger() -> AsyncIterator[JenkinsSandbox]:
-    """A server that app.yaml does not name and that writes down who calls."""
+    """Start a server that app.yaml does not name and that records its requests."""
     other = JenkinsSandbox()
     async with other.serve():
         yield other
@@ -192,7 +192,7 @@ async def test_a_redirect_does_not_carry_the_credentials_away(world: World) -> N
         assert other.requests == []
 
 
-async def test_a_jenkins_below_a_path_is_asked_there(tmp_path: Path) -> None:
+async def test_a_jenkins_below_a_path_is_called_there(tmp_path: Path) -> None:
     async with a_world(tmp_path, jenkins=JenkinsSandbox(path="/jenkins")) as world:
         job = failed_job(world)
         await world.apply_alone(again(world, job))
@@ -200,7 +200,7 @@ async def test_a_jenkins_below_a_path_is_asked_there(tmp_path: Path) -> None:
         assert {path.partition("/jenkins/")[0] for _, path in world.jenkins.requests} == {""}
 
 
-async def test_one_build_takes_three_requests(world: World) -> None:
+async def test_one_build_costs_three_requests(world: World) -> None:
     await world.apply_alone(again(world, failed_job(world)))
     assert world.jenkins.requests == [
         ("GET", "/job/gpu/job/PR-12/api/json"),
@@ -210,8 +210,8 @@ async def test_one_build_takes_three_requests(world: World) -> None:
 
 
 @pytest.mark.parametrize("text", ["<html>Log in</html>", "[" * 50_000, f'{{"a": "{"x" * LARGEST}"}}', "[]", "null", ""])
-async def test_an_answer_that_is_no_jenkins_starts_nothing(world: World, text: str) -> None:
-    """A page to log in, or what a proxy says, is no reason to send a POST with credentials."""
+async def test_an_answer_that_is_not_from_jenkins_starts_nothing(world: World, text: str) -> None:
+    """A login page, or a proxy's page, is no reason to send a POST with credentials."""
     effect = again(world, failed_job(world))
     world.jenkins.says = text
     assert await message(world, effect) == (

@@ -1,4 +1,4 @@
-"""Which workflow runs a command about a pull request may start: every kind of run that a commit may have."""
+"""Which workflow runs a command on a pull request may start, for every kind of run that a commit may have."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_pull_requests_own_runs_may_be_started(origin: PullOrigin, of: Paylo
         "an event that GitHub adds next year",
     ],
 )
-def test_what_another_event_started_is_left_alone_even_on_the_pull_requests_own_branch(event: str) -> None:
+def test_runs_of_other_events_are_left_alone_even_on_the_pull_requests_own_branch(event: str) -> None:
     assert why_not_restart(run(event, FORK, "fast"), FROM_FORK) == (
         f"it was started by `{event}`, and I restart only runs that a pull request started"
     )
@@ -86,16 +86,16 @@ def test_a_run_of_another_branch_or_repository_is_left_alone(origin: PullOrigin,
         (FROM_FORK, run("pull_request", None, "fast")),
     ],
 )
-def test_where_a_fork_was_deleted_nothing_shows_whose_run_it_is(origin: PullOrigin, of: Payload) -> None:
+def test_after_a_fork_is_deleted_no_run_is_known_to_belong_to_it(origin: PullOrigin, of: Payload) -> None:
     assert why_not_restart(of, origin) == NO_FORK
 
 
-def test_a_run_that_waits_for_approval_is_the_pull_requests_own_and_still_not_started() -> None:
+def test_a_run_that_waits_for_approval_belongs_to_the_pull_request_but_is_not_started() -> None:
     waiting = run("pull_request", FORK, "fast", "action_required")
     assert why_not_own(waiting, FROM_FORK) == ""
     assert why_not_restart(waiting, FROM_FORK) == AWAITS_APPROVAL
 
 
-def test_the_name_of_a_branch_does_nothing_in_an_answer() -> None:
+def test_the_name_of_a_branch_has_no_effect_in_an_answer() -> None:
     reason = why_not_restart(run("pull_request", BASE, "@octocat`x"), FROM_FORK)
     assert reason == "it belongs to branch ``@octocat`x``, not to this pull request"

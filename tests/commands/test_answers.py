@@ -1,4 +1,4 @@
-"""What people read in answers to commands."""
+"""The answers to commands."""
 
 import pytest
 from hypothesis import given
@@ -26,13 +26,13 @@ def test_a_typo_is_answered_with_the_nearest_command() -> None:
     )
 
 
-def test_answers_use_the_name_that_the_bot_was_called_by() -> None:
+def test_answers_use_the_mention_that_the_person_used() -> None:
     bad = typo("@tvm-bot nonsense")
     assert answers.bad_command(bad).endswith("`@tvm-bot help` lists all commands.")
     assert answers.shown(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
 
 
-def test_the_listing_is_a_link_where_the_bot_has_an_address() -> None:
+def test_the_list_of_commands_is_a_link_if_the_bot_has_an_address() -> None:
     bad = BadCommand("rerunn", "I don't know this command.", "rerun", mention="@ci")
     said = answers.bad_command(bad, "https://ci.example.org/help")
     assert said.endswith("[`@ci help`](https://ci.example.org/help) lists all commands.")
@@ -47,7 +47,7 @@ def test_the_listing_is_a_link_where_the_bot_has_an_address() -> None:
         (("author",), "the pull request's author"),
     ],
 )
-def test_roles_are_said_in_words(allowed: tuple[Role, ...], words: str) -> None:
+def test_roles_are_written_in_words(allowed: tuple[Role, ...], words: str) -> None:
     assert answers.who_may(allowed) == words
 
 
@@ -59,17 +59,17 @@ def test_roles_are_said_in_words(allowed: tuple[Role, ...], words: str) -> None:
         ((), "Nobody may use this command here: `app.yaml` allows no role."),
     ],
 )
-def test_a_refusal_says_who_can_do_it(allowed: tuple[Role, ...], said: str) -> None:
+def test_a_refusal_says_who_can_run_the_command(allowed: tuple[Role, ...], said: str) -> None:
     assert said == answers.not_allowed(Command(RERUN, mention="@ci"), allowed)
 
 
-def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
+def test_a_disabled_command_is_answered_with_where_to_switch_it_on() -> None:
     said = answers.switched_off(RUN_SLOW, "octocat/compiler")
     assert "`octocat/compiler`" in said
     assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in said
 
 
-def test_help_lists_what_is_on_here_and_who_may_here() -> None:
+def test_help_lists_what_is_enabled_here_and_who_may_use_it_here() -> None:
     config = RepositoryConfig.model_validate({"rerun": Rerun(allow=("write",)), "slow_tests": False})
     said = answers.help_text(REGISTRY, MENTIONS, config, {})
     assert "`@ci`, `@tvm-bot`" in said
@@ -87,7 +87,7 @@ def test_the_table_of_all_commands_has_a_row_for_each() -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_answer_calls_the_bot_or_anybody_else(text: str) -> None:
+def test_no_answer_mentions_the_bot_or_anybody_else(text: str) -> None:
     bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
     helped = answers.help_text(REGISTRY, MENTIONS, RepositoryConfig(), {})
     said = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{helped}"

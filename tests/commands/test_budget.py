@@ -1,4 +1,4 @@
-"""What a comment with commands gets, by what was asked for in the hour before: each limit one below, at, and above."""
+"""What a comment with commands gets, given the requests of the last hour: each limit one below, at, and above."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def question(commands: int = 1, *, refused: bool = False, writer: bool = False) 
     ],
 )
 @pytest.mark.parametrize("writer", [True, False])
-def test_a_persons_limit_holds_for_everybody(
+def test_a_persons_limit_applies_to_everybody(
     before: int, commands: int, response: CommandResponse, writer: bool
 ) -> None:
     asked = question(commands, writer=writer)
@@ -64,7 +64,7 @@ def test_a_persons_limit_holds_for_everybody(
         (7, True, CommandResponse.RUN),
     ],
 )
-def test_a_pull_requests_limit_holds_for_those_without_the_write_role(
+def test_a_pull_requests_limit_applies_to_people_without_the_write_role(
     before: int, writer: bool, response: CommandResponse
 ) -> None:
     assert decide_response(question(writer=writer), tally(), tally((CommandOutcome.RUN, before)), LIMITS) is response
@@ -82,7 +82,7 @@ def test_over_a_limit_one_answer_says_so() -> None:
 @pytest.mark.parametrize(
     ("at", "response"), [(NOW - HOUR, CommandResponse.RUN), (NOW - HOUR + 1, CommandResponse.PERSON_OVER)]
 )
-def test_what_is_an_hour_old_counts_no_longer(at: float, response: CommandResponse) -> None:
+def test_requests_older_than_an_hour_do_not_count(at: float, response: CommandResponse) -> None:
     assert decide_response(question(), tally((CommandOutcome.RUN, 4), at=at), tally(), LIMITS) is response
 
 
@@ -111,7 +111,7 @@ def test_refusals_use_up_nobodys_commands() -> None:
     assert decide_response(question(), refused, refused, LIMITS) is CommandResponse.RUN
 
 
-def test_the_same_comment_counts_once_however_often_it_is_planned() -> None:
+def test_a_comment_counts_once_however_often_it_is_planned() -> None:
     known = CommandTally({"this": CountedComment(NOW, 4, CommandOutcome.RUN)})
     assert decide_response(question(4), known, known, LIMITS) is CommandResponse.RUN
     assert len(known.with_one("this", CountedComment(NOW, 4, CommandOutcome.RUN)).counted) == 1

@@ -1,4 +1,4 @@
-"""Commands are found in any prose, and never where nobody speaks."""
+"""Commands are found in any prose, but never in what is not the author's own words."""
 
 import pytest
 from hypothesis import given
@@ -30,8 +30,8 @@ def test_every_command_is_found_in_any_prose(command: Command, before: str, afte
 
 @pytest.mark.no_cover
 @given(COMMANDS.filter(lambda command: not any('"' in name for name in command.names)))
-def test_the_canonical_text_of_a_command_says_the_same_again(command: Command) -> None:
-    # Names are escaped for Markdown only; to the grammar the text is as it is.
+def test_the_canonical_text_of_a_command_is_parsed_as_the_same_command(command: Command) -> None:
+    # Names are only escaped for Markdown; the grammar gets the text as it is.
     names = [f'"{escape(name).replace("&#8203;", "")}"' for name in command.names]
     assert read(" ".join(["@ci", command.spec.name, command.choice, *names])) == [command]
 
@@ -59,7 +59,9 @@ HIDING += [
 
 @pytest.mark.no_cover
 @given(COMMANDS.filter(lambda command: not command.names), PROSE, PROSE, st.sampled_from(HIDING))
-def test_no_command_is_found_where_nobody_speaks(command: Command, before: str, after: str, hiding: str) -> None:
+def test_no_command_is_found_outside_the_authors_own_words(
+    command: Command, before: str, after: str, hiding: str
+) -> None:
     assert read(f"{before}\n\n{hiding.format(written(command))}\n\n{after}") == []
 
 
@@ -101,7 +103,7 @@ MARKUP += [
 
 @pytest.mark.no_cover
 @given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=20))
-def test_whatever_is_written_is_read_without_an_error(text: str, more: str) -> None:
+def test_any_text_is_read_without_an_error(text: str, more: str) -> None:
     found = read(text)
     assert len(set(found)) == len(found) <= MOST_COMMANDS + 1
     assert set(new_commands(text, text, registry=REGISTRY, mentions=MENTIONS)) == set()

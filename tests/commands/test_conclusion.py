@@ -1,4 +1,4 @@
-"""What a comment's author reads when its commands have ended."""
+"""What a comment's author reads once its commands have ended."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
         ),
     ],
 )
-def test_the_verdict(items: list[Item], outcomes: list[EffectOutcome], lines: list[str], done: bool) -> None:
+def test_the_verdict_follows_from_the_outcomes(
+    items: list[Item], outcomes: list[EffectOutcome], lines: list[str], done: bool
+) -> None:
     assert verdict(items, EffectOutcomes(tuple(outcomes))) == (lines, done)
 
 
-def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
-    """Else it would read as if it were said about the last thing on the list."""
+def test_a_failure_after_a_list_has_its_own_lines() -> None:
+    """Otherwise it would seem to belong to the last item."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
     failed = [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")]
     lines, _ = verdict([listed], EffectOutcomes(tuple(failed)))
@@ -73,12 +75,12 @@ def test_an_answer_of_several_lines_stays_in_its_bullet() -> None:
     assert lines == ["- `@ci help`: These:\n  \n  | a | b |\n  |---|---|"]
 
 
-def test_the_answer_links_what_it_answers_and_mentions_nobody() -> None:
+def test_the_answer_links_the_comment_and_mentions_nobody() -> None:
     text = answer_text("https://github.example/octocat/compiler/pull/1#issuecomment-7", ["- `@ci rerun`: done."])
     assert text.startswith("About [your comment](https://github.example/octocat/compiler/pull/1#issuecomment-7):\n\n- ")
 
 
-def test_a_long_answer_still_links_the_page_that_says_more() -> None:
+def test_a_long_answer_still_links_the_page_with_the_rest() -> None:
     text = answer_text("https://github.example/7", ["- x"] * 40_000, page="https://ci.example.org/pulls/7")
     assert len(text) <= REPLY_LIMIT
     assert text.endswith("[Everything I did on this pull request, and why](https://ci.example.org/pulls/7)")
@@ -88,7 +90,7 @@ def test_the_answer_names_what_it_answers() -> None:
     assert answer_text("https://github.example/7", [], "your review").startswith("About [your review](")
 
 
-def test_an_answer_that_is_too_long_ends_with_a_whole_line() -> None:
+def test_a_truncated_answer_ends_with_a_whole_line() -> None:
     lines = [f"- `@octocat {number} {'x' * 200}`: done." for number in range(1000)]
     text = answer_text("https://github.example/7", lines)
     assert len(text) <= REPLY_LIMIT

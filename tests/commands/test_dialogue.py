@@ -1,4 +1,4 @@
-"""From a comment to a plan: which effects in which order, and what is concluded. Nothing is applied here."""
+"""From a comment to a plan: which effects in which order, and which conclusion. Nothing is applied here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def planned(world: World, delivered: SentDelivery) -> PlannedEffects:
 
 
 async def plan_of(world: World, text: str, by: str = "octocat") -> PlannedEffects:
-    """What is planned for a comment on a pull request with one workflow that failed."""
+    """Return the plan for a comment on a pull request with one failed workflow."""
     pull = world.open()
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
     await world.happen()
@@ -42,7 +42,7 @@ def kinds(plan: PlannedEffects) -> list[str]:
 
 
 def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
-    """The commands that are concluded, and whether they succeed if their effects do."""
+    """Return the concluded commands, and whether they succeed if their effects do."""
     assert plan.conclusion_basis is not None
     return [(item["shown"], item["done"]) for item in plan.conclusion_basis["basis"]["items"]]
 
@@ -81,14 +81,14 @@ async def test_the_eyes_come_first_and_one_conclusion_last(
     assert items(plan) == concluded
 
 
-async def test_of_two_commands_about_one_thing_the_later_decides(world: World) -> None:
+async def test_the_later_of_two_commands_about_the_same_thing_wins(world: World) -> None:
     plan = await plan_of(world, "@ci run slow tests\n@ci skip slow tests")
     (remembered,) = [effect.effect for effect in plan.effects if effect.kind == "StoreRecord"]
     assert remembered["stored"]["value"]["on"] is False
 
 
 @pytest.mark.parametrize("text", ["Nice.", "> @ci rerun", "`@ci rerun`", "@ci thanks", ""])
-async def test_what_asks_for_nothing_plans_nothing(world: World, text: str) -> None:
+async def test_text_without_a_command_plans_nothing(world: World, text: str) -> None:
     plan = await plan_of(world, text)
     assert (plan.effects, plan.conclusion_basis) == ((), None)
 
@@ -97,7 +97,7 @@ async def test_what_asks_for_nothing_plans_nothing(world: World, text: str) -> N
     ("text", "concluded"),
     [("@ci rnu", None), ("@ci rerun\n@ci rnu", [("`@ci rerun`", False)]), ("@ci help", [("`@ci help`", False)])],
 )
-async def test_of_somebody_who_may_run_nothing(
+async def test_without_the_right_to_run_commands_typos_plan_nothing_and_commands_only_an_answer(
     world: World, text: str, concluded: list[tuple[str, bool]] | None
 ) -> None:
     plan = await plan_of(world, text, by="passer-by")
@@ -106,7 +106,7 @@ async def test_of_somebody_who_may_run_nothing(
 
 
 async def test_nothing_is_decided_while_the_api_lags_behind_its_webhooks(world: World) -> None:
-    """Else a person would read that the head moved from the new commit to the old one."""
+    """Otherwise a person would read that the head moved from the new commit to the old one."""
     pull = world.open()
     await world.happen()
     key = HEAD.of(world.repository.id, pull.number)

@@ -1,4 +1,4 @@
-"""What is a command, what is an error that teaches, and what is neither."""
+"""Which text is a command, which is an error that teaches, and which is neither."""
 
 import pytest
 from hypothesis import given
@@ -103,7 +103,7 @@ def bad(text: str) -> tuple[str, str | None]:
         ("<!-- a template's advice --> @ci rerun", "rerun"),
     ],
 )
-def test_a_command_is_understood_as_people_write_it(line: str, meant: str) -> None:
+def test_a_command_is_understood_in_every_common_form(line: str, meant: str) -> None:
     assert commands_of(line) == [meant]
 
 
@@ -127,7 +127,7 @@ def test_a_command_is_understood_as_people_write_it(line: str, meant: str) -> No
         ('@ci rerun "🛠\ufe0f 👩\u200d🔧 build"', ("🛠\ufe0f 👩\u200d🔧 build",)),
     ],
 )
-def test_names_stand_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]) -> None:
+def test_names_may_be_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]) -> None:
     assert read(line) == [Command(RERUN, names=names)]
 
 
@@ -157,7 +157,7 @@ def test_names_stand_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]
         "@ci 👍",
     ],
 )
-def test_a_line_that_does_not_call_the_bot_is_nothing(text: str) -> None:
+def test_a_line_without_a_mention_of_the_bot_is_ignored(text: str) -> None:
     assert read(text) == []
 
 
@@ -197,16 +197,16 @@ def test_a_line_that_does_not_call_the_bot_is_nothing(text: str) -> None:
         ("@ci @tvm-bot rerun", texts.ONE_COMMAND_A_LINE, None),
     ],
 )
-def test_what_is_no_command_is_never_taken_for_another(line: str, reason: str, nearest: str | None) -> None:
+def test_an_invalid_command_is_never_taken_for_another(line: str, reason: str, nearest: str | None) -> None:
     assert bad(line) == (reason, nearest)
 
 
 @pytest.mark.parametrize("line", ["merge", "merge this", "merge this pr", "cancel", "stop the merge", "rebase"])
-def test_commands_that_predecessors_had_and_we_lack_are_answered_without_a_guess(line: str) -> None:
+def test_commands_of_predecessors_that_we_lack_are_answered_without_a_guess(line: str) -> None:
     assert bad(f"@ci {line}") == (texts.UNKNOWN_COMMAND, None)
 
 
-def test_a_comment_may_hold_several_commands_among_its_words() -> None:
+def test_a_comment_may_contain_several_commands_among_other_text() -> None:
     text = "Thanks!\n\n@ci run slow tests\n@tvm-bot rerun cpu\nnot @ci help\n\n```\n@ci help\n```\n- @ci nonsense"
     assert [(command.mention, command.text, command.line) for command in read(text)] == [
         ("@ci", "run slow tests", 3),
@@ -215,12 +215,12 @@ def test_a_comment_may_hold_several_commands_among_its_words() -> None:
     ]
 
 
-def test_a_command_written_twice_runs_once_in_the_place_of_the_last() -> None:
+def test_a_repeated_command_runs_once_in_its_last_place() -> None:
     assert commands_of("@ci rerun\n@tvm-bot re-run ci") == ["rerun"]
     assert commands_of("@ci run slow tests\n@ci skip slow tests\n@ci slow") == ["skip slow tests", "run slow tests"]
 
 
-def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -> None:
+def test_of_too_many_commands_the_first_run_and_the_rest_are_reported_as_left_out() -> None:
     found = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
     assert [command.text for command in found] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
     assert found[-1] == BadCommand("rerun n20", texts.TOO_MANY_COMMANDS)
@@ -256,7 +256,7 @@ def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -
         ("@ci run slow tests", "@ci skip slow tests\n@ci run slow tests", ["skip slow tests"]),
     ],
 )
-def test_an_edit_asks_only_for_what_was_not_there_before(old: str, new: str, added: list[str]) -> None:
+def test_an_edit_runs_only_new_commands(old: str, new: str, added: list[str]) -> None:
     found = new_commands(old, new, registry=REGISTRY, mentions=MENTIONS)
     assert [command.text for command in found] == added
 
@@ -270,7 +270,7 @@ ASKED = ("@ci rerun", "> @ci rerun all", "  @ci help", "@tvm-bot skip slow", "`@
     lines=st.lists(st.sampled_from([*AROUND, *ASKED, *(["@ci help"] * 3)]), max_size=40),
     stays=st.lists(st.booleans(), min_size=40, max_size=40),
 )
-def test_an_edit_that_only_takes_lines_away_asks_for_nothing(lines: list[str], stays: list[bool]) -> None:
+def test_an_edit_that_only_removes_lines_runs_nothing(lines: list[str], stays: list[bool]) -> None:
     """Whatever hid a command before, nobody has written it now."""
     left = [line for line, stay in zip(lines, stays, strict=False) if stay]
     assert new_commands("\n".join(lines), "\n".join(left), registry=REGISTRY, mentions=MENTIONS) == []
@@ -294,16 +294,16 @@ PAIRS = (
 
 @pytest.mark.parametrize("asked", [asked.strip("> `") for asked in ASKED])
 @pytest.mark.parametrize(("before", "after"), PAIRS)
-def test_an_edit_that_takes_marks_away_around_a_command_asks_for_nothing(before: str, asked: str, after: str) -> None:
+def test_an_edit_that_removes_marks_around_a_command_runs_nothing(before: str, asked: str, after: str) -> None:
     assert new_commands(f"{before}{asked}{after}", asked, registry=REGISTRY, mentions=MENTIONS) == []
 
 
-def test_a_long_line_that_is_no_command_is_cut_to_be_shown() -> None:
+def test_a_long_invalid_line_is_truncated_in_the_answer() -> None:
     [command] = read("@ci " + "nonsense " * 500 + "`" + "x" * 5_000 + "`")
     assert len(command.text) == MOST_SHOWN
 
 
-def test_taken_out_things_are_shown_as_what_they_were() -> None:
+def test_removed_elements_are_shown_as_what_they_were() -> None:
     [command] = read("@ci nonsense `code` [text](https://example.org) end")
     assert command.text == "nonsense `code` […] end"
 
@@ -330,7 +330,7 @@ def test_the_longest_comment_is_read(unit: str) -> None:
         "To: octocat/compiler <compiler@noreply.github.com>",
     ],
 )
-def test_what_stands_in_a_mail_that_was_replied_to_is_somebody_elses(head: str) -> None:
+def test_text_in_a_quoted_mail_is_somebody_elses(head: str) -> None:
     below = BadCommand("rerun all", texts.IN_EARLIER_MAIL)
     assert read(f"Looks good.\n\n{head}\n\nHello,\n@ci rerun all\n") == [below]
     assert read(f"@ci rerun\n\n{head}\n\n@ci rerun all\n") == [Command(RERUN), below]
@@ -346,10 +346,10 @@ def test_what_stands_in_a_mail_that_was_replied_to_is_somebody_elses(head: str) 
         "--message--",
     ],
 )
-def test_what_is_no_head_of_a_mail_hides_no_command(line: str) -> None:
+def test_text_that_only_looks_like_a_mail_header_hides_no_command(line: str) -> None:
     assert read(f"{line}\n\n@ci rerun all") == [Command(RERUN, "all")]
 
 
-def test_taking_the_head_of_a_mail_away_makes_no_command_of_what_stood_below() -> None:
+def test_removing_a_mail_header_turns_nothing_below_it_into_a_command() -> None:
     old = "Thanks\n\n-----Original Message-----\n\n@ci rerun all"
     assert new_commands(old, "Thanks\n\n@ci rerun all", registry=REGISTRY, mentions=MENTIONS) == []

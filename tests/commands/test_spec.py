@@ -33,14 +33,14 @@ def spec(
         (("triage",), "a role of the organization's own", False, False),
     ],
 )
-def test_a_role_allows_what_lower_ones_do_and_authorship_is_apart(
+def test_a_role_includes_lower_ones_and_authorship_is_separate(
     allowed: tuple[Role, ...], role: str, is_author: bool, may: bool
 ) -> None:
     assert spec(allowed=allowed).allows(role=role, is_author=is_author) is may
     assert spec(allowed=("admin",)).allows(role=role, is_author=is_author, override=allowed) is may
 
 
-def test_what_the_settings_allow_counts_instead_of_what_the_command_declares() -> None:
+def test_settings_override_the_roles_that_the_command_declares() -> None:
     assert not spec(allowed=("author",)).allows(role="read", is_author=True, override=("write",))
 
 
@@ -59,16 +59,16 @@ def test_two_commands_with_one_name_are_refused(specs: list[CommandSpec]) -> Non
         CommandRegistry(specs)
 
 
-def test_usage_says_what_may_follow() -> None:
+def test_usage_says_which_arguments_are_allowed() -> None:
     assert spec().usage == "rerun"
     assert spec(arguments=Arguments(("failed", "all"), "NAME…")).usage == "rerun [failed | all | NAME…]"
 
 
-def test_only_commands_of_features_that_are_on_are_enabled() -> None:
+def test_only_commands_of_enabled_features_are_enabled() -> None:
     rerun, other = spec(), CommandSpec("help", "Lists.", "help", feature="help")
     assert CommandRegistry([rerun, other]).enabled({"help", "slow_tests"}) == [other]
 
 
-def test_an_empty_registry_knows_nothing() -> None:
+def test_an_empty_registry_has_no_commands() -> None:
     assert CommandRegistry([]).match(["rerun"]) is None
     assert CommandRegistry([]).nearest("rerun") is None

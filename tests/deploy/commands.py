@@ -1,4 +1,4 @@
-"""The commands that compose.yaml, the systemd unit and the chart start, with the environment that they give."""
+"""The commands that compose.yaml, the systemd unit and the chart start, with their environments."""
 
 from __future__ import annotations
 

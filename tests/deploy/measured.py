@@ -19,10 +19,10 @@ Labels = Mapping[str, frozenset[str]]
 
 
 async def bot_metrics(tmp_path: Path) -> Labels:
-    """Return the metrics of a bot with all features; histograms under each of their three names too."""
+    """Return the metrics of a bot with all features; histograms under each of their three names."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         registry = here.bot.metrics.registry
-        # The library shows the labels of a metric only in its series, and most have none yet.
+        # The library only shows the labels of a metric in its series, and most have none yet.
         names = registry._collector_to_names.items()
         labels = {
             name: frozenset(getattr(collector, "_labelnames", ())) | SERVED_BY_PROMETHEUS | {"le", "version"}

@@ -1,4 +1,4 @@
-"""Alert rules: valid, made of the bot's own metrics, each with what to do, and each fires when it should."""
+"""Alert rules: valid, based on the bot's own metrics, each with what to do, and each fires when it should."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_the_rules_use_metrics_and_labels_that_the_bot_has(tmp_path: Path)
     assert {rule["alert"]: list(unknown_in(rule["expr"], labels)) for rule in rules()} == {name: [] for name in FIRES}
 
 
-async def test_a_metric_or_label_that_the_bot_does_not_have_is_noticed(tmp_path: Path) -> None:
+async def test_an_unknown_metric_or_label_is_detected(tmp_path: Path) -> None:
     labels = await bot_metrics(tmp_path)
     wrong = 'sum by (lab) (rate(nightjar_deliveries_total{result="failed"}[1h])) > nightjar_oldest_seconds'
     assert list(unknown_in(wrong, labels)) == [
@@ -114,7 +114,7 @@ async def test_a_metric_or_label_that_the_bot_does_not_have_is_noticed(tmp_path:
     ]
 
 
-def test_not_ready_is_about_the_checks_that_make_readyz_fail() -> None:
+def test_not_ready_covers_the_checks_that_make_readyz_fail() -> None:
     checks = re.findall(r'HealthCheck\("([a-z ]+)", (.*)\),\n', Path(serve.__file__).read_text())
     fatal = {name for name, rest in checks if "fatal=False" not in rest}
     expressions = {rule["alert"]: rule["expr"] for rule in rules()}
@@ -133,12 +133,12 @@ def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
-def test_the_page_on_alarms_describes_the_alerts_and_no_others() -> None:
+def test_the_page_on_alarms_describes_exactly_the_alerts() -> None:
     titles = [title for level, title, _ in headings((ROOT / "docs/alarms.md").read_text()) if level == 3]
     assert titles == [rule["alert"] for rule in rules()]
 
 
-def test_every_alert_fires_when_it_should_and_none_in_good_health(tmp_path: Path) -> None:
+def test_every_alert_fires_when_it_should_and_none_while_all_is_well(tmp_path: Path) -> None:
     assert set(FIRES) == {rule["alert"] for rule in rules()}
     cases = [_case(f'="{name}"', series, minute) for name, (series, minute) in FIRES.items()]
     cases.append(_case('!=""', HEALTHY, 26 * HOUR, fires=False))
@@ -149,7 +149,7 @@ def test_every_alert_fires_when_it_should_and_none_in_good_health(tmp_path: Path
 
 
 def _case(names: str, series: dict[str, str], minute: int, *, fires: bool = True) -> dict[str, Any]:
-    """Return a test of promtool: whether alerts of these names fire at a minute."""
+    """Return a test of promtool: whether alerts with these names fire at a minute."""
     condition = f'count(ALERTS{{alertname{names},alertstate="firing"}})'
     return {
         "name": names,

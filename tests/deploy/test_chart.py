@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm: Kubernetes' schemas accept it, and it refuses what could not work, with the fix."""
+"""The Helm chart, rendered by Helm: Kubernetes' schemas accept it, and it refuses invalid settings with the fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CUSTOM = {"ServiceMonitor", "PrometheusRule"}
 
 
 def rendered(*settings: str) -> dict[str, dict[str, Any]]:
-    """Return what the chart makes, by kind and name."""
+    """Return the chart's resources by kind and name."""
     done = template(*REQUIRED, *settings)
     assert done.returncode == 0, done.stderr
     made = [one for one in YAML(typ="safe").load_all(done.stdout) if one]
@@ -61,20 +61,20 @@ def test_kubernetes_accepts_everything(settings: tuple[str, ...], version: str) 
             kubernetes_validate.validate(one, version, strict=True)
 
 
-def test_a_field_that_kubernetes_does_not_have_is_noticed() -> None:
+def test_an_unknown_field_of_kubernetes_is_detected() -> None:
     deployment = rendered()["Deployment/nightjar"]
     deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"]["readOnlyRootFileSystem"] = True
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(deployment, KUBERNETES[-1], strict=True)
 
 
-def test_the_parts_by_default_and_with_all_options() -> None:
+def test_the_chart_renders_the_right_parts_by_default_and_with_all_options() -> None:
     few = {"Deployment/nightjar", "Service/nightjar", "Service/nightjar-metrics", "ConfigMap/nightjar"}
     few |= {"PodDisruptionBudget/nightjar", "NetworkPolicy/nightjar"}
     assert set(rendered()) == few
     more = {"Ingress/nightjar", "ServiceMonitor/nightjar", "PrometheusRule/nightjar", "ConfigMap/nightjar-dashboard"}
     assert set(rendered(*ALL)) == few | more
-    # A budget for one replica would block every drain of a node.
+    # A disruption budget for one replica would block every drain of a node.
     assert set(rendered(*SQLITE)) == few - {"PodDisruptionBudget/nightjar"} | {"PersistentVolumeClaim/nightjar"}
 
 
@@ -92,14 +92,14 @@ def test_the_parts_by_default_and_with_all_options() -> None:
         ((*REQUIRED, "image.digest=sha256:12"), "/image/digest"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_fix(settings: tuple[str, ...], words: str) -> None:
+def test_invalid_settings_are_refused_with_the_fix(settings: tuple[str, ...], words: str) -> None:
     done = template(*settings)
     assert done.returncode == 1
     assert words in done.stderr
 
 
-def test_the_database_comes_from_the_secret_and_must_be_there() -> None:
-    """Without the key, the pod does not start: else each would have a SQLite file of its own."""
+def test_the_database_comes_from_the_secret_and_must_exist() -> None:
+    """Without the key, the pod does not start: otherwise each pod would have its own SQLite file."""
     [database] = pod()["containers"][0]["env"]
     assert database == {
         "name": "DATABASE_URL",
@@ -112,7 +112,7 @@ def test_the_database_comes_from_the_secret_and_must_be_there() -> None:
     assert volumes["state"]["persistentVolumeClaim"]["claimName"] == "nightjar"
 
 
-def test_pods_run_without_root_and_write_to_their_volumes_only() -> None:
+def test_pods_run_without_root_and_write_only_to_their_volumes() -> None:
     spec = pod()
     container = spec["containers"][0]
     assert spec["securityContext"]["runAsNonRoot"]
@@ -127,7 +127,7 @@ def test_pods_run_without_root_and_write_to_their_volumes_only() -> None:
     assert f"USER {spec['securityContext']['runAsUser']}" in (ROOT / "Dockerfile").read_text()
 
 
-def test_the_ingress_opens_what_people_and_github_need_and_nothing_else() -> None:
+def test_the_ingress_opens_only_what_people_and_github_need() -> None:
     [rule] = rendered(*ALL)["Ingress/nightjar"]["spec"]["rules"]
     assert {path["path"] for path in rule["http"]["paths"]} == {
         "/webhook",
@@ -142,7 +142,7 @@ def test_the_ingress_opens_what_people_and_github_need_and_nothing_else() -> Non
     }
 
 
-def test_metrics_are_reached_from_the_cluster_only() -> None:
+def test_metrics_are_reachable_only_from_the_cluster() -> None:
     policy = rendered()["NetworkPolicy/nightjar"]["spec"]
     web, metrics = policy["ingress"]
     assert (web["ports"][0]["port"], "from" in web) == ("http", False)
@@ -150,7 +150,7 @@ def test_metrics_are_reached_from_the_cluster_only() -> None:
     assert len(rendered("networkPolicy.metricsFrom=null")["NetworkPolicy/nightjar"]["spec"]["ingress"]) == 1
 
 
-def test_the_rules_the_dashboard_and_app_yaml_arrive_unchanged() -> None:
+def test_rules_dashboard_and_app_yaml_arrive_unchanged() -> None:
     made = rendered(*ALL)
     assert made["PrometheusRule/nightjar"]["spec"] == YAML(typ="safe").load(ALERTS)
     assert json.loads(made["ConfigMap/nightjar-dashboard"]["data"]["nightjar.json"]) == json.loads(

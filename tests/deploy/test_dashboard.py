@@ -1,4 +1,7 @@
-"""The Grafana dashboard: expressions that Prometheus accepts, of the bot's own metrics, in panels side by side."""
+"""The Grafana dashboard:
+
+expressions that Prometheus accepts, with the bot's own metrics, in panels that do not overlap.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def test_every_metric_of_the_bot_is_on_the_dashboard() -> None:
     assert {name for name in METRICS if not re.search(rf"\b{name}(_bucket)?\b", text)} == set()
 
 
-def test_every_variable_is_defined_and_every_source_is_chosen_by_the_reader() -> None:
+def test_every_variable_is_defined_and_the_reader_chooses_every_source() -> None:
     defined = {f"${one['name']}" for one in board()["templating"]["list"]} | {"$__rate_interval"}
     used = set(re.findall(r"\$[a-z_]+", " ".join(map(json.dumps, board()["panels"]))))
     assert used <= defined
@@ -53,7 +56,7 @@ def test_every_variable_is_defined_and_every_source_is_chosen_by_the_reader() ->
     assert sources == {"${datasource}"}
 
 
-def test_panels_have_numbers_of_their_own_titles_and_places_that_do_not_overlap() -> None:
+def test_panels_have_their_own_numbers_and_titles_and_do_not_overlap() -> None:
     panels = board()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert all(panel["title"] and (panel["type"] == "row" or panel["description"]) for panel in panels)

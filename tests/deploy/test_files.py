@@ -1,4 +1,4 @@
-"""compose.yaml and the systemd units: as their own programs read them, and only with what the bot knows."""
+"""compose.yaml and the systemd units: valid for their own programs, and only with variables that the bot knows."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def known_variables() -> set[str]:
 
 
 @pytest.mark.parametrize("path", deployed_files(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_variable_is_one_that_the_bot_reads(path: Path) -> None:
+def test_the_bot_reads_every_variable(path: Path) -> None:
     assert set(NAME.findall(path.read_text())) - known_variables() == set()
 
 
-def test_compose_gives_the_bot_only_what_it_reads() -> None:
+def test_compose_gives_the_bot_only_variables_that_it_reads() -> None:
     services = YAML(typ="safe").load(COMPOSE)["services"]
     assert services["bot"]["environment"].keys() <= known_variables()
     assert services["db"]["environment"].keys() == OF_OTHERS - {"LC_ALL"}
 
 
-def test_compose_runs_both_without_root_and_writes_to_volumes_only() -> None:
+def test_compose_runs_both_services_without_root_and_writes_only_to_volumes() -> None:
     compose = YAML(typ="safe").load(COMPOSE)
     for service in compose["services"].values():
         assert service["read_only"]
@@ -62,7 +62,7 @@ def test_compose_runs_both_without_root_and_writes_to_volumes_only() -> None:
     assert "ports" not in compose["services"]["db"]
 
 
-def test_images_are_short_names_with_a_full_version() -> None:
+def test_images_have_short_names_and_a_full_version() -> None:
     services = YAML(typ="safe").load(COMPOSE)["services"]
     assert services["bot"]["image"] == "nightjar"
     assert re.fullmatch(r"postgres:\d+\.\d+-[a-z]+", services["db"]["image"])
@@ -76,25 +76,25 @@ def analyze(*arguments: str | Path) -> str:
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: str(unit.name))
 def test_systemd_reads_the_unit_without_a_warning(unit: Path, tmp_path: Path) -> None:
-    """It looks for the program too, which is not installed here."""
+    """It also checks for the program, which is not installed here."""
     for path in UNITS:
         (tmp_path / path.name).write_text(path.read_text().replace(BINARY, "/bin/true"))
     assert analyze("verify", "--man=no", tmp_path / unit.name) == ""
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.suffix == ".service"], ids=lambda unit: str(unit.name))
-def test_systemd_finds_little_that_a_service_may_do(unit: Path) -> None:
+def test_systemd_rates_the_services_permissions_as_low(unit: Path) -> None:
     report = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", unit)
     assert "Overall exposure level" in report
 
 
-def test_the_server_outlives_a_reader_that_needed_too_much_memory() -> None:
+def test_the_server_survives_a_reader_that_needs_too_much_memory() -> None:
     settings = dict(unit_settings())
     assert settings["OOMPolicy"] == "continue"
     assert settings["KillMode"] == "mixed"
 
 
-def test_readme_and_index_lead_here() -> None:
+def test_readme_and_index_link_here() -> None:
     for page, target in (
         ("README.md", "docs/deploy.md"),
         ("docs/README.md", "deploy.md"),
@@ -127,7 +127,7 @@ def test_both_proxies_and_the_ingress_open_the_same_paths() -> None:
 OWN_NETWORK_ONLY = {"/metrics", "/healthz", "/readyz"}
 
 
-def test_the_proxies_open_every_route_but_those_of_the_own_network() -> None:
+def test_the_proxies_open_every_route_except_those_for_the_local_network() -> None:
     [opened] = re.findall(r"location ~ (.*) \{", (ROOT / "docs/deploy.md").read_text())
     routes = {route.partition(" ")[2] for route in ROUTES}
     assert {route for route in routes if not re.search(opened, route)} == OWN_NETWORK_ONLY

@@ -1,4 +1,4 @@
-"""What compose.yaml, the systemd units and the chart start, started; ports, paths and the database's place differ."""
+"""The processes of compose.yaml, the systemd units and the chart; only ports, paths and the database's place differ."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IN_IMAGE = "/etc/nightjar/app.yaml"
 
 @dataclass
 class GitHub:
-    """Where GitHub is, and the variables that nightjar.env or the Secret has."""
+    """The address of GitHub, and the variables in nightjar.env or the Secret."""
 
     app: App
     variables: dict[str, str]
@@ -48,7 +48,7 @@ async def github() -> AsyncIterator[GitHub]:
 
 @pytest.fixture
 def postgres_here(postgres_server: PostgresServer) -> Iterator[dict[str, str]]:
-    """Make the database that compose.yaml names; libpq goes to this address instead of looking for the host `db`."""
+    """Create the database that compose.yaml names; libpq uses this address for the host `db`."""
     with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE nightjar TEMPLATE template0")
     yield {"PGHOSTADDR": "127.0.0.1", "PGPORT": str(postgres_server.port)}
@@ -57,7 +57,7 @@ def postgres_here(postgres_server: PostgresServer) -> Iterator[dict[str, str]]:
 
 @asynccontextmanager
 async def serving(what: Deployed, env: dict[str, str], folder: Path) -> AsyncIterator[tuple[Program, dict[str, int]]]:
-    """Start the server as given and yield its ports, by the line of the log that names them."""
+    """Start the server as given and yield its ports, by the log line that names them."""
     config = folder / "app.yaml"
     config.write_text("repositories:\n  octocat/compiler:\n")
     replaced = PORTS | {IN_IMAGE: str(config)}
@@ -84,7 +84,7 @@ async def serving(what: Deployed, env: dict[str, str], folder: Path) -> AsyncIte
 
 
 async def check(what: Deployed, env: dict[str, str], folder: Path) -> None:
-    """See that probes, Prometheus and a stop get what they expect."""
+    """Check that probes, Prometheus and a stop get what they expect."""
     async with serving(what, env, folder) as (process, ports), aiohttp.ClientSession() as client:
         main, metrics = (f"http://127.0.0.1:{ports[name]}" for name in ("serving", "serving metrics"))
 
@@ -106,17 +106,17 @@ async def check(what: Deployed, env: dict[str, str], folder: Path) -> None:
         assert process.returncode == 0
 
 
-async def test_compose(github: GitHub, postgres_here: dict[str, str], tmp_path: Path) -> None:
+async def test_the_compose_processes_work(github: GitHub, postgres_here: dict[str, str], tmp_path: Path) -> None:
     key = {"GITHUB_PRIVATE_KEY": github.app.private_key.replace("\n", "\\n")}
     await check(of_compose(), github.variables | key | postgres_here, tmp_path)
 
 
-async def test_the_chart(github: GitHub, postgres_url: str, tmp_path: Path) -> None:
+async def test_the_charts_processes_work(github: GitHub, postgres_url: str, tmp_path: Path) -> None:
     key = {"GITHUB_PRIVATE_KEY": github.app.private_key}
     await check(of_chart(postgres_url), github.variables | key, tmp_path)
 
 
-async def test_systemd_and_its_backup(github: GitHub, tmp_path: Path) -> None:
+async def test_the_systemd_services_and_their_backup_work(github: GitHub, tmp_path: Path) -> None:
     state, credentials = tmp_path / "state", tmp_path / "credentials"
     (state / "nightjar/backups").mkdir(parents=True)
     credentials.mkdir()

@@ -22,7 +22,7 @@ LONGEST = 60
 
 
 def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program that was installed on the machine or by scripts/deploy-tools-for-tests."""
+    """Run a program installed on the machine or by scripts/deploy-tools-for-tests."""
     found = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
     if found is None and name == "systemd-analyze":
         pytest.skip("this machine has no systemd")

@@ -1,1 +1,1 @@
-"""Labs, pull requests and faults of a month, simulated by the second: what happens to device tests."""
+"""A month of labs, pull requests and faults, simulated by the second: what happens to device tests."""

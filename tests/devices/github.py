@@ -133,7 +133,7 @@ class Checks:
         if pending.guid and self._chance.random() < self._fails:
             return  # the sweep announces it again an hour later
         if step <= self.said(job.id):
-            raise AssertionError(f"the check run of {job.id} goes from {self.steps[job.id]} to {step}")
+            raise AssertionError(f"the check run of {job.id} moved from {self.steps[job.id]} to {step}")
         self.steps[job.id].append(step)
         if pending.guid:
             await announce_step(self.accept, await self.store.show(job.lab, job.id, ShownStep(step)))

@@ -1,4 +1,4 @@
-"""A day of labs, pull requests and faults: no job is lost or run twice at a time, and no check run is left pending.
+"""A day of labs, pull requests and faults: no job is lost or runs twice at a time, and no check run stays pending.
 
 `python -m benchmarks.devices` has a month of fifty labs.
 """
@@ -56,7 +56,7 @@ async def test_a_day_with_faults_loses_nothing_and_leaves_no_check_pending(seed:
     assert outcome.tests >= len(simulation.uploaded) > 50
 
 
-async def test_a_day_on_which_everything_fails_all_the_time() -> None:
+async def test_a_day_on_which_everything_fails_leaves_no_check_pending() -> None:
     simulation = Simulation(replace(DAY, seed=1), HARSH)
     outcome = await simulation.run()
     assert outcome.wrong == []
@@ -64,7 +64,7 @@ async def test_a_day_on_which_everything_fails_all_the_time() -> None:
     assert len(faults) == 14, faults
 
 
-async def test_more_than_the_limits_allow_waits() -> None:
+async def test_writes_beyond_the_limits_wait() -> None:
     simulation = Simulation(Size(20, 200, 500, 1, tick=60.0), Rates(tier_1=4.0))
     outcome = await simulation.run()
     assert outcome.wrong == []
@@ -72,13 +72,13 @@ async def test_more_than_the_limits_allow_waits() -> None:
     assert max(simulation.checks.waits) > 30
 
 
-async def test_the_same_seed_is_the_same_day() -> None:
+async def test_the_same_seed_gives_the_same_day() -> None:
     first, second = Simulation(DAY, HARSH), Simulation(DAY, HARSH)
     assert await first.run() == await second.run()
     assert first.checks.moments == second.checks.moments
 
 
-async def test_two_replicas_on_a_database(tmp_path: Path) -> None:
+async def test_two_replicas_share_a_database_without_loss(tmp_path: Path) -> None:
     url = with_tables(f"sqlite:///{tmp_path}/nightjar.db")
     databases = [Database(url) for _ in range(2)]
     for database in databases:

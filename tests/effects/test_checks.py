@@ -1,4 +1,4 @@
-"""A check run of a name on a commit: one write where it has to change, none where it says so already."""
+"""A check run with a name on a commit: one write if it must change, none if it is up to date."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def head(world: World) -> str:
 
 
 def runs(world: World) -> list[CheckRun]:
-    """All runs there ever were, superseded ones too."""
+    """Return all check runs that ever existed, including superseded ones."""
     return [run for suite in world.repository.suites for run in suite.runs if run.name == NAME]
 
 
 def asked(world: World) -> dict[str, int]:
-    """How often what about checks was asked of GitHub."""
+    """Return the number of each request to GitHub about checks."""
     return {request: n for request, n in world.github.requests.counts().items() if "/check-runs" in request}
 
 
@@ -77,7 +77,7 @@ async def test_the_first_write_costs_one_check_and_one_request(world: World) -> 
     assert applied.text == f"{NAME} on {head(world)[:7]}: 1 new failure"
 
 
-async def test_what_says_so_already_is_not_written_again(world: World) -> None:
+async def test_an_unchanged_check_is_not_written_again(world: World) -> None:
     await world.apply_alone(check(world))
     applied = await world.apply_alone(check(world))
     assert (len(writes(world)), applied.changed) == (1, False)
@@ -92,7 +92,7 @@ async def test_what_says_so_already_is_not_written_again(world: World) -> None:
         replace(CONTENT, conclusion="success"),
     ],
 )
-async def test_what_says_something_else_is_changed_without_new_annotations(world: World, other: CheckContent) -> None:
+async def test_a_changed_check_is_updated_without_new_annotations(world: World, other: CheckContent) -> None:
     await world.apply_alone(check(world))
     await world.apply_alone(check(world, other))
     (run,) = runs(world)
@@ -106,13 +106,13 @@ async def test_what_says_something_else_is_changed_without_new_annotations(world
     assert writes(world) == [f"POST {CREATE}", f"PATCH {UPDATE}"]
 
 
-async def test_a_newer_upload_of_the_same_is_written_for_its_id(world: World) -> None:
+async def test_a_newer_upload_with_the_same_content_is_written_for_its_id(world: World) -> None:
     await world.apply_alone(check(world))
     await world.apply_alone(replace(check(world), external_id="run-2b"))
     assert [run.external_id for run in runs(world)] == ["run-2b"]
 
 
-async def test_details_lead_to_our_page_once_there_is_one(world: World) -> None:
+async def test_details_link_our_page_once_there_is_one(world: World) -> None:
     await world.apply_alone(check(world))
     linked = replace(check(world), details_url="https://ci.example.org/r/octocat/compiler/pulls/1")
     for _ in range(2):
@@ -122,8 +122,8 @@ async def test_details_lead_to_our_page_once_there_is_one(world: World) -> None:
     assert writes(world) == [f"POST {CREATE}", f"PATCH {UPDATE}"]
 
 
-async def test_of_grown_annotations_only_the_new_ones_are_sent(world: World) -> None:
-    """GitHub adds what a change brings to what is there."""
+async def test_of_extended_annotations_only_the_new_ones_are_sent(world: World) -> None:
+    """GitHub appends the annotations of an update to the existing ones."""
     await world.apply_alone(check(world))
     grown = replace(CONTENT, annotations=(SECOND, FIRST, THIRD))
     await world.apply_alone(check(world, grown))
@@ -133,7 +133,7 @@ async def test_of_grown_annotations_only_the_new_ones_are_sent(world: World) -> 
     assert not applied.changed
 
 
-async def test_annotations_that_are_no_longer_true_are_superseded_with_their_run(world: World) -> None:
+async def test_outdated_annotations_are_superseded_with_their_run(world: World) -> None:
     await world.apply_alone(check(world, replace(CONTENT, annotations=(FIRST, SECOND))))
     fewer = replace(CONTENT, annotations=(SECOND,))
     await world.apply_alone(check(world, fewer))
@@ -143,7 +143,7 @@ async def test_annotations_that_are_no_longer_true_are_superseded_with_their_run
     assert not (await world.apply_alone(check(world, fewer))).changed
 
 
-async def test_as_many_but_other_annotations_are_noticed(world: World) -> None:
+async def test_different_annotations_of_the_same_number_are_detected(world: World) -> None:
     await world.apply_alone(check(world))
     await world.apply_alone(check(world, replace(CONTENT, annotations=(SECOND,))))
     assert [run.annotations[0]["start_line"] for run in runs(world)] == [1, 2]
@@ -156,7 +156,7 @@ async def test_without_annotations_none_are_read(world: World) -> None:
     assert ANNOTATIONS not in asked(world)
 
 
-async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> None:
+async def test_a_late_older_plan_changes_nothing(world: World) -> None:
     newer = replace(CONTENT, title="2 fixed")
     await world.apply_alone(check(world, newer, as_of=2.0))
     applied = await world.apply_alone(check(world, as_of=1.5))
@@ -166,8 +166,8 @@ async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> No
     assert [run.title for run in runs(world)] == ["1 new failure"]
 
 
-async def test_asked_for_again_it_is_written_although_it_says_the_same(world: World) -> None:
-    """GitHub has reset the suite of a check that is asked for again."""
+async def test_a_rerun_check_is_written_even_if_it_says_the_same(world: World) -> None:
+    """GitHub has reset the suite of a rerun check."""
     await world.apply_alone(check(world))
     pressed = check(world, as_of=2.0, again=True)
     await world.apply_alone(pressed)
@@ -180,7 +180,7 @@ async def test_asked_for_again_it_is_written_although_it_says_the_same(world: Wo
 @pytest.mark.parametrize("fault", ["drop", "status"])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("before", [0, 1])
-async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(
+async def test_a_new_run_whose_answer_was_lost_is_not_created_twice(
     world: World, fault: str, again: bool, before: int
 ) -> None:
     if before:
@@ -197,7 +197,7 @@ async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(
     assert len(runs(world)) == before + 1
 
 
-async def test_a_new_run_that_was_not_made_is_made_at_the_next_try(world: World) -> None:
+async def test_a_new_run_that_was_not_created_is_created_at_the_next_try(world: World) -> None:
     await world.apply_alone(check(world))
     world.github.faults.add("POST", CREATE, status=502)
     pressed = check(world, as_of=2.0, again=True)
@@ -207,7 +207,7 @@ async def test_a_new_run_that_was_not_made_is_made_at_the_next_try(world: World)
     assert len(runs(world)) == 2
 
 
-async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: World) -> None:
+async def test_an_update_whose_answer_was_lost_appends_its_annotations_once(world: World) -> None:
     await world.apply_alone(check(world))
     grown = check(world, replace(CONTENT, annotations=(FIRST, SECOND)))
     world.github.faults.add("PATCH", UPDATE, drop="after")
@@ -218,7 +218,7 @@ async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: W
     assert [sent["start_line"] for sent in run.annotations] == [1, 2]
 
 
-async def test_a_crash_between_the_write_and_the_note_of_it_writes_nothing_twice(world: World) -> None:
+async def test_a_crash_between_the_write_and_its_record_repeats_nothing(world: World) -> None:
     await world.apply_alone(check(world, as_of=3.0))
     await world.records.put(CHECK_RUN.of(world.repository.id, head(world), NAME), WrittenCheckRun(2.0))
     assert not (await world.apply_alone(check(world, as_of=3.0))).changed
@@ -226,7 +226,7 @@ async def test_a_crash_between_the_write_and_the_note_of_it_writes_nothing_twice
     assert not (await world.apply_alone(check(world, as_of=2.5))).changed
 
 
-async def test_another_apps_check_of_the_same_name_is_left_alone(world: World) -> None:
+async def test_another_apps_check_with_the_same_name_is_left_alone(world: World) -> None:
     other = world.github.create_app()
     other.install(world.repository)
     theirs = world.repository.add_check_run(other, head(world), NAME, conclusion="failure")
@@ -246,12 +246,12 @@ async def test_another_apps_check_of_the_same_name_is_left_alone(world: World) -
         {"actions": CONTENT.actions * 4},
     ],
 )
-def test_what_could_block_a_merge_or_github_refuses_cannot_be_said(values: dict[str, object]) -> None:
+def test_a_conclusion_that_blocks_merges_or_that_github_refuses_is_impossible(values: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         replace(CONTENT, **values)  # type: ignore[arg-type]
 
 
-async def test_what_is_certain_may_fail_with_annotations_that_say_so_and_where(world: World) -> None:
+async def test_only_a_proved_failure_may_fail_with_annotations_that_say_where(world: World) -> None:
     fault = Annotation("app.yaml", 3, "key", "wrong", column=7, level="failure")
     await world.apply_alone(check(world, CheckContent("failure", "1 fault", "why", annotations=(fault,), certain=True)))
     (run,) = runs(world)
@@ -262,7 +262,7 @@ async def test_what_is_certain_may_fail_with_annotations_that_say_so_and_where(w
         CheckContent("action_required", "1 fault", "why", certain=True)
 
 
-async def test_a_run_that_github_does_not_list_yet_is_changed_and_not_made_again(world: World) -> None:
+async def test_a_run_that_github_does_not_list_yet_is_updated_and_not_created_again(world: World) -> None:
     await world.apply_alone(check(world))
     world.github.lists_lag = 3600
     await world.apply_alone(check(world, replace(CONTENT, title="2 new failures"), as_of=2.0))

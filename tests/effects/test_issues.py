@@ -1,4 +1,7 @@
-"""Issues as a channel: opened once, posted in once, closed by the bot, and left alone where a person closed one."""
+"""Issues as a channel:
+
+opened once, each message posted once, closed by the bot, and left alone if a person closed one.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,17 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def broken(what: str, number: int) -> EnsureIssue:
-    """The news that something broke, and what stands in the issue since."""
+    """Return the news of a failure, with the body of its issue."""
     return EnsureIssue("alarm:main", TITLE, f"These fail: {what}.", news=f"{what} fails", news_key=f"alarm:{number}")
 
 
 def well(number: int) -> EnsureIssue:
-    """The message that everything has recovered."""
+    """Return the message that everything has recovered."""
     return EnsureIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
 
 
 async def applied_text(world: World, effect: EnsureIssue) -> str:
-    """Apply an effect; return what the audit record says about it."""
+    """Apply an effect; return its text in the audit record."""
     return (await world.apply_alone(effect)).text
 
 
@@ -49,7 +52,7 @@ def issues(world: World) -> list[Issue]:
 
 
 def seen(issue: Issue) -> tuple[str, list[str], str]:
-    """What people see of an issue: its body, its comments, and whether it is open."""
+    """Return what people see of an issue: its body, its comments, and whether it is open."""
     said = [shown(comment.body) for comment in issue.comments_by(BOT)]
     return shown(issue.body or ""), said, issue.state
 
@@ -58,7 +61,7 @@ def shown(markdown: str) -> str:
     return "\n".join(line for line in markdown.splitlines() if not line.startswith("<!--"))
 
 
-async def test_a_trouble_from_beginning_to_end(world: World) -> None:
+async def test_a_problem_from_beginning_to_end(world: World) -> None:
     assert await applied_text(world, broken("gpu", 1)) == "opened an issue"
     (issue,) = issues(world)
     assert (issue.title, *seen(issue)) == (TITLE, "These fail: gpu.", [], "open")
@@ -70,8 +73,8 @@ async def test_a_trouble_from_beginning_to_end(world: World) -> None:
     assert [one.state for one in issues(world)] == ["closed", "open"]
 
 
-async def test_where_lists_omit_apps_the_recorded_number_is_what_closes_the_issue(world: World) -> None:
-    """A filter by `creator=` may find nothing of an App: the issue stayed open for ever, and was opened once more."""
+async def test_the_recorded_number_closes_the_issue_even_if_lists_omit_apps(world: World) -> None:
+    """The filter `creator=` may find nothing by an App: the issue stayed open for ever, and another one was opened."""
     world.github.finds_apps_as_creators = False
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
@@ -84,7 +87,7 @@ async def test_where_lists_omit_apps_the_recorded_number_is_what_closes_the_issu
     assert [one.state for one in issues(world)] == ["closed"]
 
 
-async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newest(world: World) -> None:
+async def test_an_issue_whose_number_was_not_recorded_is_found_among_the_newest(world: World) -> None:
     world.github.finds_apps_as_creators = False
     await applied_text(world, broken("gpu", 1))
     await world.records.remove(OPEN_ISSUE.of(world.repository.id, "alarm:main"))
@@ -92,7 +95,7 @@ async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newe
     assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
 
 
-async def test_an_issue_that_github_loses_sight_of_is_not_opened_twice(world: World) -> None:
+async def test_an_issue_that_github_temporarily_does_not_list_is_not_opened_twice(world: World) -> None:
     world.github.finds_apps_as_creators = False
     for number in (1, 2):
         await world.apply_alone(broken(f"gpu {number}", number))
@@ -103,7 +106,7 @@ async def test_an_issue_that_github_loses_sight_of_is_not_opened_twice(world: Wo
     assert [seen(one)[1:] for one in issues(world)] == [(["gpu 2 fails", "cpu fails"], "open")]
 
 
-async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: World) -> None:
+async def test_a_deleted_recorded_issue_causes_no_error(world: World) -> None:
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     del world.repository.issues[issue.number]
@@ -111,7 +114,7 @@ async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: Worl
     assert await applied_text(world, broken("gpu", 3)) == "opened an issue"
 
 
-async def test_a_message_is_not_repeated_or_reverted_by_an_old_effect(world: World) -> None:
+async def test_an_old_effect_does_not_repeat_or_revert_a_message(world: World) -> None:
     effects = [broken("gpu", 1), broken("cpu", 2), well(3)]
     for effect in effects:
         await applied_text(world, effect)
@@ -121,8 +124,8 @@ async def test_a_message_is_not_repeated_or_reverted_by_an_old_effect(world: Wor
 
 
 @pytest.mark.parametrize("route", [("POST", ISSUES), ("PATCH", ISSUE), ("POST", COMMENTS)])
-async def test_a_lost_answer_doubles_nothing(world: World, route: tuple[str, str]) -> None:
-    """The write took effect, and nothing of it was noted: the effect is applied again."""
+async def test_a_lost_answer_repeats_nothing(world: World, route: tuple[str, str]) -> None:
+    """The write took effect but was not recorded, so the effect is applied again."""
     for effect in (broken("gpu", 1), broken("gpu, cpu", 2), well(3)):
         world.github.faults.clear()
         fault = world.github.faults.add(*route, status=502, when="after")
@@ -135,8 +138,8 @@ async def test_a_lost_answer_doubles_nothing(world: World, route: tuple[str, str
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
 
 
-async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(world: World) -> None:
-    """A process was killed when the issue was opened; another one goes on, and the effect is applied again later."""
+async def test_the_news_that_opened_an_issue_is_not_posted_as_a_comment_later(world: World) -> None:
+    """A process was killed when the issue was opened; another one continues, and the effect is applied again later."""
     await applied_text(world, broken("gpu", 1))
     await applied_text(world, broken("cpu", 2))
     await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:1"))
@@ -160,13 +163,13 @@ async def test_a_message_is_not_posted_in_an_issue_that_a_person_closed(world: W
     assert seen(issues(world)[-1]) == ("These fail: gpu.", [], "open")
 
 
-async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world: World) -> None:
+async def test_a_new_failure_after_a_person_closed_the_issue_gets_a_new_one(world: World) -> None:
     await applied_text(world, broken("gpu", 1))
     (first,) = issues(world)
     first.close("octocat")
     begins = replace(broken("gpu, cpu", 2), begins=True)
     assert await applied_text(world, begins) == "opened an issue"
-    await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:2"))  # killed before it was noted
+    await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:2"))  # killed before it was recorded
     assert (await applied_text(world, begins)).endswith("is up to date")
     assert await applied_text(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
     assert [seen(issue) for issue in issues(world)] == [
@@ -175,12 +178,12 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
     ]
 
 
-async def test_good_news_without_an_issue_is_posted_nowhere(world: World) -> None:
+async def test_good_news_without_an_issue_is_not_posted(world: World) -> None:
     assert await applied_text(world, well(1)) == "there is no open issue to close"
     assert issues(world) == []
 
 
-async def test_what_others_write_is_neither_our_issue_nor_our_news(world: World) -> None:
+async def test_issues_and_comments_by_others_are_not_taken_for_ours(world: World) -> None:
     marker = "<!-- nightjar:issue:alarm:main -->"
     theirs = world.repository.open_issue("hubot", "Look", f"{marker}\nmine")
     await applied_text(world, broken("gpu", 1))
@@ -193,7 +196,7 @@ async def test_what_others_write_is_neither_our_issue_nor_our_news(world: World)
     assert theirs.state == "open"
 
 
-async def test_each_trouble_has_an_issue_of_its_own(world: World) -> None:
+async def test_each_problem_has_its_own_issue(world: World) -> None:
     for key in ("alarm:main", "alarm:v1->v2 -->"):
         await applied_text(world, EnsureIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
     first, second = issues(world)
@@ -224,8 +227,8 @@ async def test_an_issue_may_get_another_body_when_it_is_closed(world: World) -> 
     assert [one.method for one in world.github.requests.records].count("PATCH") == 1
 
 
-async def test_a_message_that_is_older_than_the_last_one_is_not_posted(world: World) -> None:
-    """A failure could not be reported; somebody replays the message when all has recovered, or is worse."""
+async def test_a_message_older_than_the_last_one_is_not_posted(world: World) -> None:
+    """Reporting a failure failed at first; somebody replays it after a recovery, or after something worse."""
     began, worse, over = (
         replace(effect, as_of=at)
         for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
@@ -241,11 +244,11 @@ async def test_a_message_that_is_older_than_the_last_one_is_not_posted(world: Wo
     assert await applied_text(world, replace(began, as_of=0.0)) == f"updated the issue #{issue.number}"
 
 
-async def test_news_takes_few_requests(world: World) -> None:
+async def test_news_costs_few_requests(world: World) -> None:
     counts = []
     for effect in (broken("gpu", 1), broken("cpu", 2), well(3), well(3)):
         before = len(world.github.requests.records)
         await applied_text(world, effect)
         counts.append(len([r for r in world.github.requests.records[before:] if "/issues" in r.path]))
-    # Look twice and open; look, change, look, comment; look, look, comment, close; nothing.
+    # Two reads and an opening; read, update, read, comment; read, read, comment, close; nothing.
     assert counts == [3, 4, 4, 0]

@@ -1,4 +1,4 @@
-"""One pull request that changes one file: kept up to date, left to whoever takes it, and closed when it is done."""
+"""A pull request that changes one file: kept up to date, left to whoever takes it over, and closed when it is done."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def applied_text(world: World, effect: EnsurePull) -> str:
 
 
 def pulls(world: World) -> list[tuple[str, str, str]]:
-    """What people see of the pull requests: the state, the text without its marker, and the file's content."""
+    """Return what people see of the pull requests: the state, the text without its marker, and the file's content."""
     git = world.repository.git
     return [(pull.state, shown(pull), git.commits[pull.head_sha].files[FILE]) for pull in world.repository.pulls]
 
@@ -60,7 +60,7 @@ def only(world: World) -> PullRequest:
     return pull
 
 
-async def test_a_pull_request_from_its_beginning_to_its_end(world: World) -> None:
+async def test_a_pull_request_from_beginning_to_end(world: World) -> None:
     repository = world.repository
     assert await applied_text(world, ensured(world)) == "opened #1"
     assert pulls(world) == [("open", "Have `2-2-b`.", NEW)]
@@ -68,7 +68,9 @@ async def test_a_pull_request_from_its_beginning_to_its_end(world: World) -> Non
     repository.push("main", {"README.md": "More"}, by="octocat")
     assert await applied_text(world, ensured(world, NEWER)) == "updated #1"
     assert pulls(world) == [("open", "Have `3-3-c`.", NEWER)]
-    assert [commit.message for commit in only(world).commits] == ["Update images"], "one commit on the newest base"
+    assert [commit.message for commit in only(world).commits] == ["Update images"], (
+        "there is one commit on the newest base"
+    )
     repository.push("main", {FILE: NEWER}, by="octocat")
     assert await applied_text(world, ended()) == f"closed #1; deleted the branch {BRANCH}"
     assert pulls(world) == [
@@ -78,8 +80,8 @@ async def test_a_pull_request_from_its_beginning_to_its_end(world: World) -> Non
     assert await applied_text(world, ended()) == "there is nothing to close"
 
 
-async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
-    """TVM: without a change `git commit` failed, and a pull request that was there already was an error."""
+async def test_nothing_is_written_if_nothing_is_new(world: World) -> None:
+    """TVM: without a change, `git commit` failed, and an existing pull request was an error."""
     assert await applied_text(world, ended()) == "there is nothing to close"
     assert world.github.requests.writes == []
     await applied_text(world, ensured(world))
@@ -87,7 +89,7 @@ async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
     world.repository.push("main", {"README.md": "More"}, by="octocat")
     written = len(world.github.requests.writes)
     assert await applied_text(world, ensured(world)) == "#1 is up to date"
-    assert len(world.github.requests.writes) == written, "what people added stays"
+    assert len(world.github.requests.writes) == written, "people's additions stay"
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -103,7 +105,7 @@ async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
         ("DELETE", f"{REPO}/git/refs/{{ref}}"),
     ],
 )
-async def test_a_lost_answer_doubles_and_loses_nothing(world: World, method: str, route: str, when: str) -> None:
+async def test_a_lost_answer_repeats_and_loses_nothing(world: World, method: str, route: str, when: str) -> None:
     fault = world.github.faults.add(method, route, status=502, when=when, times=None)  # type: ignore[arg-type]
     for effect in (ensured(world), ensured(world, NEWER), ended()):
         try:
@@ -137,7 +139,7 @@ async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -
     assert [state for state, _, _ in pulls(world)] == ["closed", "open"]
 
 
-async def test_a_push_between_our_look_and_our_own_is_seen(world: World) -> None:
+async def test_a_push_between_our_check_and_our_push_is_noticed(world: World) -> None:
     await applied_text(world, ensured(world))
     pause = world.github.faults.pause("POST", f"{REPO}/git/commits", when="before")
     task = asyncio.create_task(applied_text(world, ensured(world, NEWER)))
@@ -157,7 +159,7 @@ async def test_a_branch_that_was_never_ours_is_not_touched(world: World) -> None
     assert (world.repository.refs[REF], world.repository.pulls) == (theirs, [])
 
 
-async def test_what_a_person_closed_stays_closed_until_there_is_something_new(world: World) -> None:
+async def test_a_pull_request_closed_by_a_person_stays_closed_until_there_is_something_new(world: World) -> None:
     await applied_text(world, ensured(world))
     only(world).close("octocat")
     assert await applied_text(world, ensured(world)) == "somebody closed #1, so the bot waits for a newer change"
@@ -165,7 +167,7 @@ async def test_what_a_person_closed_stays_closed_until_there_is_something_new(wo
     assert pulls(world) == [("closed", "Have `2-2-b`.", NEW), ("open", "Have `3-3-c`.", NEWER)]
 
 
-async def test_what_was_merged_and_taken_back_is_proposed_again(world: World) -> None:
+async def test_a_reverted_merge_is_proposed_again(world: World) -> None:
     await applied_text(world, ensured(world))
     only(world).merge("octocat", "squash")
     world.repository.push("main", {FILE: OLD}, by="octocat", message="Revert")
@@ -174,14 +176,14 @@ async def test_what_was_merged_and_taken_back_is_proposed_again(world: World) ->
     assert world.repository.pulls[1].mergeable
 
 
-async def test_the_branch_of_what_was_merged_is_deleted(world: World) -> None:
+async def test_the_branch_of_a_merged_pull_request_is_deleted(world: World) -> None:
     await applied_text(world, ensured(world))
     only(world).merge("octocat")
     assert await applied_text(world, ended()) == f"deleted the branch {BRANCH}"
 
 
 async def test_a_pull_request_that_a_person_opened_from_the_branch_keeps_its_text(world: World) -> None:
-    """TVM: GitHub's 422, there is one already, was an error."""
+    """TVM: GitHub's 422 about an existing pull request was an error."""
     world.github.faults.add("POST", f"{REPO}/pulls", status=502, times=1)
     with pytest.raises(TryAgain):
         await applied_text(world, ensured(world))
@@ -192,7 +194,7 @@ async def test_a_pull_request_that_a_person_opened_from_the_branch_keeps_its_tex
     assert pulls(world) == [("open", "Mine", NEWER)]
 
 
-async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) -> None:
+async def test_a_pull_request_opened_at_the_same_moment_is_used(world: World) -> None:
     pause = world.github.faults.pause("POST", f"{REPO}/pulls", when="before")
     task = asyncio.create_task(applied_text(world, ensured(world)))
     await pause.reached.wait()
@@ -202,7 +204,7 @@ async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) ->
     assert len(world.repository.pulls) == 1
 
 
-async def test_what_was_decided_before_what_was_done_last_changes_nothing(world: World) -> None:
+async def test_an_outdated_decision_changes_nothing(world: World) -> None:
     """A worker that was frozen for hours applies its effect, or an old delivery is replayed."""
     old = ensured(world)
     await applied_text(world, ensured(world, NEWER, at="2026-11-21T00:00:00Z"))
@@ -216,15 +218,15 @@ async def test_what_was_decided_before_what_was_done_last_changes_nothing(world:
     assert [state for state, _, _ in pulls(world)] == ["closed"]
 
 
-async def test_a_lost_memory_of_our_commits_leaves_the_branch_alone(world: World) -> None:
+async def test_without_a_record_of_our_commits_the_branch_is_left_alone(world: World) -> None:
     await applied_text(world, ensured(world))
     await world.records.remove(PULL_BRANCH.of(world.repository.id, BRANCH))
     assert await applied_text(world, ensured(world)) == "#1 is up to date"
     assert (await applied_text(world, ensured(world, NEWER))).startswith("somebody else pushed")
 
 
-async def test_what_it_costs(world: World) -> None:
-    await applied_text(world, ended())  # where the App is installed: asked once
+async def test_the_cost_is_fixed(world: World) -> None:
+    await applied_text(world, ended())  # looks up where the App is installed, once
     counts = []
     for effect in (ended(), ensured(world), ensured(world), ensured(world, NEWER), ended()):
         before = len(world.github.requests.records)

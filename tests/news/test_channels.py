@@ -1,4 +1,4 @@
-"""Channels that app.yaml names and the environment has no webhook for: the start fails, and says which variable."""
+"""Channels that app.yaml names but that have no webhook in the environment: the start fails, and names the variable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ URL = SecretStr("https://chat.example.org/only-the-tests-know")
 
 
 def problems(config: str, **addresses: SecretStr) -> tuple[str, ...]:
-    """Return what keeps the bot from starting."""
+    """Return the problems that prevent the start."""
     settings = Settings.from_environment(GOOD).model_copy(update=addresses)
     try:
         check_channels(parse_config(config.encode(), "app.yaml"), settings)

@@ -1,4 +1,4 @@
-"""Messages in channels: sent over HTTP, once where that can be known, and never with the webhook's address."""
+"""Messages in channels: sent over HTTP, once if that can be known, and never with the webhook's address."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Teller:
     channel: ChannelSandbox
 
     async def report(self, key: str = "alarm:1", news: News = NEWS) -> str:
-        """Tell news; return what the audit record says about it."""
+        """Send news; return its text in the audit record."""
         return (await self.world.apply_alone(PostNews(self.place, key, news))).text
 
     async def fails(self, kind: type[Exception] = TryAgain) -> Exception:
-        """Send news to a channel that refuses them; return the error, in which the address is not seen."""
+        """Send news to a channel that refuses it; return the error, after checking that it hides the address."""
         with pytest.raises(kind) as raised:
             await self.report()
         shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
@@ -75,7 +75,7 @@ def teller(request: pytest.FixtureRequest, world: World, chats: Channels) -> Tel
     return Teller(world, place, chats.discord if place == "discord" else chats.slack)
 
 
-def test_each_place_gets_what_it_needs_and_none_twice() -> None:
+def test_each_place_gets_its_message_and_none_twice() -> None:
     issue_state = IssueState("alarm:main", "main is broken", "`gpu/branch` fails.")
     discord, issue, slack = message_effects(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, issue_state)
     assert discord == PostMessage("discord", "alarm:1", NEWS)
@@ -87,7 +87,7 @@ def test_each_place_gets_what_it_needs_and_none_twice() -> None:
     assert len({discord.target, slack.target, issue.target}) == 3
 
 
-async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: Teller) -> None:
+async def test_a_channel_gets_its_news_one_after_another_and_once_each(teller: Teller) -> None:
     """A handler's plan does not wait for it: it becomes a delivery, of which there is one for each key."""
     accepted: list[tuple[str, str, str, str]] = []
 
@@ -114,12 +114,12 @@ async def test_a_message_is_posted_once_however_often_it_is_requested(teller: Te
     assert teller.channel.said == [SAID, "✅ well"]
 
 
-async def test_discord_is_asked_to_answer_when_the_message_is_there(world: World, chats: Channels) -> None:
+async def test_discord_is_asked_to_answer_only_once_the_message_exists(world: World, chats: Channels) -> None:
     await world.apply_alone(PostNews("discord", "alarm:1", NEWS))
     assert chats.discord.requests == [f"{chats.discord.path}?wait=true"]
 
 
-async def test_a_requested_pause_is_made_before_the_message_is_posted(teller: Teller) -> None:
+async def test_a_message_is_posted_after_the_requested_pause(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
     error = await teller.fails()
     assert isinstance(error, TryAgain)
@@ -128,7 +128,7 @@ async def test_a_requested_pause_is_made_before_the_message_is_posted(teller: Te
     assert teller.channel.said == [SAID]
 
 
-async def test_discord_may_name_the_pause_in_its_answer_alone(world: World, chats: Channels) -> None:
+async def test_discord_may_name_the_pause_only_in_its_answer(world: World, chats: Channels) -> None:
     chats.discord.faults.add("POST", "*", status=429)
     error = await Teller(world, "discord", chats.discord).fails()
     assert isinstance(error, TryAgain)
@@ -143,7 +143,7 @@ async def test_a_pause_of_unknown_length_is_left_to_the_engine(world: World, cha
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
-async def test_where_the_service_is_broken_the_next_message_says_that_it_may_be_a_repetition(
+async def test_after_an_error_of_the_service_the_next_message_says_that_it_may_be_a_repetition(
     teller: Teller, status: int
 ) -> None:
     teller.channel.faults.add("POST", "*", status=status)
@@ -160,7 +160,7 @@ async def test_a_message_whose_answer_is_lost_is_posted_twice_and_the_second_say
     assert teller.channel.said == [SAID, SAID_AGAIN]
 
 
-async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Teller) -> None:
+async def test_after_an_unreachable_service_the_message_is_not_marked_as_a_repetition(teller: Teller) -> None:
     await teller.channel.stop()
     assert "did not answer" in str(await teller.fails())
     async with teller.channel.serve():
@@ -171,7 +171,7 @@ async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Te
         assert teller.channel.said == [SAID]
 
 
-async def test_a_possible_repetition_is_marked_also_after_a_later_try_was_refused(teller: Teller) -> None:
+async def test_a_possible_repetition_is_marked_even_after_a_later_refused_try(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", drop="after")
     await teller.fails()
     teller.channel.faults.add("POST", "*", status=429)
@@ -194,13 +194,13 @@ async def test_a_removed_webhook_is_reported_with_its_variable(teller: Teller, s
     assert teller.channel.said == [SAID]
 
 
-async def test_a_webhook_that_was_removed_answers_as_it_does(teller: Teller) -> None:
+async def test_a_removed_webhook_is_recognized_by_its_answer(teller: Teller) -> None:
     teller.channel.removed = True
     assert "(404, " in str(await teller.fails(UserError))
 
 
 @pytest.mark.parametrize("status", [400, 413])
-async def test_a_message_that_is_refused_names_the_variable_too(teller: Teller, status: int) -> None:
+async def test_a_refused_message_names_the_variable_too(teller: Teller, status: int) -> None:
     teller.channel.faults.add("POST", "*", status=status, message="invalid_payload", times=None)
     name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
     assert str(await teller.fails(UserError)).startswith(f"{name} refused a message ({status}, ")
@@ -214,7 +214,7 @@ async def test_a_redirect_is_not_followed(teller: Teller, chats: Channels) -> No
     assert elsewhere.requests == []
 
 
-async def test_words_of_strangers_are_not_repeated(teller: Teller) -> None:
+async def test_text_from_other_servers_is_not_repeated(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", status=400, message="@everyone look at https://x.example", times=None)
     assert "x.example" not in str(await teller.fails(UserError))
 

@@ -1,4 +1,4 @@
-"""News in three places: people read what was said, and nothing in it notifies, links or breaks a limit by itself."""
+"""News in three places: people read the message, and nothing in it notifies, links or exceeds a limit by itself."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SAID = """\
 The lab's contacts: @example-lab-ci"""
 
 
-def test_a_channel_reads_the_same_in_discord_and_in_slack() -> None:
+def test_discord_and_slack_show_the_same() -> None:
     assert discord_text(as_discord(NEWS)) == SAID
     assert slack_text(as_slack(NEWS)) == SAID
 
 
-def test_on_github_names_are_code_and_links_lead_where_they_say() -> None:
+def test_on_github_names_are_code_and_links_lead_to_their_targets() -> None:
     assert as_markdown(NEWS) == (
         "❌ **main: 2 checks fail at 0a1b2c3** "
         "([details](<https://github.example/octocat/compiler/commit/0a1b2c3>))\n\n"
@@ -76,7 +76,7 @@ def test_good_news_looks_good() -> None:
         ("a\n> b", "a \\> b", "a > b", "a &gt; b"),
     ],
 )
-def test_text_from_outside_is_shown_and_does_nothing(
+def test_text_from_outside_is_shown_and_has_no_effect(
     text: str, discord: str | None, slack: str | None, markdown: str | None
 ) -> None:
     news = News("title", notes=(text,))
@@ -105,14 +105,14 @@ def test_the_line_for_slacks_notifications_is_escaped_by_its_own_rule() -> None:
         f"https://ci.example.org/{'x' * 800}",
     ],
 )
-def test_what_is_no_web_address_becomes_no_link(url: str) -> None:
+def test_an_invalid_web_address_is_not_linked(url: str) -> None:
     news = News("title", (NewsItem("gpu", "fails", url),), url=url)
     assert "](" not in as_markdown(news)
     assert "](" not in json.dumps(as_discord(news))
     assert '"link"' not in json.dumps(as_slack(news))
 
 
-def test_an_address_ends_no_markup_around_it() -> None:
+def test_an_address_cannot_break_the_markup_around_it() -> None:
     news = News("title", url="https://ci.example.org/a b)>|<x>(\n\"'[y]")
     safe = "https://ci.example.org/a%20b%29%3E%7C%3Cx%3E%28%0A%22'%5By%5D"
     assert as_markdown(news) == f"❌ **title** ([details](<{safe}>))"
@@ -120,14 +120,14 @@ def test_an_address_ends_no_markup_around_it() -> None:
     assert slack_links(as_slack(news)) == [safe]
 
 
-def test_many_items_are_cut_and_counted() -> None:
+def test_many_items_are_truncated_and_counted() -> None:
     news = News("title", tuple(NewsItem(f"check {number}") for number in range(100)), more=7)
     for said in (discord_text(as_discord(news)), slack_text(as_slack(news)), as_markdown(news)):
         assert said.splitlines()[-1] == "- and 87 more"
         assert said.count("check") == MOST_ITEMS
 
 
-def test_long_items_are_cut_and_counted_where_they_do_not_fit() -> None:
+def test_long_items_that_do_not_fit_are_truncated_and_counted() -> None:
     news = News(
         "t" * 900, tuple(NewsItem("n" * 900, "*" * 900, URL) for _ in range(MOST_ITEMS)), notes=("_" * 900,) * 9
     )
@@ -142,7 +142,7 @@ def test_long_items_are_cut_and_counted_where_they_do_not_fit() -> None:
     assert as_markdown(news).count("nnn…") == MOST_ITEMS
 
 
-def test_lines_that_say_nothing_are_left_out() -> None:
+def test_empty_lines_are_left_out() -> None:
     news = News("title", (NewsItem("", ""), NewsItem("\x00", "\u202e"), NewsItem("", "fails")), notes=("", "\n"))
     assert discord_text(as_discord(news)) == slack_text(as_slack(news)) == "❌ title\n- fails"
 
@@ -237,7 +237,7 @@ OUR_LINK = re.compile(r"https?://[-\w.:]+(?:[/?#][-\w.~%/:?#@!$&'*+,;=]*)?")
 
 
 def discord_acts(body: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the links of a message, and what else of it would do something."""
+    """Return the links of a message, and everything else in it with an effect."""
     links, acts = [], []
     for text in [body["content"], *(embed["description"] for embed in body["embeds"])]:
         for found in DISCORD_MARKUP.finditer(text):
@@ -251,7 +251,7 @@ def discord_acts(body: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 @settings(max_examples=150, deadline=None)
 @given(ALL_NEWS)
-def test_nothing_from_outside_acts_in_discord(news: News) -> None:
+def test_text_from_outside_has_no_effect_in_discord(news: News) -> None:
     body = as_discord(news)
     assert discord_faults(json.loads(json.dumps(body, ensure_ascii=False).encode())) == []
     links, acts = discord_acts(body)
@@ -262,18 +262,18 @@ def test_nothing_from_outside_acts_in_discord(news: News) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(ALL_NEWS)
-def test_nothing_from_outside_acts_in_slack(news: News) -> None:
+def test_text_from_outside_has_no_effect_in_slack(news: News) -> None:
     body = as_slack(news)
     assert slack_faults(json.loads(json.dumps(body, ensure_ascii=False).encode())) == []
     assert all(OUR_LINK.fullmatch(link) for link in slack_links(body))
     for text in [body["text"], *slack_texts(body)]:
-        # Not looked for in rich text, and not there either.
+        # Slack does not parse these in rich text.
         assert re.search(r"<[@!#a-zA-Z]|@\w|://|\bwww\.", text) is None
 
 
 @settings(max_examples=150, deadline=None)
 @given(ALL_NEWS)
-def test_nothing_from_outside_acts_on_github(news: News) -> None:
+def test_text_from_outside_has_no_effect_on_github(news: News) -> None:
     markdown = as_markdown(news)
     assert len(markdown.encode("utf-16-le")) // 2 <= TEXT_LIMIT - 500
     page = Page(rendered(markdown, raw_html=True))

@@ -1,4 +1,4 @@
-"""Effects as JSON and back: a plan that is stored, shown and replayed is the plan that was made."""
+"""Effects as JSON and back: a plan that is stored, shown and replayed is the original plan."""
 
 from __future__ import annotations
 
@@ -114,22 +114,22 @@ EFFECTS: list[Effect] = [
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
-def test_an_effect_is_the_same_after_it_was_stored(effect: Effect) -> None:
+def test_an_effect_survives_storage(effect: Effect) -> None:
     stored = json.loads(json.dumps(CODEC.encode(effect)))
     assert CODEC.decode(stored) == effect
     assert CODEC.decode(stored).target == effect.target
 
 
-def test_every_kind_is_tried_here() -> None:
+def test_every_kind_is_tested_here() -> None:
     assert {type(effect).__name__ for effect in EFFECTS} == CODEC.kinds
 
 
-def test_no_effect_has_a_field_of_a_name_that_its_data_needs_for_itself() -> None:
+def test_no_effect_has_a_field_with_a_reserved_name() -> None:
     reserved = {"kind", "rank"}
     kinds = [kind for feature in ALL_FEATURES for kind in feature.effects]
     assert [kind for kind in kinds if reserved & set(get_type_hints(kind.__init__))] == []
 
 
-def test_what_another_version_stored_is_refused_by_its_name() -> None:
+def test_an_unknown_kind_or_version_is_refused_by_its_name() -> None:
     with pytest.raises(UnknownEffect, match="this version has no effect 'MergeEverything'; replay the delivery with"):
         CODEC.decode({"kind": "MergeEverything", "number": 7})

@@ -22,7 +22,7 @@ FORBIDDEN = BadRequest(
 
 
 def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
-    """Return the error of a 403 with this sentence, by REST or in GraphQL's manner."""
+    """Return the error of a 403 with this sentence, from REST or GraphQL."""
     if graphql:
         return QueryError({"errors": [{"type": "FORBIDDEN", "message": sentence}]})
     body = json.dumps({"message": sentence, "documentation_url": "https://docs.github.com/rest"}).encode()
@@ -80,18 +80,18 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
         (InvalidField([], "Head moved"), "GitHub refused this: `Head moved`."),
     ],
 )
-def test_an_error_in_words(error: Exception, words: str) -> None:
+def test_each_error_has_its_text(error: Exception, words: str) -> None:
     assert words in failure_text(error, GUID)
 
 
 @pytest.mark.parametrize("text", ["@octocat", "` @octocat", "<b>@octocat</b>", "a|b @octocat"])
-def test_githubs_words_call_nobody_and_ours_show_nothing_of_a_fault(text: str) -> None:
+def test_githubs_words_mention_nobody_and_our_faults_are_not_shown(text: str) -> None:
     refused = failure_text(InvalidField([], text), GUID)
     outside = "".join(part.split("</code>")[-1] for part in rendered(refused, raw_html=True).split("<code>"))
     assert "@" not in outside
     assert "octocat" not in failure_text(RuntimeError(text), GUID)
 
 
-def test_what_is_no_refusal_of_githubs_is_none() -> None:
+def test_other_errors_are_not_taken_for_refusals_by_github() -> None:
     assert refusal_text(TryAgain("later")) is None
     assert refusal_text(QueryError({"errors": [{"message": "Something"}]})) is None

@@ -1,4 +1,4 @@
-"""A sandbox that is being served, an App in it, a client with the App's token, and a receiver of webhooks."""
+"""A running sandbox, an App in it, a client with the App's token, and a receiver of webhooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REPO = "/repos/octocat/compiler"
 
 @dataclass
 class Reply:
-    """A finished answer."""
+    """A complete answer."""
 
     status: int
     headers: CIMultiDictProxy[str]
@@ -37,7 +37,7 @@ class Reply:
 
 @dataclass
 class Client:
-    """Asks the sandbox's API with one token; paths that begin with a dot are below the repository."""
+    """A client of the sandbox's API with one token; paths that begin with a dot are below the repository."""
 
     session: aiohttp.ClientSession
     token: str
@@ -71,7 +71,7 @@ class Receiver:
 
     @property
     def names(self) -> list[str]:
-        """Return what came in as `event.action`, in order."""
+        """Return the received events as `event.action`, in order."""
         return [f"{event}.{body['action']}" if "action" in body else event for event, body in self.received]
 
     async def take(self, request: web.Request) -> web.Response:
@@ -125,7 +125,7 @@ async def session(github: GitHubSandbox) -> AsyncIterator[aiohttp.ClientSession]
 
 
 def signed(app: App, key: str = "", **claims: object) -> str:
-    """Return an App's JSON Web Token, as a correct App would make it but for the claims given."""
+    """Return an App's JSON Web Token, correct except for the given claims."""
     now = int(app.github.clock.now().timestamp())
     return jwt.encode({"iss": str(app.id), "iat": now - 60, "exp": now + 540} | claims, key or app.private_key, "RS256")
 

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.one_clock
 STATUS = {"state": "success", "context": "ci/slow-tests"}
 
 
-async def test_an_app_that_signs_rightly_is_known(as_app: Client, app: App) -> None:
+async def test_an_app_with_a_correct_signature_is_recognized(as_app: Client, app: App) -> None:
     answer = await as_app.get("/app")
     assert (answer.status, answer.json["slug"], answer.json["id"]) == (200, "nightjar", app.id)
 
 
-async def test_a_token_of_another_key_or_of_the_wrong_time_is_refused(
+async def test_a_token_with_another_key_or_time_is_refused(
     session: aiohttp.ClientSession, app: App, github: GitHubSandbox
 ) -> None:
     now = int(time.time())
@@ -42,7 +42,7 @@ async def test_without_credentials_nothing_is_answered(session: aiohttp.ClientSe
         assert answer.status == 401
 
 
-async def test_an_installation_token_ends_after_an_hour(
+async def test_an_installation_token_expires_after_an_hour(
     client: Client, github: GitHubSandbox, pull: PullRequest
 ) -> None:
     assert (await client.get("pulls/1")).status == 200
@@ -51,12 +51,12 @@ async def test_an_installation_token_ends_after_an_hour(
     assert (answer.status, answer.json["message"]) == (401, "Bad credentials")
 
 
-async def test_tokens_can_be_made_to_end_early(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
+async def test_tokens_can_be_made_to_expire_early(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
     github.tokens.expire_all()
     assert (await client.get("pulls/1")).status == 401
 
 
-async def test_a_token_can_be_narrowed_to_less_than_the_app_may(
+async def test_a_token_can_be_limited_to_less_than_the_app_may(
     as_app: Client, client: Client, app: App, pull: PullRequest
 ) -> None:
     path = f"/app/installations/{next(iter(app.installations))}/access_tokens"
@@ -76,7 +76,7 @@ async def test_a_token_can_be_narrowed_to_less_than_the_app_may(
         ("contents", "PUT", "pulls/1/merge", {}),
     ],
 )
-async def test_each_family_of_routes_needs_its_permission(
+async def test_each_group_of_routes_needs_its_permission(
     client: Client, app: App, pull: PullRequest, as_app: Client, permission: str, method: str, path: str, body: object
 ) -> None:
     del app.permissions[permission]
@@ -109,6 +109,6 @@ async def test_a_suspended_installation_answers_403(client: Client, app: App, pu
     assert (await client.get("pulls/1")).status == 403
 
 
-async def test_the_bot_has_an_account_of_its_own(client: Client) -> None:
+async def test_the_bot_has_its_own_account(client: Client) -> None:
     answer = await client.get("/users/nightjar%5Bbot%5D")
     assert (answer.json["login"], answer.json["type"]) == ("nightjar[bot]", "Bot")

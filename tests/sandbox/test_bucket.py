@@ -1,4 +1,4 @@
-"""The stand-in for S3 and SQS: it starts, stops, and ends with whoever started it."""
+"""The stand-in for S3 and SQS: it starts, stops, and ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url):
             return True
-    except OSError:  # it may be in the middle of its end
+    except OSError:  # it may be ending right now
         return False
 
 
-def test_it_starts_again_on_its_port_and_is_empty() -> None:
+def test_it_restarts_on_its_port_and_is_empty() -> None:
     with BucketServer() as server:
         server.create_bucket("device-results")
         url = server.url
@@ -49,7 +49,7 @@ def test_a_port_in_use_is_reported(bucket_server: BucketServer, capfd: pytest.Ca
     assert "in use" in capfd.readouterr().err
 
 
-def test_it_says_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with BucketServer() as server:
         server.create_bucket("device-results")
         server.create_queue("device-results", "arrivals")
@@ -57,7 +57,7 @@ def test_it_says_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_it_answers_on_this_machine_alone(bucket_server: BucketServer) -> None:
+def test_it_listens_only_on_this_machine(bucket_server: BucketServer) -> None:
     assert answers(bucket_server.url)
     assert not answers(bucket_server.url.replace("127.0.0.1", "127.0.0.2"))
 

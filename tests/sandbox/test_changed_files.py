@@ -7,9 +7,7 @@ from sandbox import GitHubSandbox, Repository
 from .conftest import Client
 
 
-async def test_a_file_that_moved_is_one_that_was_renamed(
-    client: Client, github: GitHubSandbox, repo: Repository
-) -> None:
+async def test_a_moved_file_is_listed_as_renamed(client: Client, github: GitHubSandbox, repo: Repository) -> None:
     repo.push("main", {"docs/a.md": "one\n", "docs/b.md": "two\n", "src/c.py": "three\n"}, by="octocat")
     changed = {"docs/a.md": None, "src/a.md": "one\n", "docs/b.md": None, "src/c.py": "four\n"}
     pull = repo.open_pull_request("hubot", "Move it", files=changed)

@@ -1,4 +1,7 @@
-"""The sandbox's chat channels: they take what the real ones take, and refuse what those do, and what would notify."""
+"""The sandbox's chat channels:
+
+they accept what the real ones accept, and refuse what those refuse or would notify for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SLACK = {"text": "It fails", "blocks": [BLOCK], "unfurl_links": False, "unfurl_m
 
 
 def element(**values: str) -> dict[str, Any]:
-    """A message of one element."""
+    """Return a message with one element."""
     return {**SLACK, "blocks": [{"type": "rich_text", "elements": [{**SECTION, "elements": [values]}]}]}
 
 
@@ -38,7 +41,7 @@ def element(**values: str) -> dict[str, Any]:
         ({"content": "@everyone"}, ["mentions would notify people"]),
     ],
 )
-def test_what_discord_takes(body: Any, expected: list[str]) -> None:
+def test_discord_accepts_or_refuses_each_message(body: Any, expected: list[str]) -> None:
     assert discord_faults(body) == expected
 
 
@@ -60,7 +63,7 @@ def test_what_discord_takes(body: Any, expected: list[str]) -> None:
         (element(type="link", url="javascript:x", text="x"), ["a link to javascript:x"]),
     ],
 )
-def test_what_slack_takes(body: Any, expected: list[str]) -> None:
+def test_slack_accepts_or_refuses_each_message(body: Any, expected: list[str]) -> None:
     assert slack_faults(body) == expected
 
 

@@ -11,9 +11,7 @@ from sandbox import App, GitHubSandbox, PullRequest, Repository
 from .conftest import Client
 
 
-async def test_the_bot_s_answer_is_seen_by_those_who_wait(
-    client: Client, github: GitHubSandbox, pull: PullRequest
-) -> None:
+async def test_a_wait_ends_with_the_bots_answer(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
     comment = pull.comment("monalisa", "@ci rerun")
     waiting = asyncio.create_task(github.until(lambda: pull.reactions(comment, by="nightjar[bot]") == ["eyes"]))
     path = f"issues/comments/{comment.id}/reactions"
@@ -24,7 +22,7 @@ async def test_the_bot_s_answer_is_seen_by_those_who_wait(
     assert [answer.body for answer in pull.comments_by("nightjar[bot]")] == ["Nothing had to be run again."]
 
 
-async def test_a_wait_that_fails_shows_the_conversation(github: GitHubSandbox, pull: PullRequest) -> None:
+async def test_a_failed_wait_shows_the_conversation(github: GitHubSandbox, pull: PullRequest) -> None:
     pull.comment("monalisa", "@ci rerun everything")
     with pytest.raises(AssertionError, match="@ci rerun everything"):
         await github.until(lambda: False, timeout=0.01)
@@ -52,7 +50,7 @@ async def test_reviews_take_reactions_through_graphql(client: Client, pull: Pull
     assert unknown.json["errors"][0]["type"] == "NOT_FOUND"
 
 
-async def test_reviewers_are_asked_once_and_leave_the_list_when_they_answer(
+async def test_reviewers_are_requested_once_and_removed_when_they_answer(
     client: Client, github: GitHubSandbox, app: App
 ) -> None:
     repo = github.create_repository("example-lab/kernels", people={"hubot": "write"}, teams={"adreno": ["monalisa"]})
@@ -69,7 +67,7 @@ async def test_reviewers_are_asked_once_and_leave_the_list_when_they_answer(
     assert (listed["users"], [team["slug"] for team in listed["teams"]]) == ([], ["adreno"])
 
 
-async def test_statuses_add_up_by_context(client: Client, repo: Repository, pull: PullRequest) -> None:
+async def test_statuses_are_combined_by_context(client: Client, repo: Repository, pull: PullRequest) -> None:
     sha = pull.head_sha
     assert (await client.get(f"commits/{sha}/status")).json["state"] == "pending"
     repo.set_status("octocat", sha, "jenkins/pr-head", "failure")
@@ -84,7 +82,7 @@ async def test_statuses_add_up_by_context(client: Client, repo: Repository, pull
     assert status.description == "off"
 
 
-async def test_annotations_are_appended_and_only_the_latest_run_of_a_name_shows(
+async def test_annotations_are_appended_and_only_the_latest_run_of_a_name_counts(
     client: Client, repo: Repository, pull: PullRequest
 ) -> None:
     place = {"path": "a.py", "start_line": 1, "end_line": 1, "annotation_level": "notice", "message": "m"}
@@ -101,7 +99,7 @@ async def test_annotations_are_appended_and_only_the_latest_run_of_a_name_shows(
     assert every["total_count"] == 2
 
 
-async def test_a_merge_lands_on_the_base_branch(client: Client, repo: Repository, pull: PullRequest) -> None:
+async def test_a_merge_updates_the_base_branch(client: Client, repo: Repository, pull: PullRequest) -> None:
     sha = pull.push({"src/a.py": "a = 1\n"}).sha
     assert (await client.get("pulls/1")).json["mergeable"] is True
     merged = await client.ask("PUT", "pulls/1/merge", {"sha": sha, "merge_method": "squash"})
@@ -112,7 +110,7 @@ async def test_a_merge_lands_on_the_base_branch(client: Client, repo: Repository
     assert [p["number"] for p in (await client.get(f"commits/{merged.json['sha']}/pulls")).json] == [1]
 
 
-async def test_drafts_conflicts_and_missing_checks_stop_a_merge(client: Client, repo: Repository) -> None:
+async def test_drafts_conflicts_and_missing_checks_prevent_a_merge(client: Client, repo: Repository) -> None:
     pull = repo.open_pull_request("hubot", draft=True, files={"README.md": "mine\n"})
     assert (await client.ask("PUT", "pulls/1/merge", {})).json["message"] == "Pull Request is still a draft"
     pull.ready_for_review("hubot")
@@ -140,7 +138,7 @@ async def test_files_comparisons_and_branches_follow_the_commits(
     assert moved.json["object"]["sha"] == repo.branch("main") == pull.head_sha
 
 
-async def test_a_forced_push_replaces_what_was_there(repo: Repository, pull: PullRequest) -> None:
+async def test_a_forced_push_replaces_the_commits(repo: Repository, pull: PullRequest) -> None:
     before = pull.head_sha
     pull.push({"a.txt": "1\n"}, force=True)
     assert [commit.sha for commit in pull.commits] == [pull.head_sha]

@@ -1,4 +1,4 @@
-"""What the demo stands on: reports that are there, and test files that they are true of."""
+"""The demo's foundations: its reports, and test files that match them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sandbox.demo.reports import test_files as files_of
 
 
 @pytest.mark.parametrize("nightly_run", ["night-1", "night-2", "broken-lab"])
-def test_the_files_of_a_nightly_run_are_python(nightly_run: str) -> None:
+def test_the_files_of_a_nightly_run_are_valid_python(nightly_run: str) -> None:
     files = files_of(nightly_run)
     assert len(files) > len(reports(nightly_run))
     for path, text in files.items():
@@ -34,7 +34,7 @@ def test_the_files_of_a_nightly_run_are_python(nightly_run: str) -> None:
         ("tests/python/arith/test_arith_analyzer_object.py", 140, "with pytest.raises(tvm.TVMError):"),
     ],
 )
-def test_a_failure_stands_where_its_traceback_says(path: str, line: int, code: str) -> None:
+def test_a_failure_is_at_the_line_of_its_traceback(path: str, line: int, code: str) -> None:
     assert files_of("night-1")[path].splitlines()[line - 1].strip() == code
 
 
@@ -44,7 +44,7 @@ def test_a_file_has_the_tests_that_ran() -> None:
     assert found == ["test_with", "test_decorator", "test_nested"]
 
 
-async def test_screenshots_name_the_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_screenshots_name_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(click.ClickException, match="Install it and a font with emoji"):
         async with browser():
@@ -61,8 +61,8 @@ def test_a_contributors_commit_has_the_same_sha_in_the_labs_mirror(tmp_path: Pat
     assert [change.path for change in pull.files] == ["src/tile.cc"]
 
 
-def test_the_bot_of_the_demo_hands_jobs_out_again_after_seconds() -> None:
-    # In a process of its own, for what is shortened is shortened for all of it.
+def test_the_demos_bot_hands_jobs_out_again_after_seconds() -> None:
+    # In a separate process, because the shortened times apply to all of it.
     program = (
         "from sandbox.demo.bot import shorten; shorten();"
         "from handlers.hardware import wiring; from handlers.hardware.jobs import model, transitions;"

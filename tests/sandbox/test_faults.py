@@ -1,4 +1,4 @@
-"""Faults: before a write took effect, and after it."""
+"""Faults: before a write takes effect, and after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 
 
 @pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
-async def test_an_error_before_or_after_the_write(
+async def test_an_error_may_come_before_or_after_the_write(
     client: Client, github: GitHubSandbox, pull: PullRequest, when: Literal["before", "after"], written: int
 ) -> None:
     github.faults.add("POST", COMMENTS, status=502, when=when)
@@ -27,7 +27,7 @@ async def test_an_error_before_or_after_the_write(
 
 
 @pytest.mark.parametrize(("drop", "written"), [("before", 0), ("after", 1)])
-async def test_a_connection_lost_before_or_after_the_write(
+async def test_a_connection_may_be_lost_before_or_after_the_write(
     client: Client, github: GitHubSandbox, pull: PullRequest, drop: Literal["before", "after"], written: int
 ) -> None:
     github.faults.add("POST", COMMENTS, drop=drop)
@@ -37,7 +37,7 @@ async def test_a_connection_lost_before_or_after_the_write(
     assert [record.status for record in github.requests.records][-1] == 0
 
 
-async def test_a_limit_with_its_headers_as_often_as_asked(
+async def test_a_limit_comes_with_its_headers_as_often_as_requested(
     client: Client, github: GitHubSandbox, pull: PullRequest
 ) -> None:
     fault = github.faults.add("*", re.compile("/pulls/"), status=429, headers={"Retry-After": "7"}, times=2)
@@ -47,7 +47,7 @@ async def test_a_limit_with_its_headers_as_often_as_asked(
     assert fault.hits == 2
 
 
-async def test_a_request_can_be_held_at_the_moment_that_matters(
+async def test_a_request_can_be_held_at_a_chosen_moment(
     client: Client, github: GitHubSandbox, pull: PullRequest
 ) -> None:
     pause = github.faults.pause("POST", COMMENTS, when="after")
@@ -72,7 +72,7 @@ async def test_a_held_request_of_a_client_that_died_is_lost(
     assert len(pull.comments) == written
 
 
-async def test_the_headers_of_a_fault_take_the_place_of_the_usual_ones(
+async def test_the_headers_of_a_fault_replace_the_usual_ones(
     client: Client, github: GitHubSandbox, pull: PullRequest
 ) -> None:
     github.faults.add("GET", "*", status=403, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "7"})
@@ -81,7 +81,7 @@ async def test_the_headers_of_a_fault_take_the_place_of_the_usual_ones(
     assert answer.headers.getall("X-RateLimit-Reset") == ["7"]
 
 
-async def test_requests_at_the_same_time_are_counted(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
+async def test_concurrent_requests_are_counted(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
     github.requests.clear()
     pause = github.faults.pause("GET", "*", when="before", times=3)
     asking = [asyncio.create_task(client.get("pulls/1")) for _ in range(3)]

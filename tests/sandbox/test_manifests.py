@@ -1,4 +1,4 @@
-"""An App from a manifest, as a browser and a program see it."""
+"""Creating an App from a manifest, as a browser and a program see it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANIFEST: dict[str, Any] = {
 
 
 async def create(session: aiohttp.ClientSession, manifest: object = None, **fields: str) -> tuple[int, str, str]:
-    """Press the button; return the status, where it leads, and the page."""
+    """Press the button; return the status, the redirect, and the page."""
     form = {"manifest": json.dumps(manifest or MANIFEST), "create": "1", **fields}
     address = "/organizations/octo-org/settings/apps/new?state=s1"
     async with session.post(address, data=form, allow_redirects=False) as answer:
@@ -37,7 +37,7 @@ async def converted(session: aiohttp.ClientSession, code: str, prefix: str = "")
         return answer.status, await answer.json()
 
 
-async def test_a_code_brings_the_secrets_once(github: GitHubSandbox, session: aiohttp.ClientSession) -> None:
+async def test_a_code_gives_the_secrets_once(github: GitHubSandbox, session: aiohttp.ClientSession) -> None:
     status, location, _ = await create(session)
     assert status == 302
     query = parse_qs(urlsplit(location).query)
@@ -51,13 +51,13 @@ async def test_a_code_brings_the_secrets_once(github: GitHubSandbox, session: ai
     assert (await converted(session, query["code"][0]))[0] == 404
 
 
-async def test_a_code_is_good_for_an_hour(github: GitHubSandbox, session: aiohttp.ClientSession) -> None:
+async def test_a_code_is_valid_for_an_hour(github: GitHubSandbox, session: aiohttp.ClientSession) -> None:
     _, location, _ = await create(session)
     github.clock.advance(seconds=3600)
     assert (await converted(session, parse_qs(urlsplit(location).query)["code"][0]))[0] == 404
 
 
-async def test_a_name_is_taken_once(session: aiohttp.ClientSession) -> None:
+async def test_a_name_can_be_taken_once(session: aiohttp.ClientSession) -> None:
     await create(session)
     status, _, page = await create(session)
     assert status == 422
@@ -74,7 +74,7 @@ async def test_a_name_is_taken_once(session: aiohttp.ClientSession) -> None:
         ({"callback_urls": ["/login"]}, "callback_urls[0] is not a URL"),
     ],
 )
-async def test_a_wrong_manifest_is_refused(
+async def test_an_invalid_manifest_is_refused(
     session: aiohttp.ClientSession, change: dict[str, Any], problem: str
 ) -> None:
     status, _, page = await create(session, MANIFEST | change)

@@ -1,4 +1,4 @@
-"""What has to be so before the sandbox merges, as on GitHub: rules, protection, methods, and the merge queue."""
+"""The sandbox's conditions for a merge, as on GitHub: rules, protection, methods, and the merge queue."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_the_rules_of_a_branch_are_listed_and_the_branch_shows_classic_pro
     assert (await client.get("rules/branches/no-such-branch")).json == []
 
 
-async def test_a_required_check_counts_from_the_app_that_is_named(
+async def test_a_required_check_counts_only_from_the_named_app(
     client: Client, repo: Repository, pull: PullRequest, app: App
 ) -> None:
     repo.rules["main"] = Rules(required={"lint": app.id})
@@ -65,7 +65,7 @@ async def test_a_required_check_counts_from_the_app_that_is_named(
     assert (await tried(client))[0] == 200
 
 
-async def test_approvals_and_methods_are_asked_for(client: Client, repo: Repository, pull: PullRequest) -> None:
+async def test_approvals_and_methods_are_required(client: Client, repo: Repository, pull: PullRequest) -> None:
     repo.rules["main"] = Rules(approvals=1, methods=("squash",))
     repo.merge_methods = ("squash", "merge")
     pull.review("monalisa", state="APPROVED")
@@ -86,14 +86,14 @@ async def test_a_rebase_creates_every_commit_again(client: Client, repo: Reposit
     assert set(merged[0].files) >= {"a.py", "b.py"}
 
 
-async def test_whether_there_are_conflicts_is_found_out_after_somebody_asked(client: Client, pull: PullRequest) -> None:
+async def test_conflicts_are_determined_only_after_a_request(client: Client, pull: PullRequest) -> None:
     pull.undecided = 1
     assert (await client.get("pulls/1")).json["mergeable"] is None
     assert (await client.get("pulls/1")).json["mergeable"] is True
 
 
 @pytest.mark.parametrize("classic", [True, False])
-async def test_a_merge_queue_takes_what_is_ready_and_gives_it_back(
+async def test_a_merge_queue_takes_ready_pull_requests_and_returns_them(
     github: GitHubSandbox,
     client: Client,
     repo: Repository,

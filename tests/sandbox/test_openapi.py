@@ -11,12 +11,12 @@ PULLS = "/repos/{owner}/{repo}/pulls"
 CHECK_RUNS = "/repos/{owner}/{repo}/check-runs"
 
 
-def test_query_values_arrive_in_their_declared_types() -> None:
+def test_query_values_have_their_declared_types() -> None:
     assert openapi.check_query("GET", PULLS, {"per_page": "100", "state": "all"}) == {"per_page": 100, "state": "all"}
 
 
 @pytest.mark.parametrize("query", [{"per_page": "101"}, {"per_page": "many"}, {"state": "shut"}, {"pages": "2"}])
-def test_a_query_that_github_does_not_know_is_refused(query: dict[str, str]) -> None:
+def test_an_unknown_query_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(ApiError) as refusal:
         openapi.check_query("GET", PULLS, query)
     assert refusal.value.status == 422
@@ -34,7 +34,7 @@ def test_a_query_that_github_does_not_know_is_refused(query: dict[str, str]) -> 
         None,
     ],
 )
-def test_a_body_that_breaks_the_schema_is_refused(body: dict[str, object] | None) -> None:
+def test_a_body_that_violates_the_schema_is_refused(body: dict[str, object] | None) -> None:
     with pytest.raises(ApiError) as refusal:
         openapi.check_body("POST", CHECK_RUNS, body)
     assert refusal.value.body()["message"] == "Validation Failed"
@@ -54,7 +54,7 @@ def test_a_number_in_a_path_must_be_one() -> None:
     assert refusal.value.status == 404
 
 
-def test_our_own_answers_and_webhooks_are_held_to_the_schema() -> None:
+def test_our_own_answers_and_webhooks_must_match_the_schema() -> None:
     assert "required" in str(openapi.response_problem("GET", "/app", 200, {"id": 7}))
     assert openapi.response_problem("GET", PULLS, 200, []) is None
     assert openapi.response_problem("GET", PULLS, 418, []) == "GitHub never answers 418 here"

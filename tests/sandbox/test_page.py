@@ -58,14 +58,12 @@ async def test_text_from_people_is_never_markup(session: aiohttp.ClientSession, 
     assert "<strong>bold</strong>" in text
 
 
-def test_markers_stay_visible_where_they_are_code() -> None:
+def test_markers_are_visible_inside_code() -> None:
     assert "&lt;!-- shown --&gt;" in rendered("`<!-- shown -->`")
     assert "hidden" not in rendered("a <!-- hidden --> b")
 
 
-async def test_every_link_of_the_demonstration_leads_somewhere(
-    github: GitHubSandbox, session: aiohttp.ClientSession
-) -> None:
+async def test_every_link_of_the_demo_leads_somewhere(github: GitHubSandbox, session: aiohttp.ClientSession) -> None:
     populate(github)
     for start in ("/", "/octocat/compiler", "/octocat/compiler/pull/1"):
         links = set(re.findall(r'(?:href|src)="(/octocat/compiler[^"]*|/avatars/[^"]*)"', await page(session, start)))
@@ -84,7 +82,7 @@ async def test_html_urls_of_the_api_lead_to_the_pages(
     assert "Saves a pass." in await page(session, issues.pull(pull)["html_url"])
 
 
-async def test_a_page_that_is_not_there_is_no_mistake_of_the_bot(
+async def test_a_missing_page_does_not_count_as_a_mistake_of_the_bot(
     github: GitHubSandbox, session: aiohttp.ClientSession
 ) -> None:
     async with session.get("/octocat/nowhere", headers={"Accept": "text/html"}) as answer:

@@ -42,7 +42,7 @@ async def read(session: aiohttp.ClientSession, path: str) -> str:
 
 
 async def press(session: aiohttp.ClientSession, run: CheckRun, by: str, action: str) -> tuple[int, str]:
-    """Return the status and the path of the page that a person ends at."""
+    """Return the status and the path of the final page."""
     return await submit(session, page_of(run), by, action)
 
 
@@ -51,7 +51,7 @@ async def submit(session: aiohttp.ClientSession, path: str, by: str, action: str
         return answer.status, answer.url.path
 
 
-async def test_a_check_run_shows_all_that_it_says_with_the_code_that_it_annotates(
+async def test_a_check_run_shows_all_its_texts_with_the_annotated_code(
     session: aiohttp.ClientSession, run: CheckRun
 ) -> None:
     text = await read(session, page_of(run))
@@ -64,14 +64,12 @@ async def test_a_check_run_shows_all_that_it_says_with_the_code_that_it_annotate
     assert ">Ignore for this PR</button>" in text
 
 
-async def test_an_annotation_of_a_file_that_is_not_there_says_so(session: aiohttp.ClientSession, run: CheckRun) -> None:
+async def test_an_annotation_of_a_missing_file_says_so(session: aiohttp.ClientSession, run: CheckRun) -> None:
     run.change(run.app.bot, annotations=[ANNOTATION | {"path": "removed.py", "message": "lost"}])
     assert "There is no such file at this commit." in await read(session, page_of(run))
 
 
-async def test_a_commit_and_its_repository_lead_to_its_check_runs(
-    session: aiohttp.ClientSession, run: CheckRun
-) -> None:
+async def test_a_commit_and_its_repository_link_its_check_runs(session: aiohttp.ClientSession, run: CheckRun) -> None:
     for page in (f"/octocat/compiler/commit/{run.head_sha}", "/octocat/compiler", "/octocat/compiler/pull/1"):
         text = await read(session, page)
         assert f'href="{page_of(run)}"' in text
@@ -85,7 +83,7 @@ async def test_a_repository_marks_its_commits_with_their_statuses(
     repo.set_status("hubot", sha, "cpu/branch", "failure", "<b>12 tests failed</b>")
     link = f'<a href="/octocat/compiler/commit/{sha}" title="cpu/branch: &lt;b&gt;12 tests failed&lt;/b&gt;">'
     text = await read(session, "/octocat/compiler")
-    assert text.count(link) == 2  # of the branch, and among the commits
+    assert text.count(link) == 2  # on the branch, and among the commits
     assert f'{link}<span class="icon bad"' in text
 
 
@@ -99,7 +97,7 @@ async def test_text_in_a_check_run_is_never_markup(session: aiohttp.ClientSessio
         assert "<script" not in await read(session, page)
 
 
-async def test_who_presses_a_button_ends_at_the_new_run(
+async def test_pressing_a_button_leads_to_the_new_run(
     github: GitHubSandbox, session: aiohttp.ClientSession, receiver: Receiver, run: CheckRun
 ) -> None:
     run.app.webhook_url = receiver.url
@@ -116,7 +114,7 @@ async def test_who_presses_a_button_ends_at_the_new_run(
 
 
 @pytest.mark.parametrize(("by", "action"), [("hubot", "approve"), ("a-stranger-to-all", "ignore")])
-async def test_what_nobody_offers_cannot_be_pressed(
+async def test_a_button_that_does_not_exist_cannot_be_pressed(
     github: GitHubSandbox, session: aiohttp.ClientSession, receiver: Receiver, run: CheckRun, by: str, action: str
 ) -> None:
     run.app.webhook_url = receiver.url
@@ -125,7 +123,7 @@ async def test_what_nobody_offers_cannot_be_pressed(
     assert receiver.names == []
 
 
-async def test_a_button_of_a_run_that_is_not_there_is_no_mistake_of_the_bot(
+async def test_a_button_of_a_missing_run_does_not_count_as_a_mistake_of_the_bot(
     github: GitHubSandbox, session: aiohttp.ClientSession, repo: Repository
 ) -> None:
     assert (await submit(session, "/octocat/compiler/runs/1", "hubot", "ignore"))[0] == 404

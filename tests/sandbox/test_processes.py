@@ -22,6 +22,6 @@ async def test_a_program_ends_with_the_one_that_started_it() -> None:
     assert await parent.stdout.readline() == b"ready\n"
     parent.kill()
     async with asyncio.timeout(DEADLINE):
-        # Both write to this pipe: it ends when both have.
+        # Both write to this pipe: it closes once both have ended.
         assert await parent.stdout.read() == b""
     await parent.wait()

@@ -1,4 +1,4 @@
-"""What GitHub refuses though its schema allows it, and what it answers to bad state."""
+"""What GitHub refuses although its schema allows it, and its answers in invalid states."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def filled(value: Any, sha: str) -> Any:
 
 
 @pytest.mark.parametrize(("method", "path", "body"), MISTAKES)
-async def test_a_mistake_is_refused_and_remembered(
+async def test_a_mistake_is_refused_and_recorded(
     client: Client, github: GitHubSandbox, pull: PullRequest, method: str, path: str, body: dict[str, Any] | str
 ) -> None:
     answer = await client.ask(method, filled(path, pull.head_sha), filled(body, pull.head_sha) or None)
@@ -49,7 +49,9 @@ async def test_a_mistake_is_refused_and_remembered(
     assert [violation.kind for violation in github.violations] == ["request"]
 
 
-async def test_an_unknown_address_is_remembered_and_one_we_lack_says_so(client: Client, github: GitHubSandbox) -> None:
+async def test_an_unknown_address_is_recorded_and_an_unsupported_one_says_so(
+    client: Client, github: GitHubSandbox
+) -> None:
     assert (await client.get("/repos/octocat/compiler/pull/1/reviewz")).status == 404
     assert (await client.get("deployments")).status == 501
     assert len(github.violations) == 2
@@ -73,7 +75,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "message"), REFUSED)
-async def test_bad_state_is_answered_as_github_does_and_is_no_mistake(
+async def test_an_invalid_state_is_answered_as_on_github_and_is_no_mistake(
     client: Client,
     github: GitHubSandbox,
     pull: PullRequest,
@@ -94,7 +96,7 @@ async def test_bad_state_is_answered_as_github_does_and_is_no_mistake(
     assert pull.requested_reviewers == []
 
 
-async def test_a_thousand_statuses_of_one_context_are_enough(client: Client, pull: PullRequest) -> None:
+async def test_the_number_of_statuses_per_context_is_limited_to_a_thousand(client: Client, pull: PullRequest) -> None:
     for _ in range(1000):
         pull.repository.set_status("hubot", pull.head_sha, "ci", "pending")
     assert (await client.post(f"statuses/{pull.head_sha}", {"state": "success", "context": "ci"})).status == 422
@@ -113,7 +115,7 @@ async def test_permission_has_the_older_words_and_role_name_the_newer(
     assert (answer["permission"], answer["role_name"]) == (permission, role)
 
 
-async def test_strangers_may_read_what_is_public_and_nothing_that_is_private(
+async def test_strangers_may_read_public_repositories_and_no_private_ones(
     client: Client, github: GitHubSandbox, repo: Repository
 ) -> None:
     github.user("stranger")
@@ -133,7 +135,7 @@ async def test_the_primary_limit_is_enforced_and_shown(
     github.rate_limits.limit = int(first.headers["X-RateLimit-Used"])
     answer = await client.get("pulls/1")
     assert (answer.status, answer.headers["X-RateLimit-Remaining"]) == (403, "0")
-    github.clock.advance(seconds=3000)  # not yet the end of the token, on a machine however slow
+    github.clock.advance(seconds=3000)  # not the end of the token yet, even on a slow machine
     github.rate_limits.limit = 5000
     assert (await client.get("pulls/1")).status == 200
 

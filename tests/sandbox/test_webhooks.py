@@ -1,4 +1,4 @@
-"""Webhooks: what is sent, how it travels, and what GitHub remembers about it."""
+"""Webhooks: what is sent, how it is sent, and what GitHub stores about it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_actions_of_people_are_delivered_in_order_under_separate_guids(
     assert edited["installation"]["id"] in app.installations
 
 
-async def test_what_the_app_does_comes_back_to_it(github: GitHubSandbox, client: Client, heard: Receiver) -> None:
+async def test_actions_of_the_app_are_delivered_to_it(github: GitHubSandbox, client: Client, heard: Receiver) -> None:
     pull = github.repositories["octocat/compiler"].open_pull_request("hubot")
     await client.post("issues/1/comments", {"body": "Hello"})
     await client.post(f"statuses/{pull.head_sha}", {"state": "success", "context": "ci/slow-tests"})
@@ -73,7 +73,7 @@ async def test_what_the_app_does_comes_back_to_it(github: GitHubSandbox, client:
     assert own == message
 
 
-async def test_a_fork_s_pull_request_shows_up_in_no_check_run(
+async def test_a_forks_pull_request_is_in_no_check_run(
     github: GitHubSandbox, repo: Repository, heard: Receiver, app: App
 ) -> None:
     pull = repo.open_pull_request("stranger", fork=True)
@@ -152,7 +152,7 @@ async def test_after_three_days_nothing_is_redelivered(
     assert (await Client(session, signed(app)).post(path)).status == 422
 
 
-async def test_held_deliveries_come_in_the_order_that_is_asked_for(
+async def test_held_deliveries_come_in_the_requested_order(
     github: GitHubSandbox, repo: Repository, heard: Receiver
 ) -> None:
     pull = repo.open_pull_request("hubot")
@@ -168,7 +168,7 @@ async def test_held_deliveries_come_in_the_order_that_is_asked_for(
     assert [body["comment"]["body"] for _, body in heard.received] == ["c", "b", "a"]
 
 
-async def test_doubles_share_a_guid_and_a_second_hook_has_its_own(
+async def test_duplicates_share_a_guid_and_a_second_hook_has_its_own(
     github: GitHubSandbox, repo: Repository, heard: Receiver
 ) -> None:
     repo.add_webhook(heard.url, SECRET, "issue_comment")

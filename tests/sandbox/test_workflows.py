@@ -1,4 +1,4 @@
-"""GitHub Actions: running again, and what may not be run again."""
+"""GitHub Actions: reruns, and which of them are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sandbox import GitHubSandbox, PullRequest, Repository
 from .conftest import REPO, Client
 
 
-async def test_only_what_failed_is_run_again(client: Client, repo: Repository, pull: PullRequest) -> None:
+async def test_only_failed_jobs_run_again(client: Client, repo: Repository, pull: PullRequest) -> None:
     run = repo.add_workflow_run(pull.head_sha, "CI", "failure", {"build": "success", "test": "failure"})
     repo.add_workflow_run(pull.base_sha, "Nightly", "success")
     found = (await client.get(f"actions/runs?head_sha={pull.head_sha}")).json["workflow_runs"]
@@ -56,7 +56,7 @@ async def test_jobs_are_check_runs_of_github_actions(client: Client, repo: Repos
     }
 
 
-async def test_artifacts_are_listed_and_downloaded_from_a_store_of_their_own(
+async def test_artifacts_are_listed_and_downloaded_from_a_separate_store(
     client: Client, github: GitHubSandbox, repo: Repository
 ) -> None:
     run = repo.add_workflow_run(repo.branch("main"), "CI")
@@ -84,7 +84,7 @@ async def test_artifacts_are_listed_and_downloaded_from_a_store_of_their_own(
     assert not github.violations
 
 
-async def test_credentials_that_are_sent_to_the_store_are_noticed(
+async def test_credentials_sent_to_the_store_are_detected(
     client: Client, github: GitHubSandbox, repo: Repository
 ) -> None:
     artifact = repo.add_workflow_run(repo.branch("main"), "CI").upload("cpu", {})

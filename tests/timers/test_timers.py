@@ -1,4 +1,4 @@
-"""Scheduled times are announced: once each, by any number of replicas, and once for all times during an absence."""
+"""Scheduled times are announced once each, by any number of replicas, and once for all times during an absence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def nobody(repository: str) -> GitHub:
 
 @dataclass
 class Desk:
-    """An engine that only stores, with a clock that a test sets."""
+    """An engine that only stores, with a clock set by the test."""
 
     engine: Engine
     now: float = EVENING
@@ -68,7 +68,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         yield Desk(engine)
 
 
-async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
+async def test_a_new_timer_waits_for_its_next_scheduled_time(desk: Desk) -> None:
     timers = desk.timers()
     for desk.now in (EVENING, EVENING + 8.9 * HOUR):
         await timers.tick()
@@ -79,7 +79,7 @@ async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
 
 
 async def test_under_a_new_name_in_app_yaml_a_timer_starts_over_and_repeats_nothing(desk: Desk) -> None:
-    """Timers are stored by name: a repository that was renamed has its next run at the next moment."""
+    """Timers are stored by name: a renamed repository has its next run at the next scheduled time."""
     new = "octocat/compiler-next"
     await desk.timers().tick()
     desk.now = EVENING + 9 * HOUR
@@ -95,7 +95,7 @@ async def test_under_a_new_name_in_app_yaml_a_timer_starts_over_and_repeats_noth
     assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z", "timer:7:nightly:2026-03-08T05:00:00Z"]
 
 
-async def test_each_moment_is_announced_once_over_a_change_of_the_clocks(desk: Desk) -> None:
+async def test_each_scheduled_time_is_announced_once_across_a_change_of_the_clocks(desk: Desk) -> None:
     timers = desk.timers()
     for minute in range(0, 3 * 24 * 60, 7):
         desk.now = EVENING + minute * 60
@@ -105,7 +105,7 @@ async def test_each_moment_is_announced_once_over_a_change_of_the_clocks(desk: D
     assert desk.accepted == [f"timer:7:nightly:{moment}" for moment in moments]
 
 
-async def test_several_replicas_announce_a_moment_once(desk: Desk) -> None:
+async def test_several_replicas_announce_a_scheduled_time_once(desk: Desk) -> None:
     replicas = [desk.timers() for _ in range(3)]
     for desk.now in (EVENING, EVENING + DAY, EVENING + DAY + 60):
         for timers in replicas:
@@ -113,7 +113,7 @@ async def test_several_replicas_announce_a_moment_once(desk: Desk) -> None:
     assert len(desk.accepted) == 1
 
 
-async def test_after_a_week_of_absence_the_last_moment_alone_is_caught_up(desk: Desk) -> None:
+async def test_after_a_week_of_absence_only_the_last_scheduled_time_is_caught_up(desk: Desk) -> None:
     await desk.timers().tick()
     desk.now += 7 * DAY
     for _ in range(2):
@@ -122,7 +122,7 @@ async def test_after_a_week_of_absence_the_last_moment_alone_is_caught_up(desk: 
 
 
 @pytest.mark.parametrize("then", ["at: '10:00'", "timezone: Europe/Berlin"])
-async def test_a_new_schedule_holds_from_its_next_moment_on(desk: Desk, then: str) -> None:
+async def test_a_new_schedule_applies_from_its_next_time_on(desk: Desk, then: str) -> None:
     await desk.timers().tick()
     desk.now += HOUR
     changed = desk.timers(then)
@@ -133,7 +133,7 @@ async def test_a_new_schedule_holds_from_its_next_moment_on(desk: Desk, then: st
     assert len(desk.accepted) == 1
 
 
-async def test_what_was_switched_off_for_a_while_is_new_again(desk: Desk) -> None:
+async def test_a_timer_that_was_switched_off_for_a_while_starts_as_new(desk: Desk) -> None:
     await desk.timers().tick()
     off = RepositoryTimers(
         parse_config(b"repositories:\n  octocat/other:\n", "app.yaml"),
@@ -149,7 +149,7 @@ async def test_what_was_switched_off_for_a_while_is_new_again(desk: Desk) -> Non
     assert desk.accepted == []
 
 
-async def test_what_could_not_be_stored_is_announced_by_the_next_tick(desk: Desk) -> None:
+async def test_a_time_that_could_not_be_stored_is_announced_by_the_next_tick(desk: Desk) -> None:
     timers = desk.timers()
     await timers.tick()
     desk.now += DAY
@@ -172,7 +172,7 @@ async def test_all_runs_of_a_timer_are_handled_in_order(desk: Desk) -> None:
     assert len(records) == 2
 
 
-async def test_a_timer_tells_its_last_run_and_its_next(desk: Desk) -> None:
+async def test_a_timer_returns_its_last_run_and_its_next(desk: Desk) -> None:
     timers, engine = desk.timers(), desk.engine
     (state,) = await timer_states(config(), engine.records, engine.journal, desk.now)
     assert (state.outcome, state.last_run, state.next_run) == ("never", None, EVENING + 9 * HOUR)
@@ -189,7 +189,7 @@ async def test_the_delivery_that_would_start_a_run_is_shown_and_not_stored(desk:
     assert await desk.engine.journal.recent() == []
 
 
-def test_a_timer_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_an_unknown_timer_is_answered_with_the_existing_ones() -> None:
     assert repositories_with(config(), "nightly", None) == ["octocat/compiler"]
     assert repositories_with(config(), "nightly", "Octocat/Compiler") == ["octocat/compiler"]
     with pytest.raises(UserError, match=r"Unknown timer `last-good`\. Available: nightly\."):
