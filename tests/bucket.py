@@ -44,7 +44,7 @@ class World:
         return [str(item["Key"]) for item in listed]
 
     def queue(self, **how: Any) -> str:
-        """Create a queue that is notified of new objects; returns its URL."""
+        """Create a queue that is notified of new objects; return its URL."""
         return self.server.create_queue(self.name, f"queue-{next(_NUMBERS)}", **how)
 
     def send(self, queue_url: str, *bodies: str) -> None:
@@ -60,7 +60,7 @@ class World:
 
     @property
     def s3(self) -> Any:
-        """The owner's client."""
+        """Return the owner's client."""
         return self.server.client("s3")
 
 
@@ -81,7 +81,7 @@ def bucket_server() -> Iterator[BucketServer]:
 
 @pytest.fixture(scope="session")
 def bucket_aws() -> Iterator[Aws]:
-    """Return our clients for the session's simulated S3: making them takes longer than most tests."""
+    """Return our clients for the session's simulated S3: creating them takes longer than most tests."""
     aws = Aws()
     yield aws
     aws.close()

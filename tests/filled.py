@@ -44,7 +44,7 @@ SELECT 'job-' || n, n % 20, 'octocat/compiler', n / 20, 'sha-' || n, 'lab-' || (
        'lease', '', 0, n, 0, 'run', '', '', '', '', CASE WHEN n % 1000 = 0 THEN 0 ELSE n END, 1, 1, 1
   FROM {deliveries} WHERE n % 3 = 0;
 """
-# 250 targets of ten labs with four suites each, fifty runs of each; all of it was before what tests ask for.
+# 250 targets of ten labs with four suites each, fifty runs of each; all of them are older than what tests ask for.
 RESULTS = """
 INSERT INTO nightjar_suites (id, repository, suite, names)
 SELECT n, 'octocat/compiler', 'suite-' || n, {tests} FROM {series} WHERE n <= 40;

@@ -174,7 +174,7 @@ def main() -> None:
 
 
 def _serve(control: socket.socket) -> Request | None:
-    """Fork until the tests end; return the request in each child, and None in the end."""
+    """Fork until the tests end; return the request in each child, and None at the end."""
     running: dict[int, tuple[int, socket.socket]] = {}
     with control, selectors.DefaultSelector() as ready:
         ready.register(control, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""No pattern for Python's own `re` that is used on text from outside can backtrack."""
+"""No pattern of Python's own `re` that reads text from outside can backtrack."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def compiled(module: Path) -> Iterator[str]:
             if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str | bytes):
                 yield _text(node.args[0].value)
             else:
-                assert id(node) not in in_functions, f"{module}:{node.lineno} compiles what may come from outside"
+                assert id(node) not in in_functions, (
+                    f"{module}:{node.lineno} compiles a pattern that may come from outside"
+                )
                 at_import = True
     if at_import:
         name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removeprefix("lab.")
@@ -56,9 +58,9 @@ def read() -> list[tuple[str, str]]:
 
 
 def gives_back(pattern: Any, *, at_end: bool = True) -> bool:
-    """Say whether an unbounded repetition may try with less what follows it.
+    """Return whether an unbounded repetition may give back what it matched.
 
-    One at the pattern's end never has to.
+    A repetition at the pattern's end never has to.
     """
     for place, (kind, value) in enumerate(pattern):
         last = at_end and place == len(pattern) - 1
@@ -97,16 +99,16 @@ def _inside(value: Any) -> Iterator[Any]:
         ("a(?!b*c)", True),
     ],
 )
-def test_what_gives_back_is_found(pattern: str, expected: bool) -> None:
+def test_a_pattern_that_backtracks_is_detected(pattern: str, expected: bool) -> None:
     assert gives_back(patterns.parse(pattern)) is expected
 
 
-def test_no_pattern_for_text_from_outside_gives_back() -> None:
+def test_no_pattern_for_text_from_outside_backtracks() -> None:
     found = [f"{module}: {pattern}" for module, pattern in read() if gives_back(patterns.parse(pattern))]
     assert found == [], "make them possessive, or use bot.core.patterns"
 
 
-def test_the_modules_that_use_them_are_known() -> None:
+def test_all_modules_that_use_re_are_known() -> None:
     assert {module for module, _ in read()} == {
         "handlers/docker_update/images.py",
         "lab/nightjar_formats/readers/case_runs.py",

@@ -38,7 +38,7 @@ def test_of_twenty_deliveries_sixteen_are_unwanted_three_comments_and_one_a_comm
     assert [one for one in order if one in ASKING] == ASKING
 
 
-def test_deliveries_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_stored_deliveries_are_read_back_unchanged(tmp_path: Path) -> None:
     order = mixed(MADE)
     write(tmp_path / "mix", order)
     assert read(tmp_path / "mix") == order
@@ -48,7 +48,7 @@ def test_a_copy_has_its_own_number() -> None:
     assert COMMENT.body(12) == b'{"id":12, "body": "two\nlines"}'
 
 
-def test_waiting_jobs_are_counted_by_task_or_all() -> None:
+def test_waiting_jobs_are_counted_by_task_or_in_total() -> None:
     assert waiting_in(METRICS, ()) == 42
     assert waiting_in(METRICS, ["deliver", "handle"]) == 40
 
@@ -67,7 +67,7 @@ def test_a_goal_is_compared_with_the_median_of_its_rounds(at_least: bool, ratios
     assert (answer.met, answer.ratio, answer.lowest, answer.highest) == (met, sorted(ratios)[1], 0.2, 0.5)
 
 
-def test_what_could_not_be_measured_is_not_missed() -> None:
+def test_a_goal_that_could_not_be_measured_is_not_missed() -> None:
     goal = Goal("of probot", "accepted", 0.5, lambda _: None, "/s", at_least=True)
     command = "python -m benchmarks.goals --only accepted"
     assert reached(goal, [[]]) == Reached("of probot", "≥ 0.5", NOTHING, None, None, None, 0, NOTHING, command)

@@ -1,4 +1,4 @@
-"""Class names are unique: a search for a class finds one, and not six with the same name."""
+"""Class names are unique: a search for a class finds one, not six with the same name."""
 
 from __future__ import annotations
 

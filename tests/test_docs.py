@@ -15,10 +15,10 @@ def test_a_block_is_replaced_between_its_markers() -> None:
     "text",
     ["", TEXT + TEXT, TEXT.replace("end of", ""), "<!-- end of generated: keys -->\n<!-- generated: keys -->"],
 )
-def test_a_text_without_its_markers_once_each_is_refused(text: str) -> None:
+def test_a_text_without_exactly_one_pair_of_markers_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="each once"):
         replace_block(text, "keys", "new")
 
 
-def test_a_table_keeps_bars_inside_their_cell() -> None:
+def test_bars_in_a_table_stay_inside_their_cell() -> None:
     assert table(["a", "b"], [["1", "x|y"]]) == "| a | b |\n| --- | --- |\n| 1 | x\\|y |"

@@ -1,4 +1,4 @@
-"""README and docs/ can be read: an index, contents, short lines, and links that lead somewhere."""
+"""README and docs/ are readable: an index, contents, short lines, and links that work."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_every_page_is_in_the_index() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_page_begins_with_its_contents(page: Path) -> None:
     before, found, after = read(page).partition("<!-- generated: contents -->\n")
-    assert found, f"{page} has no place for its contents"
+    assert found, f"{page} has no markers for its contents"
     assert not any(line.startswith("## ") for line in before.splitlines())
     assert after.startswith("- ["), f"{page}: run `make docs`"
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
-def test_links_lead_somewhere(file: Path) -> None:
+def test_links_work(file: Path) -> None:
     wrong = []
     for line, target in links(read(file)):
         if "://" in target:
@@ -82,12 +82,12 @@ def test_a_section_fits_on_a_screen(file: Path) -> None:
     assert {name: lines for name, lines in sections.items() if lines > MOST_LINES} == {}
 
 
-def test_contents_name_sections_with_the_anchors_of_github() -> None:
+def test_contents_link_the_anchors_that_github_gives_sections() -> None:
     text = "# A\n## The `b`, and C\n```\n## no\n```\n### Part\n## The `b`, and C\n"
     assert contents(text) == "- [The `b`, and C](#the-b-and-c)\n  - [Part](#part)\n- [The `b`, and C](#the-b-and-c-1)"
 
 
-def test_generated_parts_are_what_the_code_says() -> None:
+def test_generated_parts_match_the_code() -> None:
     for path, text in documents(ROOT).items():
         assert read(path) == text, f"{path}: run `make docs`"
 
@@ -102,5 +102,5 @@ def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> 
         assert needed in screen
 
 
-def test_every_line_of_the_architecture_fits_a_screen_its_tables_too() -> None:
+def test_every_line_of_the_architecture_page_and_its_tables_fits_a_screen() -> None:
     assert [line for line in read(Path("docs/architecture.md")).splitlines() if len(line) > MOST_COLUMNS] == []

@@ -1,4 +1,4 @@
-"""This version reads the data of all earlier ones: no durable name is lost, and no shape has changed."""
+"""This version reads the data of all earlier ones: no durable name was lost, and no shape has changed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Renamed:
     oid: str = ""
 
 
-def test_a_field_that_was_renamed_is_noticed() -> None:
+def test_a_renamed_field_is_detected() -> None:
     fixture = stored("records")["called-private 1"]
     assert lacks(fixture, example(Renamed)) == ["delivery"]
     with pytest.raises(UnreadableRecord):

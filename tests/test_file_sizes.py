@@ -11,6 +11,6 @@ MOST_LINES = 400
 
 def test_no_python_file_is_longer_than_400_lines() -> None:
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    assert len(files) > 500, "this looks at the wrong place"
+    assert len(files) > 500, "the search found too few files"
     lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}

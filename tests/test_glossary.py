@@ -24,7 +24,7 @@ CHECKED = ("CHANGELOG.md", "README.md", "SECURITY.md", "app.yaml", "compose.yaml
 @pytest.mark.parametrize("root", CHECKED)
 def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
     checked = list(files([ROOT / root]))
-    assert checked, f"there is nothing in {root}"
+    assert checked, f"there are no files in {root}"
     assert "\n".join(str(hit) for file in checked for hit in in_file(file)) == ""
 
 
@@ -119,7 +119,7 @@ def test_an_old_word_is_found_in_text(text: str) -> None:
         '<section aria-labelledby="title">',
     ],
 )
-def test_another_sense_of_a_word_is_no_old_word(text: str) -> None:
+def test_another_meaning_of_a_word_is_no_old_word(text: str) -> None:
     assert list(in_text(text)) == []
 
 
@@ -145,11 +145,11 @@ def test_an_old_word_is_found_in_a_name(name: str) -> None:
         "Registry",
     ],
 )
-def test_a_name_with_another_sense_is_no_old_word(name: str) -> None:
+def test_a_name_with_another_meaning_is_no_old_word(name: str) -> None:
     assert in_name(name) == ()
 
 
-def test_a_module_is_read_by_its_names_comments_and_strings_and_the_test_names_the_line(tmp_path: Path) -> None:
+def test_a_module_is_checked_in_its_names_comments_and_strings_and_each_hit_names_its_line(tmp_path: Path) -> None:
     module = '"""One\n\ntold."""\n\n# It is due\n# to a fault. It is\n# due.\nwish = f"a {1}\\ngone"\n'
     assert [(line, word) for line, word, _ in in_python(module)] == [(3, "told"), (7, "due"), (8, "wish"), (8, "gone")]
     path = tmp_path / "well_again.py"

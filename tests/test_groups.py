@@ -1,4 +1,4 @@
-"""Tests of one group run in one worker: with some versions of pytest they do not, and nothing says so."""
+"""Tests of one group run in one worker: with some versions of pytest they silently do not."""
 
 from __future__ import annotations
 

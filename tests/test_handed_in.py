@@ -1,6 +1,6 @@
 """Tests pass other values as arguments: none changes a module of ours, which other tests share.
 
-A constant that is patched by its name stops being patched when it moves or is bound elsewhere, and no test says so.
+A constant that is patched by its name stops being patched when it moves or is bound elsewhere, and no test notices.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
-    """Return whether an expression is one of our modules or a name from one, also as a text with its dotted name."""
+    """Return whether an expression is one of our modules or a name from one, even as a string with its dotted name."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and _is_ours(node.value) and "." in node.value
     while isinstance(node, ast.Attribute):
@@ -81,7 +81,7 @@ def patched(source: str) -> list[int]:
         'mock.patch.object(oidc, "PAUSE_SECONDS", 0)',
     ],
 )
-def test_each_way_to_change_a_module_is_seen(line: str) -> None:
+def test_each_way_to_change_a_module_is_detected(line: str) -> None:
     imports = "import os\nfrom bot.web import oidc\nfrom bot.web.oidc import IssuerKeys\n"
     assert patched(imports + line) == [4]
     assert patched(imports + 'monkeypatch.setattr(os, "fsync", None)\nkeys = IssuerKeys()\nkeys.clock = None') == []

@@ -1,4 +1,4 @@
-"""The work of handlers with text from outside, in a thread of the server, is linear in the length of the text."""
+"""The work of handlers on text from outside, in a thread of the server, is linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_reading_a_repositorys_file_is_linear(what: str) -> None:
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "[{a: "])
-def test_a_repositorys_file_that_is_nested_as_deep_as_it_can_be_is_refused(opening: str) -> None:
+def test_a_repositorys_file_with_the_deepest_possible_nesting_is_refused(opening: str) -> None:
     """The YAML reader looks 1,024 characters ahead for the end of a key, so it is linear only beyond that."""
     assert faults(opening * (MOST_BYTES // len(opening) - 10)) == [TOO_DEEP.format(most=MAX_DEPTH)]
 
@@ -77,7 +77,7 @@ def test_a_repositorys_file_that_is_too_large_is_refused_before_it_is_parsed() -
     assert faults(" " * (MOST_BYTES + 1)) == [FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)]
 
 
-# Tests of artifacts: the code of a pull request chooses their number and names.
+# Tests in artifacts: a pull request's code chooses their number and names.
 
 SHAPES: Mapping[str, Callable[[int], str]] = {
     "many of one file": lambda number: f"tests/test_a.py::test_{number}",
@@ -97,7 +97,7 @@ def suite(names: list[str], status: Status) -> SuiteOutcomes:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("status", [Status.PASSED, Status.SKIPPED])
-def test_the_list_of_skipped_tests_is_made_in_linear_time(shape: str, status: Status) -> None:
+def test_the_list_of_skipped_tests_takes_linear_time(shape: str, status: Status) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
         both = beside(suite(names[:size], status), suite(names[size // 2 :], Status.PASSED))
@@ -108,7 +108,7 @@ def test_the_list_of_skipped_tests_is_made_in_linear_time(shape: str, status: St
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_list_of_slow_tests_is_made_in_linear_time(shape: str) -> None:
+def test_the_list_of_slow_tests_takes_linear_time(shape: str) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
         both = beside(suite(names[:size], Status.PASSED), suite(names[size:], Status.SKIPPED))
@@ -135,7 +135,7 @@ def test_the_report_of_a_check_run_is_linear() -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_judging_a_nightly_run_is_linear(there: bool) -> None:
-    """As many failures as tests, which are absent: their file could not be collected, or they are removed."""
+    """As many failures as tests, all of them absent: their file could not be collected, or they were removed."""
 
     def make(size: int) -> Callable[[], object]:
         failures = [Failure("operators", f"tests/test_{number}.py", "a" * 40) for number in range(size)]
@@ -157,13 +157,13 @@ def test_judging_a_nightly_run_is_linear(there: bool) -> None:
     assert_linear(make, 30)
 
 
-# Titles and texts of pull requests
+# Titles and descriptions of pull requests
 
 PIECES = ("@a ", "@a/b ", "cc @a, ", "[a]", "<!--", "`", "> - ", "- @a\n")
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_linting_a_title_and_a_text_is_linear(piece: str) -> None:
+def test_linting_a_title_and_a_description_is_linear(piece: str) -> None:
     def make(size: int) -> Callable[[], object]:
         return lambda: lint.decide_lint(piece * size, piece * size, lint.LintRules({"a"}, "octocat", {"ci"}))
 
@@ -171,7 +171,7 @@ def test_linting_a_title_and_a_text_is_linear(piece: str) -> None:
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_finding_who_follows_a_topic_is_linear(piece: str) -> None:
+def test_finding_the_subscribers_of_a_topic_is_linear(piece: str) -> None:
     def make(size: int) -> Callable[[], object]:
         opened = OpenedThread(7, "octocat", piece * size, piece * size, ("a",) * size)
         topics = {"a": tuple(f"person{number}" for number in range(size))}

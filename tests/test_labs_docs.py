@@ -144,8 +144,11 @@ def test_the_policy_for_other_stores_lets_labs_upload_and_nothing_else() -> None
     assert not on_ceph("nightjar", "s3:PutObject", OURS)
 
 
-def test_the_policy_for_other_stores_has_no_conditions_for_they_know_few() -> None:
-    """A condition key that a store does not know is missing in every request: `Null` holds, and all is denied."""
+def test_the_policy_for_other_stores_has_no_conditions_because_they_support_few() -> None:
+    """A condition key that a store does not know is missing in every request:
+
+    `Null` holds, and everything is denied.
+    """
     assert {key for one in policy("ceph")["Statement"] for key in one} == {
         *("Sid", "Effect", "Principal", "Action", "Resource")
     }
@@ -157,19 +160,19 @@ EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
 
 
 @pytest.mark.parametrize("key", [OURS, f"{FOLDER}/example-lab/x", f"{FOLDER}/example-lab/nightly.json"])
-def test_whatever_a_lab_may_write_nobody_may_write_over(key: str) -> None:
+def test_nobody_may_overwrite_what_a_lab_may_write(key: str) -> None:
     assert by_lab("s3:PutObject", key, s3__if_none_match="*")
     assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=key)
     assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=key, s3__if_match="etag")
 
 
-def test_nobody_may_write_over_a_key_or_without_encryption() -> None:
+def test_nobody_may_overwrite_a_key_or_write_without_encryption() -> None:
     assert not by_lab("s3:PutObject", OURS)
     assert not by_lab("s3:PutObject", OURS, s3__if_none_match="*", aws__SecureTransport="false")
     assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=OURS)
 
 
-def test_the_bot_may_read_and_hear_and_say_which_commit_to_test_and_write_nothing_else() -> None:
+def test_the_bot_may_read_and_listen_and_say_which_commit_to_test_and_write_nothing_else() -> None:
     bot = policy("bot")
     for action, resource in (
         ("s3:ListBucket", BUCKET),
@@ -194,7 +197,7 @@ def test_only_this_bucket_of_this_account_may_write_to_the_queue() -> None:
     assert {"sub", "aud"} == {key.rpartition(":")[2] for key in statement["Condition"]["StringEquals"]}
 
 
-def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: World) -> None:
+def test_s3_accepts_the_policy_and_notifies_the_queue_of_manifests_alone(aws_world: World) -> None:
     text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
     aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
     aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)  # the simulated S3 ignores conditions
@@ -211,7 +214,7 @@ def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: W
     assert aws_world.waiting(url) == before + 1
 
 
-def test_a_store_that_shuts_an_upload_out_names_the_policy(aws_world: World) -> None:
+def test_a_store_that_refuses_an_upload_names_the_policy(aws_world: World) -> None:
     """The simulated S3 ignores conditions, as Ceph does: there, the policy for AWS denies every upload."""
     text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
     aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
@@ -227,7 +230,7 @@ def test_a_store_that_shuts_an_upload_out_names_the_policy(aws_world: World) -> 
     assert "docs/labs.md; Ceph and other stores need one of their own" in said
 
 
-def test_app_yaml_as_it_is_shown_is_good() -> None:
+def test_the_documented_app_yaml_is_valid() -> None:
     found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
     assert found is not None
     results = parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"].results
@@ -235,7 +238,7 @@ def test_app_yaml_as_it_is_shown_is_good() -> None:
     assert tuple(results.labs["example-lab"].targets) == ("hexagon-v73", "adreno")
 
 
-def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> None:
+def test_the_documented_manifest_is_valid_and_every_key_is_described() -> None:
     found = re.search(r"```json\n(\{\"schema\".*?)```", GUIDE, re.DOTALL)
     assert found is not None
     key = RunKey("octocat/compiler", "example-lab", "adreno", SHA, "1")
@@ -246,7 +249,7 @@ def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> 
     assert described == {"schema", *MANIFEST_KEYS}
 
 
-def test_the_commands_that_are_shown_exist() -> None:
+def test_the_documented_commands_exist() -> None:
     commands = re.findall(r"^ *\$ (nightjar(?:-lab)?) ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
     assert len(commands) >= 2
     for program, line in commands:
@@ -260,14 +263,14 @@ def test_the_commands_that_are_shown_exist() -> None:
         assert {word for word in words if word.startswith("--")} <= options, line
 
 
-def test_the_tables_are_what_the_code_says() -> None:
+def test_the_tables_match_the_code() -> None:
     for path, text in documents(ROOT).items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
     for name in FORMATS:
         assert f"| `{name}` |" in GUIDE
 
 
-def test_every_limit_stands_in_the_table() -> None:
+def test_every_limit_is_in_the_table() -> None:
     of_ours = {name for name in vars(limits) if name.startswith("MAX_")}
     source = (ROOT / "bot/results/guide.py").read_text(encoding="utf-8")
     assert of_ours == set(re.findall(r'"(MAX_\w+)"', source))
@@ -296,13 +299,13 @@ def test_a_lab_reads_which_commit_to_test(how: str, aws_world: World) -> None:
     assert message.stdout.strip() == (SHA if how == "nightly" else json.dumps({"sha": SHA}))
 
 
-def test_the_file_is_shown_as_the_bot_writes_it() -> None:
+def test_the_documented_file_is_what_the_bot_writes() -> None:
     shown = json.loads(GUIDE.partition("nightly.json`.\n\n```json\n")[2].partition("```")[0])
     assert tuple(shown) == ("repository", *FOR_LABS)
 
 
 @pytest.mark.parametrize("how", ["aws", "curl"])
-def test_the_way_without_our_helper_uploads_a_run_that_is_good(how: str, tmp_path: Path, aws_world: World) -> None:
+def test_an_upload_without_our_kit_is_valid(how: str, tmp_path: Path, aws_world: World) -> None:
     aws = tmp_path / "bin" / "aws"
     aws.parent.mkdir()
     aws.write_text(AWS.format(python=sys.executable, bucket=aws_world.name))

@@ -34,7 +34,7 @@ def applies(tree: ast.AST) -> Iterator[int]:
 
 
 def decided_by_text(tree: ast.Module) -> Iterator[int]:
-    """Yield the lines where a text for people is compared, or searched in another."""
+    """Yield the lines in which a text for people is compared, or searched for in another."""
     imported = {
         name.asname or name.name
         for node in ast.walk(tree)
@@ -54,12 +54,12 @@ def decided_by_text(tree: ast.Module) -> Iterator[int]:
             yield from [node.lineno] if any(map(is_text, node.args)) else []
 
 
-def test_the_root_of_the_bot_holds_its_folders_alone() -> None:
+def test_the_root_of_the_bot_contains_only_its_folders() -> None:
     assert sorted(path.name for path in (ROOT / "bot").glob("*.py")) == ["__init__.py", "__main__.py"]
 
 
-def test_an_effect_is_applied_in_one_place() -> None:
-    """No effect applies another one: what follows from an outcome is a plan of its own."""
+def test_an_effect_is_applied_in_only_one_place() -> None:
+    """No effect applies another: what follows from an outcome is a plan of its own."""
     found = {path: list(applies(tree)) for path, tree in modules().items()}
     assert [path for path, lines in found.items() if lines] == ["bot/app/processor.py", "bot/engine/tasks.py"]
 
@@ -77,11 +77,11 @@ def test_no_decision_reads_a_text_for_people() -> None:
         "from bot.ci.texts import CANNOT\nif CANNOT in said: pass",
     ],
 )
-def test_a_decision_by_text_is_found(code: str) -> None:
+def test_a_decision_by_text_is_detected(code: str) -> None:
     assert list(decided_by_text(ast.parse(code)))
 
 
-def test_the_function_of_a_decision_says_about_what() -> None:
+def test_the_name_of_a_deciding_function_says_about_what() -> None:
     """Commands of click are left out: their names are those of the command line."""
     where: dict[str, list[str]] = defaultdict(list)
     for path, tree in modules().items():

@@ -1,7 +1,7 @@
 """No statement of the bot reads a whole large table, or sorts many rows, on either database.
 
-`make plans-of-all` runs all others first, which leave what they ran in the folder that NIGHTJAR_STATEMENTS names: a
-statement that is added is covered by whatever test runs it.
+`make plans-of-all` first runs all other tests, which write their statements to the folder in NIGHTJAR_STATEMENTS: a new
+statement is covered by any test that runs it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ STILL_TO_BE_WRITTEN = "it reads what check runs are still to be written, which a
 
 
 class Exempt(NamedTuple):
-    """Why a function's statements may read much from some tables, or sort much (`SORTS`)."""
+    """Why a function's statements may read much of some tables, or sort much (`SORTS`)."""
 
     why: str
     what: tuple[str, ...]
 
     def holds(self, step: str) -> bool:
-        """Say whether a step is exempt."""
+        """Return whether a step is exempt."""
         return any(f" {subject} " in f"{step} " for subject in self.what)
 
 
@@ -120,9 +120,9 @@ def on_postgres(postgres_server: PostgresServer) -> Iterator[PostgresPlans]:
 
 
 def scans(on_sqlite: SqlitePlans, on_postgres: PostgresPlans, statements: list[Statement]) -> dict[str, set[str]]:
-    """Return what statements read or sort, by who asks for them.
+    """Return what statements read or sort, by the function that runs them.
 
-    SQLite does not say how many rows a step sorts; PostgreSQL does, of the same function's statements.
+    SQLite does not say how many rows a step sorts; PostgreSQL does, for the same function's statements.
     """
     found, most = defaultdict[str, set[str]](set), dict[str, float]()
     for one in statements:
@@ -147,10 +147,10 @@ def test_no_statement_reads_a_whole_table_or_sorts_one(on_sqlite: SqlitePlans, o
         if not (asker in EXCEPTIONS and EXCEPTIONS[asker].holds(step))
     ]
     assert found == [], "\n".join(found)
-    assert EXCEPTIONS.keys() - {one.asker for one in statements} == set(), "who no longer asks for anything"
+    assert EXCEPTIONS.keys() - {one.asker for one in statements} == set(), "these functions no longer need an exemption"
 
 
-def test_a_scan_and_a_sort_are_seen(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
+def test_a_scan_and_a_sort_are_detected(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
     for text in (
         "SELECT count(*) FROM procrastinate_jobs WHERE attempts > 1",
         "SELECT id FROM nightjar_points ORDER BY sha",

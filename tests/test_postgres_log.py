@@ -1,4 +1,4 @@
-"""What the tests' PostgreSQL server logs reaches the tests entry by entry, also if several connections log at once."""
+"""The log of the tests' PostgreSQL server arrives entry by entry, even if several connections log at once."""
 
 from __future__ import annotations
 

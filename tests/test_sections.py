@@ -1,4 +1,4 @@
-"""Sections about one commit: how they are announced, what is remembered, and how they are marked."""
+"""Sections about one commit: how they are announced, stored, and marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPOSITORY = Repository(7, "octocat/compiler", 42)
 TEXT = "**Docs:** built.\n\n- one\n- two"
 
 
-def test_what_is_asked_for_is_read_as_it_was_asked() -> None:
+def test_a_request_is_read_as_it_was_announced() -> None:
     pending = SectionEvent("runtime", 12, A, {"over": True}, "asked")
     announced = SECTION_EVENT.announcement(REPOSITORY, pending)
     payload = Payload(json.loads(announced.body))
@@ -37,7 +37,7 @@ def test_what_is_asked_for_is_read_as_it_was_asked() -> None:
     )
 
 
-def test_a_text_is_read_as_it_was_handed_over() -> None:
+def test_a_text_is_read_as_it_was_announced() -> None:
     message = SectionText("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5, "asked")
     text = SECTION_TEXT.announcement(REPOSITORY, message)
     payload = Payload(json.loads(text.body))
@@ -46,14 +46,14 @@ def test_a_text_is_read_as_it_was_handed_over() -> None:
     assert (text.event, Delivery(text.guid, text.event, payload, 0.0).action) == ("nightjar.section-text", "docs-link")
 
 
-def test_a_text_is_written_in_order_with_everything_else_of_its_pull_request() -> None:
-    """TVM's comment was read and written by several at once, and each lost what the others had to say."""
+def test_a_text_is_written_in_order_with_all_other_work_of_its_pull_request() -> None:
+    """TVM's comment was read and written by several at once, which lost each other's changes."""
     text = SECTION_TEXT.announcement(REPOSITORY, SectionText("runtime", 12, A, "", 0.0, "asked"))
     of_a_comment = {"repository": {"id": 7}, "issue": {"number": 12}}
     assert text.lock == lock_key("issue_comment", of_a_comment)
 
 
-def test_while_a_section_is_computed_nobody_waits_but_itself() -> None:
+def test_computing_a_section_delays_nothing_else() -> None:
     locks = {
         SECTION_EVENT.lock(7, SectionEvent("runtime", number, A, {}, asked)) for number in (12, 13) for asked in "ab"
     }
@@ -73,7 +73,7 @@ def test_each_request_is_announced_under_its_own_name() -> None:
     assert len(others) == 6
 
 
-def test_a_repository_whose_installation_is_not_known_is_announced_without_it() -> None:
+def test_a_repository_with_an_unknown_installation_is_announced_without_it() -> None:
     announced = SECTION_EVENT.announcement(
         Repository(7, "octocat/compiler", None), SectionEvent("runtime", 12, A, {}, "asked")
     )
@@ -95,7 +95,7 @@ def test_a_section_of_another_commit_needs_a_mark(shown: Shown, head: str, mark:
     assert shown.mark(head) == mark
 
 
-def test_a_mark_names_both_commits_and_is_one() -> None:
+def test_a_mark_is_one_line_that_names_both_commits() -> None:
     once = marked(TEXT, A, B)
     assert once == OF_A + TEXT
     assert marked(once, A, B) == once
@@ -109,7 +109,7 @@ def test_a_removed_section_gets_no_mark() -> None:
     assert marked(OF_A.strip(), A, B) == ""
 
 
-def test_a_mark_stays_one_after_the_sticky_comment_was_read_and_written() -> None:
+def test_a_mark_survives_reading_and_writing_the_sticky_comment() -> None:
     written = with_section({}, "docs-link", marked(TEXT, A, B))["docs-link"]
     assert marked(written, A, "") == TEXT
 
@@ -127,9 +127,9 @@ def test_times_are_shown_in_utc(at: str | float, shown: str) -> None:
     assert moment(at) == shown
 
 
-def test_what_is_no_moment_was_long_ago() -> None:
+def test_an_invalid_time_counts_as_long_ago() -> None:
     assert (seconds_since_1970("yesterday"), seconds_since_1970("1970-01-01T00:01:00Z")) == (0.0, 60.0)
 
 
-def test_a_commit_is_shown_by_its_first_digits() -> None:
+def test_a_commit_is_abbreviated() -> None:
     assert short(A) == "`aaaaaaa`"

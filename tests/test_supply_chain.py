@@ -42,7 +42,7 @@ def test_lock_files_name_no_registry_and_no_path(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
-def test_what_is_installed_from_a_lock_file_is_checked_against_its_hashes(name: str) -> None:
+def test_installations_from_a_lock_file_check_its_hashes(name: str) -> None:
     installs = [line for line in logical_lines(ROOT / name) if " -r " in line and INSTALLS.search(line)]
     assert installs
     for line in installs:
@@ -50,21 +50,21 @@ def test_what_is_installed_from_a_lock_file_is_checked_against_its_hashes(name: 
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "lab/Dockerfile"])
-def test_an_image_is_built_on_one_full_version(name: str) -> None:
+def test_an_image_is_built_from_one_full_version(name: str) -> None:
     bases = re.findall(r"^FROM (\S+)", (ROOT / name).read_text(), re.MULTILINE)
     assert bases
     for base in bases:
         assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
 
 
-def test_an_image_that_runs_beside_ours_has_one_full_version() -> None:
+def test_an_image_that_runs_next_to_ours_has_one_full_version() -> None:
     found = re.findall(r"image: (\S+:\S+)", (ROOT / "compose.yaml").read_text())
     assert found
     for image in found:
         assert re.fullmatch(r"[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z]+(@sha256:[0-9a-f]{64})?", image), image
 
 
-def test_updates_are_proposed_for_everything_that_is_pinned() -> None:
+def test_updates_are_proposed_for_everything_pinned() -> None:
     updates = YAML(typ="safe").load(ROOT / ".github/dependabot.yml")["updates"]
     watched = {
         (one["package-ecosystem"], folder)
@@ -86,11 +86,11 @@ def _folder(path: Path) -> str:
     return f"/{path.parent.relative_to(ROOT)}".removesuffix(".")
 
 
-def test_the_workflow_tests_every_python_that_is_supported() -> None:
+def test_the_workflow_tests_every_supported_python() -> None:
     assert workflow()["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
 
 
-def test_the_workflow_may_only_read() -> None:
+def test_the_workflow_has_read_access_only() -> None:
     loaded = workflow()
     assert loaded["permissions"] == {"contents": "read"}
     assert not any("permissions" in job for job in loaded["jobs"].values())
@@ -106,8 +106,8 @@ def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
-def test_what_a_package_needs_on_another_python_is_locked_too(name: str, python: str) -> None:
-    """Locked with one Python and installed by hash on another, a package that only the other needs is refused."""
+def test_packages_that_another_python_needs_are_locked_too(name: str, python: str) -> None:
+    """A lock file made with one Python lacks packages that only another needs; installing by hash then fails."""
     locked = {canonicalize_name(line.split("==")[0]) for line in logical_lines(ROOT / name)}
     there = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
     missing = {

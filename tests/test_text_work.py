@@ -141,7 +141,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
 @pytest.mark.parametrize(
     ("reader", "piece"), [(name, piece) for name, (_, pieces) in READERS.items() for piece in pieces]
 )
-def test_a_reader_of_text_is_linear(reader: str, piece: str) -> None:
+def test_each_reader_of_text_is_linear(reader: str, piece: str) -> None:
     read_text = READERS[reader][0]
 
     def make(size: int) -> Callable[[], object]:
@@ -152,7 +152,7 @@ def test_a_reader_of_text_is_linear(reader: str, piece: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a\n", "a a\n", "- a\n\n", "- [ ] a\n\n", "```\na\n```\n"])
-def test_taking_a_template_out_of_a_text_that_is_all_but_the_same_is_linear(piece: str) -> None:
+def test_removing_a_template_from_an_almost_identical_text_is_linear(piece: str) -> None:
     def make(count: int) -> Callable[[], object]:
         lines = merge_message._lines(piece * count)
         units = list(merge_message._units(merge_message._lines(piece * count + "z")))

@@ -61,7 +61,7 @@ def shown_errors(parsed: list[ast.Module]) -> set[str]:
 
 
 def inline(tree: ast.AST, shown: set[str]) -> Iterator[tuple[int, str]]:
-    """Yield each sentence that is written where an error is made."""
+    """Yield each sentence that is written inline where an error is raised."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name(node.func) in shown:
             for one in (part for argument in node.args for part in ast.walk(argument)):
@@ -85,16 +85,16 @@ def test_no_error_for_people_has_its_sentence_inline() -> None:
 
 
 @pytest.mark.parametrize("raised", ['raise Refused(f"{name} is too long")', 'UserError("it is not here".format())'])
-def test_an_inline_sentence_is_found(raised: str) -> None:
+def test_an_inline_sentence_is_detected(raised: str) -> None:
     assert list(inline(ast.parse(raised), SHOWN))
 
 
 @pytest.mark.parametrize("raised", ["raise Refused(texts.TOO_LONG)", 'raise Refused(", ".join(faults))', "f('a b c')"])
-def test_what_is_no_inline_sentence_is_not_found(raised: str) -> None:
+def test_other_strings_are_not_taken_for_inline_sentences(raised: str) -> None:
     assert list(inline(ast.parse(raised), SHOWN)) == []
 
 
-def test_where_a_folder_has_texts_its_sentences_are_there() -> None:
+def test_if_a_folder_has_a_texts_module_its_sentences_are_there() -> None:
     elsewhere = [
         f"{path}: {name}: {text}"
         for path in modules()

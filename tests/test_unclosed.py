@@ -43,7 +43,7 @@ def test_an_unclosed_connection_is_reported_once_with_its_line_and_its_test(leav
         pass
 
 
-def test_closed_connections_and_those_opened_before_are_fine() -> None:
+def test_closed_connections_and_those_opened_before_are_not_reported() -> None:
     with contextlib.closing(sqlite3.connect(":memory:")), all_closed():
         sqlite3.connect(":memory:").close()
 

@@ -1,7 +1,7 @@
 """A SQLite connection that nobody closes fails the test that opened it, at the end of that test.
 
-Python 3.13 warns by itself (https://docs.python.org/3/library/sqlite3.html#sqlite3.Connection.close), but only when the
-garbage is collected, which may be in another test; older ones say nothing.
+Python 3.13 warns by itself (https://docs.python.org/3/library/sqlite3.html#sqlite3.Connection.close), but only at a
+garbage collection, which may be in another test; older versions do not warn.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def all_closed() -> Generator[None]:
 
 
 def in_transaction() -> list[str]:
-    """Return where the open connections were opened that are in a transaction: another one may wait for their end."""
+    """Return where those open connections were opened that are in a transaction, for whose end another may wait."""
     return [each.opened for each in tuple(_open) if each.in_transaction]
 
 

@@ -58,7 +58,7 @@ class Visitor:
         return await self._ask("GET", path, {"Accept": "text/html", **headers})
 
     async def post(self, path: str, form: Mapping[str, str], origin: str | None = "", **headers: str) -> Shown:
-        """Send a form, as a page of the bot does; `origin` may be another site's, or None for no browser."""
+        """Send a form, as a page of the bot does; `origin` may be another site's, or None for a client without one."""
         if origin is not None:
             headers["Origin"] = origin or self.url
         return await self._ask("POST", path, {"Accept": "text/html", **headers}, form)

@@ -19,7 +19,7 @@ PAUSE = 0.01
 
 
 async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, pause: float = PAUSE) -> object:
-    """Return the condition's value, awaited if need be, as soon as it is true; fail when the deadline is over.
+    """Return the condition's value, awaited if necessary, as soon as it is true; fail after the deadline.
 
     It is checked once in each `pause`, in seconds.
     """

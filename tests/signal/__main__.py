@@ -1,6 +1,6 @@
-"""`python -m tests.signal --seeds 1000`: simulate labs, and print how much of what the bot reports is right.
+"""`python -m tests.signal --seeds 1000`: simulate labs, and print how much of the bot's reports is right.
 
-With `--write`, the tables of docs/signal.md say it.
+With `--write`, update the tables in docs/signal.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LATER = (
 @click.option("--seeds", default=1000, show_default=True, help="How many labs, from seed 0 on.")
 @click.option("--write", is_flag=True, help="Write the tables into docs/signal.md.")
 def main(seeds: int, write: bool) -> None:
-    """Simulate labs, and print how much of what the bot reports is right, and how much of what is true it reports."""
+    """Simulate labs, and print the precision and the recall of the bot's reports."""
     began = time.process_time()
     score = measure(range(seeds))
     text = page(score, time.process_time() - began)
@@ -51,7 +51,7 @@ def main(seeds: int, write: bool) -> None:
 
 
 def page(score: Score, seconds: float) -> str:
-    """Return what is measured, on which machine, when and how, and then the tables."""
+    """Return the page: what was measured, on which machine, when and how, followed by the tables."""
     with tempfile.TemporaryDirectory() as folder:
         machine = described(Path(folder)).partition(", fdatasync")[0]
     reported = delays(score.failures.values())

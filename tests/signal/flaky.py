@@ -1,6 +1,6 @@
-"""`python -m tests.signal.flaky`: how often the rule for flaky tests is right, on histories of tests with known rates.
+"""`python -m tests.signal.flaky`: how often the rule for flaky tests is right, on histories with known rates.
 
-With `--write`, the table of docs/signal.md says it. A history is the runs of one test: no store is needed.
+With `--write`, update the table in docs/signal.md. A history consists of the runs of one test, so no store is needed.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ SEEN = {
 
 @dataclass(slots=True)
 class RuleErrors:
-    """What was counted of tests with one pair of rates.
+    """The counts for tests with one pair of rates.
 
-    `failures` are runs that failed first in a row, `listed` those of them that check runs list as known flaky; `wrong`
-    are reports of tests that are but flaky, `of_two` those of any two failures in a row. `reported` counts the real
-    failures by the number of failed runs after which they were reported.
+    `failures` are runs that failed first in a row, `listed` those that check runs list as known flaky; `wrong` are
+    reports of tests that are only flaky, `of_two` those for any two failures in a row. `reported` counts the real
+    failures by the number of failed runs before their report.
     """
 
     runs: int = 0
@@ -59,12 +59,12 @@ class RuleErrors:
     reported: Counter[int] = field(default_factory=Counter)
 
     def within(self, runs: int) -> float:
-        """Return the share of the real failures that were reported after so many failed runs."""
+        """Return the share of real failures that were reported within so many failed runs."""
         return sum(count for after, count in self.reported.items() if after <= runs) / self.reported.total()
 
 
 def measured_errors(rate: float, proof: float, tests: int) -> RuleErrors:
-    """Return what goes wrong with so many tests that have these rates and then fail every time."""
+    """Return the errors for so many tests that have these rates and then fail every time."""
     rng, errors = Random(f"flaky {rate} {proof}"), RuleErrors()
     for _ in range(tests):
         letters = "".join(rng.choices((FAILED, BOTH, PASSED), (rate, proof, 1 - rate - proof), k=RUNS))
@@ -120,7 +120,7 @@ def rows(tests: int) -> Iterator[tuple[str, ...]]:
 @click.option("--tests", default=2_000, show_default=True, help="How many tests of each pair of rates.")
 @click.option("--write", is_flag=True, help="Write the table into docs/signal.md.")
 def main(tests: int, write: bool) -> None:
-    """Simulate flaky tests, and print how often what is said about them is wrong."""
+    """Simulate flaky tests, and print how often the reports about them are wrong."""
     text = table(HEADER, rows(tests))
     click.echo(text)
     if write:

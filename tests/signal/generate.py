@@ -1,4 +1,4 @@
-"""Make labs from a seed: which runs there are, what is wrong with them, and what is true of each test."""
+"""Create labs from a seed: their runs, the faults in them, and the truth about each test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Slot:
 
 
 def lab_of(seed: int) -> SimulatedLab:
-    """Return the lab of a seed: the same one for the same seed."""
+    """Return the lab of a seed: always the same one for the same seed."""
     rng = Random(f"lab {seed}")
     slots = _slots(rng)
     usable = sum(slot.is_usable for slot in slots)
@@ -102,13 +102,13 @@ def _late(rng: Random, lateness: str) -> float:
 
 
 def _boundary(rng: Random, slots: Sequence[_Slot], usable: int) -> int:
-    """Return the usable run from which on tests have other names; the run before it was not killed halfway."""
+    """Return the usable run from which on tests have other names; the previous run was complete."""
     unfit = {slot.usable for slot in slots if slot.interrupted}
     return rng.choice([number for number in range(FIRST_EPISODE, usable - LEAST_LEFT) if number not in unfit])
 
 
 class _Stories:
-    """Tests of every class, for a lab with so many usable runs."""
+    """Creates tests of every class, for a lab with so many usable runs."""
 
     def __init__(self, rng: Random, usable: int) -> None:
         self._rng = rng
@@ -118,7 +118,7 @@ class _Stories:
         self._names = names
 
     def ordinary(self) -> list[SimulatedTest]:
-        """Return the tests that have one name."""
+        """Return the tests with one name."""
         one_each = (
             TruthClass.TWO_RUNS,
             TruthClass.AGAIN,
@@ -213,7 +213,7 @@ class _Stories:
         return test
 
     def _flaky(self, of_class: TruthClass) -> SimulatedTest:
-        """Return a test that fails at times; with reruns it fails then only if those fail as well."""
+        """Return a test that sometimes fails; with reruns it only fails if those fail as well."""
         test = SimulatedTest(of_class, [PASSED] * self._count, [self._names.pop()] * self._count)
         rate, reruns = self._rng.choice(RATES), of_class is TruthClass.FLAKY_PROVED
         for number in range(1, self._count):
@@ -230,7 +230,7 @@ class _Stories:
         return test
 
     def _mass(self) -> list[SimulatedTest]:
-        """Return tests that fail at once and stay, and two that began to fail one run before, and stay longer."""
+        """Return tests that fail together and stay so, and two that began to fail one run before and stay so longer."""
         begin = self._begin()
         end = self._rng.randint(begin + 2, self._count - 1)
         tests = [self._broken(TruthClass.MASS, [(begin, end)]) for _ in range(self._mass_size())]

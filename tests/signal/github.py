@@ -1,4 +1,4 @@
-"""What a branch without merges answers to the two requests that ask for ancestors."""
+"""The answers about a branch without merges to the two requests that ask for ancestors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMMIT = "https://github.example/octocat/compiler/commit/{sha}"
 
 
 class StraightBranch:
-    """Answers as GitHub does about a branch on which every commit has one parent, and counts the requests.
+    """Answers as GitHub does about a branch whose commits have one parent each, and counts the requests.
 
     https://docs.github.com/en/rest/commits/commits#list-commits and #compare-two-commits.
     """

@@ -11,7 +11,7 @@ PASSED, FAILED, SKIPPED, ABSENT = "P", "F", "S", "-"
 
 
 class TruthClass(StrEnum):
-    """What is true of a test. The value is how the table names it; the letters are its results, run after run."""
+    """The truth about a test. The value is its name in the table; the letters are its results, run after run."""
 
     # Reported once each.
     REGRESSION = "fails and stays: `PFFF`"
@@ -61,10 +61,11 @@ class LabFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """One nightly run. `position` counts the commits of the branch; times are in seconds since 1970.
+    """One nightly run.
 
-    `tests` has a letter for each test ID. `usable` counts the runs with usable results, from 0; it is
-    None for the others. `interrupted`: the run was killed, and not all tests ran. `incomplete`: a shard never came.
+    `position` counts the commits of the branch; times are in seconds since 1970. `tests` has a letter for each test ID.
+    `usable` counts the runs with usable results, from 0; it is None for the others. `interrupted`: the run was killed,
+    and not all tests ran. `incomplete`: a shard never arrived.
     """
 
     position: int
@@ -80,18 +81,18 @@ class SimulatedRun:
 
     @property
     def sha(self) -> str:
-        """The commit."""
+        """Return the SHA of the commit."""
         return sha_of(self.position)
 
     @property
     def counts(self) -> bool:
-        """Whether later runs are compared with it: it has usable results, if not for each test."""
+        """Return whether later runs are compared with it: it has usable results, though perhaps not for each test."""
         return self.fault is None and not self.incomplete
 
 
 @dataclass(slots=True)
 class SimulatedTest:
-    """One test through all its names. `letters` has a result for each usable run; `names` likewise."""
+    """One test with all its names. `letters` has a result for each usable run, and `names` a name."""
 
     of_class: TruthClass
     letters: list[str]
@@ -104,8 +105,10 @@ class SimulatedTest:
 
 @dataclass(frozen=True, slots=True)
 class RenameEvent:
-    """Tests that have other names from a usable run on: old ID to new ID. A decoy has none, though tests came and
-    went: `others` are their IDs."""
+    """Tests that have other names from a usable run on: old ID to new ID.
+
+    A decoy has none, although tests came and went: `others` are their IDs.
+    """
 
     kind: str
     pairs: Mapping[str, str]
@@ -114,7 +117,7 @@ class RenameEvent:
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """One target of a lab, and everything that is true of it. `runs` are in the order of their commits."""
+    """One target of a lab, with the truth about it. `runs` are in the order of their commits."""
 
     seed: int
     runs: Sequence[SimulatedRun]
@@ -123,7 +126,7 @@ class SimulatedLab:
 
     @property
     def arrivals(self) -> list[SimulatedRun]:
-        """The runs in the order in which they arrive."""
+        """Return the runs in the order of their arrival."""
         return sorted(self.runs, key=lambda run: (run.received_at, run.position))
 
     def tests_by_name(self) -> dict[str, int]:
@@ -132,5 +135,5 @@ class SimulatedLab:
 
 
 def sha_of(position: int) -> str:
-    """Return the SHA of a commit; as in reality, its order says nothing."""
+    """Return the SHA of a commit; as in reality, its order means nothing."""
     return hashlib.sha1(str(position).encode(), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""Measure so many labs, one after the other, on one core."""
+"""Measure labs one after another, on one core."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_MEMORY = Path("/dev/shm")
 
 
 def measure(seeds: Iterable[int]) -> Score:
-    """Return the score of all labs of some seeds together."""
+    """Return the combined score of all labs of some seeds."""
     score, every = Score(), list(seeds)
     for start in range(0, len(every), LABS_OF_STORE):
         clock = Clock()

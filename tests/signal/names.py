@@ -1,4 +1,4 @@
-"""Names of tests as labs have them, and the ways in which whole groups of them change."""
+"""Names of tests as labs have them, and ways in which whole groups of them change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pytest_names(rng: Random, count: int, folder: str = "") -> list[str]:
 
 
 def kernel_names(rng: Random, count: int, area: str = "") -> list[str]:
-    """Return names as JUnit files of kernel labs have them: a dotted class, and a name of many words."""
+    """Return names as in JUnit files of kernel labs: a dotted class, and a name of many words."""
     every = [
         f"kselftest.{place}.{place}_test::{place}_{cipher}_{number}_{action}"
         for place, cipher, number, action in product((area,) if area else AREAS, CIPHERS, (12, 13), ACTIONS)
@@ -63,23 +63,23 @@ def word_replaced(rng: Random, count: int) -> list[tuple[str, str]]:
 
 
 def word_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Leave out the word that the class has already."""
+    """Remove the word that the class already contains."""
     return _without_area(rng, count, "tls")
 
 
 def word_added(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Add it again."""
+    """Add that word again."""
     return [(new, old) for old, new in _without_area(rng, count, "mptcp")]
 
 
 def words_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Leave out the word that the class has already, where each class has another: a handful of tests each."""
+    """Remove the word that the class already contains, where each class has another: a few tests each."""
     names = [name for area in OTHER_AREAS for name in kernel_names(rng, max(1, count // len(OTHER_AREAS)), area)]
     return _each(names, lambda name: name.replace("::" + name.split(".")[1] + "_", "::"))
 
 
 def words_reordered(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Write the last word of each name first."""
+    """Move the last word of each name to its beginning."""
 
     def reordered(name: str) -> str:
         place, _, words = name.partition("::")
@@ -90,29 +90,29 @@ def words_reordered(rng: Random, count: int) -> list[tuple[str, str]]:
 
 
 def prefix_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Drop the beginning of the dotted class."""
+    """Drop the prefix of the dotted class."""
     return _without_prefix(rng, count, "epoll")
 
 
 def prefix_restored(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Write it again."""
+    """Add that prefix again."""
     return [(new, old) for old, new in _without_prefix(rng, count, "eventfd")]
 
 
 def prefix_of_names_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Drop a dotted prefix of the names themselves, the class being the same."""
+    """Drop a dotted prefix of the names themselves; the class stays the same."""
     names = [name.replace("::", "::kernel.pidfd.") for name in kernel_names(rng, count, "pidfd")]
     return _each(names, lambda name: name.replace("::kernel.pidfd.", "::"))
 
 
 def prefix_restored_and_word_added(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Write the beginning of the dotted class again, which has a word of the rest, and one more word in each name."""
+    """Add the prefix of the dotted class again, which contains a word of the rest, and one more word to each name."""
     names = [name.removeprefix("kselftest.fanotify.") for name in kernel_names(rng, count, "fanotify")]
     return _each(names, lambda name: "kselftest.fanotify." + name.replace("::", "::case_"))
 
 
 def word_left_out_of_four(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Leave out the word that the class has already, in a class of four tests."""
+    """Remove the word that the class already contains, in a class of four tests."""
     del count
     return _without_area(rng, 4, "vdso")
 
@@ -125,12 +125,12 @@ def small_class(rng: Random, count: int) -> list[tuple[str, str]]:
 
 
 def replaced_by_others(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Remove tests, and add others in their files: nothing was renamed."""
+    """Remove tests, and add others to their files: nothing was renamed."""
     return [(old, _another(rng, number, old)) for number, old in enumerate(pytest_names(rng, count, "contrib/other"))]
 
 
 def other_values(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Give a parameter other values: other tests."""
+    """Give a parameter other values, which makes other tests."""
     numbers = rng.sample(range(100, 999), 2 * count)
     place = "tests/python/contrib/values/test_size.py::test_size"
     return [(f"{place}[{old}]", f"{place}[{new}]") for old, new in zip(numbers[::2], numbers[1::2], strict=True)]

@@ -1,7 +1,7 @@
-"""Feed a simulated lab to the real code, run by run, and note what people are sent.
+"""Feed a simulated lab to the real code, run by run, and record what people are sent.
 
-Everything that the bot decides here is decided by its own store, comparison and handler. Only what lies around them is
-replaced: GitHub by a straight branch, the processes of the pool by a call, the table of records by a dict.
+The bot's own store, comparison and handler make all decisions. Only their surroundings are replaced: GitHub by a
+straight branch, the processes of the pool by a call, the table of records by a dict.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What one arrival led to: what its check run compares, and which failures people learned to have begun and ended.
+    """The consequences of one arrival: its check run, and the failures reported as begun and as ended.
 
-    `check_run` is None where it was not computed: it takes a quarter of the time, and most say the same as the others.
-    `messages` counts what was sent to the channel, `rechecked` the check runs that were computed.
+    `check_run` is None if it was not computed: it takes a quarter of the time, and most repeat the others. `messages`
+    counts the messages to the channel, `rechecked` the check runs that were computed.
     """
 
     run: SimulatedRun
@@ -83,7 +83,7 @@ class Observed:
 
 
 class _SamePlace:
-    """Does the pool's work at once: the tests of `bot.core.untrusted` are about its processes.
+    """Does the pool's work at once: the tests of `bot.core.untrusted` cover its processes.
 
     `compared` has the last comparison of each commit, so that it is made once.
     """
@@ -102,7 +102,7 @@ class _SamePlace:
 
 
 class _SameThread(ThreadPoolExecutor):
-    """Runs what is sent to a thread at once: the handler's threads have nothing to do side by side here."""
+    """Runs a thread's work at once: the handler's threads have nothing to do in parallel here."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         future = Future[T]()
@@ -114,7 +114,7 @@ class _SameThread(ThreadPoolExecutor):
 
 
 class _RecordsInMemory:
-    """The records of one lab; they are stored as JSON values, as the table has them."""
+    """The records of one lab, stored as JSON values, as in the table."""
 
     def __init__(self) -> None:
         self._stored: dict[str, StoredValue] = {}
@@ -133,10 +133,10 @@ class _RecordsInMemory:
 
 
 class Replay:
-    """One lab in a store that may hold many, each in a repository of its own; `now` is the clock of the store.
+    """One lab in a store that may hold many, each in its own repository; `now` is the clock of the store.
 
-    `target` is the one that the lab tests on: labs of one seed with two targets share a repository. `results` is made
-    instead of what handlers read, if anything is.
+    `target` is the one that the lab tests on: labs of one seed with two targets share a repository. `results`, if
+    given, makes what handlers read.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Replay:
         self._parts[RESULTS] = self._results
 
     async def arrivals(self) -> list[Observed]:
-        """Let every run arrive, and return what each led to."""
+        """Let every run arrive, and return the consequences of each."""
         asyncio.get_running_loop().set_default_executor(_SameThread())
         return [await self._arrive(run) for run in self._lab.arrivals]
 
@@ -185,7 +185,10 @@ class Replay:
         return Observed(run, check_run, after - before, before - after, messages, rechecked, asked)
 
     def _is_of_interest(self, run: SimulatedRun) -> bool:
-        """Say whether a check run is worth its time: tests came, went, flaked or broke with the lab; or by turns."""
+        """Return whether to compute a check run:
+
+        tests came, went, flaked or broke with the lab; otherwise some in turn.
+        """
         self._arrived += 1
         names, before = run.tests.keys(), self._names
         if run.counts:
@@ -203,7 +206,7 @@ class Replay:
         return frozenset(one.test for one in self._store.failures.reported(self._about))
 
     def _applied(self, plan: Plan) -> int:
-        """Store what is to be stored, and count the messages."""
+        """Store the planned records, and count the messages."""
         for effect in plan.effects:
             if isinstance(effect, StoreRecord):
                 self._records.apply(effect)
@@ -236,7 +239,7 @@ class Clock:
     now: float = 0.0
 
     def __call__(self) -> float:
-        """Return it."""
+        """Return the time."""
         return self.now
 
 

@@ -1,4 +1,4 @@
-"""Compare what the bot reported with what is true: how much of it is right, and how much of what is true it has."""
+"""Compare the bot's reports with the truth: how much of them is right, and how much of the truth they contain."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ PROVED = "proved flaky"
 
 @dataclass(slots=True)
 class Count:
-    """What was right, what was wrong, and what is missing of one class.
+    """What was right, wrong and missing in one class.
 
-    `cases` is how many there are. `late` counts, of those that are right, how many runs later than possible it came.
+    `cases` is how many there are. `late` counts the right ones by how many runs later than possible they came.
     """
 
     cases: int = 0
@@ -41,7 +41,7 @@ class Count:
     late: Counter[int] = field(default_factory=Counter)
 
     def add(self, other: Count) -> None:
-        """Add another lab's."""
+        """Add the counts of another lab."""
         self.cases += other.cases
         self.right += other.right
         self.wrong += other.wrong
@@ -50,12 +50,12 @@ class Count:
 
     @property
     def precision(self) -> float | None:
-        """The share of what was reported that is right; None where nothing was."""
+        """Return the share of reports that are right; None without reports."""
         return self.right / (self.right + self.wrong) if self.right + self.wrong else None
 
     @property
     def recall(self) -> float | None:
-        """The share of what is true that was reported; None where there is nothing."""
+        """Return the share of the truth that was reported; None if there was nothing to report."""
         return self.right / (self.right + self.missing) if self.right + self.missing else None
 
 
@@ -75,7 +75,7 @@ class Score:
     rechecked: int = 0
 
     def add(self, other: Score) -> None:
-        """Add another lab's."""
+        """Add the score of another lab."""
         _add(self.failures, other.failures)
         _add(self.renames, other.renames)
         _add(self.faults, other.faults)
@@ -89,7 +89,7 @@ class Score:
 
     @property
     def alarms(self) -> Count:
-        """All reports of failures together."""
+        """Return the combined count of all reports of failures."""
         total = Count()
         for count in self.failures.values():
             total.add(count)
@@ -139,7 +139,7 @@ def _failures(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> 
 
 
 def _walk(test: SimulatedTest, order: Sequence[SimulatedRun], began: set[int], ended: set[int], score: Score) -> None:
-    """Walk through the arrivals, as somebody does who knows the truth about a test."""
+    """Walk through the arrivals like somebody who knows the truth about a test."""
     count = score.failures[test.of_class]
     count.cases += len(test.episodes) or 1
     episodes = [_Episode(*one) for one in test.episodes]
@@ -169,7 +169,7 @@ def _walk(test: SimulatedTest, order: Sequence[SimulatedRun], began: set[int], e
 def _begin(
     episodes: Sequence[_Episode], arrived: Sequence[SimulatedRun], newest: int, arrival: int, count: Count
 ) -> None:
-    """Judge a report that a test fails: it is right once for each episode that has begun and still stands."""
+    """Count a report that a test fails: it is right once for each episode that has begun and not ended."""
     known = {run.usable for run in arrived}
     for episode in episodes:
         stands = newest <= episode.last and known & set(range(episode.first, episode.last + 1))
@@ -181,7 +181,7 @@ def _begin(
 
 
 def _is_seen_twice(test: SimulatedTest, arrived: Sequence[SimulatedRun], episode: _Episode) -> bool:
-    """Return whether the newest two known runs with usable results both saw the test fail."""
+    """Return whether the two newest known runs with usable results both saw the test fail."""
     last = [run for run in arrived if run.counts][-2:]
     inside = [run for run in last if run.usable is not None and episode.first <= run.usable <= episode.last]
     return len(inside) == 2 and all(test.letters[run.usable or 0] == FAILED for run in inside)
@@ -213,7 +213,7 @@ def _faults(observed: Sequence[Observed], score: Score) -> None:
 
 
 def _baselines(observed: Sequence[Observed], score: Score) -> None:
-    """Count the runs that were compared with the nearest run before them that was known."""
+    """Count the runs that were compared with the nearest known run before them."""
     for number, one in enumerate(observed):
         before = [other.run for other in observed[:number] if other.run.counts]
         before = [run for run in before if run.position < one.run.position]
@@ -229,7 +229,7 @@ def _baselines(observed: Sequence[Observed], score: Score) -> None:
 
 
 def _proved(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
-    """Count the tests that check runs call flaky, beside those of which one commit had both outcomes."""
+    """Count the tests that check runs call flaky, against those with both outcomes on one commit."""
     number_of = lab.tests_by_name()
     found = {number_of[test] for one in observed if one.check_run for test in one.check_run.comparison.flaky}
     true = {number for number, test in enumerate(lab.tests) if test.proved}

@@ -16,7 +16,7 @@ NONE = "-"
 
 
 def tables(score: Score) -> str:
-    """Return all tables in Markdown, each with the heading that its section has."""
+    """Return all tables in Markdown, each with the heading of its section."""
     return "\n\n".join(
         [
             "### Failures that are reported",
@@ -65,12 +65,12 @@ def _row(name: str, count: Count) -> tuple[str, ...]:
 
 
 def _share(share: float | None) -> str:
-    """Return a share with four digits; 1 is all of them, and nothing less."""
+    """Return a share with four digits; only the whole is 1."""
     if share is None:
         return NONE
     return "1" if share == 1 else f"{min(share, 0.9999):.4f}"
 
 
 def delays(counts: Iterable[Count]) -> list[int]:
-    """Return, of all right reports, how many runs later than possible each came, in order."""
+    """Return, for all right reports in order, how many runs later than possible each came."""
     return sorted(delay for count in counts for delay in count.late.elements())

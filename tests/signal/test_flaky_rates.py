@@ -1,4 +1,4 @@
-"""What is said about flaky tests is as right as docs/signal.md promises, for tests with known rates."""
+"""Reports about flaky tests are as right as docs/signal.md promises, for tests with known rates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_known_flaky_failures_are_listed_and_real_ones_reported_within_three_run
 
 
 @pytest.mark.parametrize(("rate", "proof"), [case for case in CASES if not case[1]])
-def test_without_proof_no_test_is_called_flaky_and_nothing_is_reported_later(rate: float, proof: float) -> None:
+def test_without_proof_no_test_is_called_flaky_and_no_report_is_delayed(rate: float, proof: float) -> None:
     errors = measured_errors(rate, proof, TESTS)
     assert (errors.listed, errors.wrong, errors.within(2)) == (0, errors.of_two, 1)
 
 
-def test_the_rule_for_flaky_tests_leads_to_fewer_wrong_reports_than_any_two_failures() -> None:
+def test_the_rule_for_flaky_tests_makes_fewer_wrong_reports_than_any_two_failures_in_a_row() -> None:
     errors = [measured_errors(rate, proof, TESTS) for rate, proof in CASES if proof and rate >= 0.1]
     assert all(one.wrong < 0.5 * one.of_two for one in errors)

@@ -1,4 +1,4 @@
-"""The score counts what is right, wrong and missing, as somebody would who reads the reports beside the truth."""
+"""The score counts what is right, wrong and missing, like somebody who compares the reports with the truth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_lab(letters: str, of_class: TruthClass, *episodes: tuple[int, int]) -> Sim
 
 
 def scored(lab: SimulatedLab, reports: Mapping[int, str], order: Sequence[int] = ()) -> Score:
-    """Return the score where the test began (`+`) and ceased (`-`) to be reported with some arrivals."""
+    """Return the score if the test was reported as begun (`+`) and ended (`-`) with some arrivals."""
     marks = {"+": (frozenset("a"), frozenset[str]()), "-": (frozenset[str](), frozenset("a"))}
     silent = (frozenset[str](), frozenset[str]())
     observed = []
@@ -45,7 +45,7 @@ def scored(lab: SimulatedLab, reports: Mapping[int, str], order: Sequence[int] =
         pytest.param("PPF", {}, (0, 0, 0), id="nobody can know yet"),
     ],
 )
-def test_a_lasting_failure_is_to_be_reported_once_while_it_lasts(
+def test_a_lasting_failure_should_be_reported_once_while_it_lasts(
     letters: str, reports: Mapping[int, str], right_wrong_missing: tuple[int, int, int]
 ) -> None:
     first, last = letters.index("F"), letters.rindex("F")
@@ -53,18 +53,18 @@ def test_a_lasting_failure_is_to_be_reported_once_while_it_lasts(
     assert (count.right, count.wrong, count.missing) == right_wrong_missing
 
 
-def test_how_many_runs_later_than_possible_a_report_came_is_counted() -> None:
+def test_the_delay_of_a_report_in_runs_is_counted() -> None:
     count = scored(a_lab("PPFFFF", TruthClass.REGRESSION, (2, 5)), {5: "+"}).failures[TruthClass.REGRESSION]
     assert dict(count.late) == {2: 1}
 
 
-def test_what_arrived_late_could_be_reported_no_earlier() -> None:
+def test_a_late_arrival_could_not_be_reported_earlier() -> None:
     lab = a_lab("PPFFF", TruthClass.REGRESSION, (2, 4))
     count = scored(lab, {4: "+"}, order=[0, 1, 4, 2, 3]).failures[TruthClass.REGRESSION]
     assert (count.right, dict(count.late)) == (1, {1: 1})
 
 
-def test_a_report_of_what_does_not_last_is_wrong() -> None:
+def test_a_report_of_a_failure_that_does_not_last_is_wrong() -> None:
     count = scored(a_lab("PFPFP", TruthClass.SINGLE), {1: "+"}).failures[TruthClass.SINGLE]
     assert (count.wrong, count.precision, count.recall) == (1, 0, None)
 
@@ -73,7 +73,7 @@ def test_a_report_of_what_does_not_last_is_wrong() -> None:
     ("reports", "right_wrong_missing"),
     [({3: "+", 5: "-"}, (1, 0, 0)), ({3: "+", 4: "-"}, (0, 1, 0)), ({3: "+"}, (0, 0, 1))],
 )
-def test_people_are_to_know_when_a_failure_has_ended(
+def test_the_end_of_a_failure_should_be_reported(
     reports: Mapping[int, str], right_wrong_missing: tuple[int, int, int]
 ) -> None:
     count = scored(a_lab("PPFFFP", TruthClass.REGRESSION, (2, 4)), reports).others[RECOVERY]

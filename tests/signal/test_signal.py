@@ -1,4 +1,4 @@
-"""What the bot reports about 50 simulated labs is as good as docs/signal.md promises."""
+"""The bot's reports about 50 simulated labs are as good as docs/signal.md promises."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRONG_OF_SILENT = {TruthClass.FLAKY: 15}
 
 
 def classes(score: Score) -> Iterator[tuple[str, Count]]:
-    """Yield all classes of which something is promised, with what was counted."""
+    """Yield all classes with a promise, with their counts."""
     yield from ((one, score.failures[one]) for one in TruthClass if one not in SILENT | UNRELIABLE)
     yield from ((name, score.renames[name]) for name in RENAMINGS)
     yield from score.faults.items()
@@ -34,7 +34,7 @@ def classes(score: Score) -> Iterator[tuple[str, Count]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_class_has_the_precision_and_the_recall_that_is_promised(part: int) -> None:
+def test_every_class_has_the_promised_precision_and_recall(part: int) -> None:
     score, broken = measure(range(part, SEEDS, PARTS)), {}
     for name, count in classes(score):
         precision, recall = PROMISED.get(name, (PRECISION, RECALL))
@@ -47,12 +47,12 @@ def test_every_class_has_the_precision_and_the_recall_that_is_promised(part: int
     assert {name: score.renames[name].wrong for name in DECOYS} == dict.fromkeys(DECOYS, 0)
 
 
-def test_a_seed_makes_the_same_lab_each_time_and_another_seed_another() -> None:
+def test_a_seed_always_gives_the_same_lab_and_another_seed_another_one() -> None:
     assert lab_of(3) == lab_of(3)
     assert replace(lab_of(4), seed=3) != lab_of(3)
 
 
-def test_labs_have_what_the_simulator_promises() -> None:
+def test_labs_have_the_simulators_promised_properties() -> None:
     labs = [lab_of(seed) for seed in range(SEEDS)]
     gaps = {after.position - before.position for lab in labs for before, after in pairwise(lab.runs)}
     assert (min(gaps), max(gaps) >= GAPS[-1][1]) == (1, True)
@@ -64,7 +64,9 @@ def test_labs_have_what_the_simulator_promises() -> None:
     assert {event.kind for lab in labs for event in lab.renames} == RENAMINGS.keys() | DECOYS.keys()
     assert {run.fault for lab in labs for run in lab.runs} >= set(LabFault)
     for lab in labs:
-        assert len(lab.tests_by_name()) == sum(len(set(test.names)) for test in lab.tests), "a name of two tests"
+        assert len(lab.tests_by_name()) == sum(len(set(test.names)) for test in lab.tests), (
+            "two tests have the same name"
+        )
         for test in lab.tests:
             for first, last in test.episodes:
                 assert test.letters[first] == test.letters[last] == FAILED

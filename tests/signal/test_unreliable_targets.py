@@ -10,7 +10,7 @@ WRONG = 0.5
 """Reports of tests that flip by chance, for each of them: until three runs were unstable, nobody can know."""
 
 
-def test_what_lasts_is_reported_once_results_are_reliable_and_other_targets_are_not_affected() -> None:
+def test_lasting_failures_are_reported_once_results_are_reliable_and_other_targets_are_not_affected() -> None:
     measured = measure_unreliable(range(LABS), without_rule=False)
     failures = measured.unreliable.failures
     for one in (TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABLE):

@@ -1,6 +1,6 @@
-"""`python -m tests.signal.unreliable`: targets whose results are unreliable for a while, beside others that are well.
+"""`python -m tests.signal.unreliable`: targets whose results are unreliable for a while, next to reliable ones.
 
-With `--write`, the table of docs/signal.md says it.
+With `--write`, update the table in docs/signal.md.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class UnreliableScore:
 
 
 class EveryTargetReliable(ResultsService):
-    """Results of which none are called unreliable: what the rule is compared with."""
+    """Results that are all called reliable, to compare the rule with."""
 
     async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
-        """Return none."""
+        """Return no unreliable suites."""
         del about, sha
         return {}
 
 
 def unreliable_lab(seed: int) -> SimulatedLab:
-    """Return a target whose tests flip back and forth in many runs, and then no more."""
+    """Return a target whose tests flip back and forth in many runs, and then stop."""
     rng = Random(f"unreliable lab {seed}")
     names = pytest_names(rng, STEADY + FLIPPING + 4)
     rng.shuffle(names)
@@ -102,7 +102,7 @@ def _lab(seed: int, tests: list[SimulatedTest]) -> SimulatedLab:
 
 
 def measure_unreliable(seeds: Iterable[int], *, without_rule: bool = True) -> UnreliableScore:
-    """Return the scores of the labs of some seeds together."""
+    """Return the combined scores of the labs of some seeds."""
     measured = UnreliableScore()
     for seed in seeds:
         measured.unreliable.add(_scored(unreliable_lab(seed), neighbor_lab(seed), measured.neighbors))
