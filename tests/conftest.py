@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -20,6 +21,11 @@ settings.load_profile("any-machine")
 
 NEW_OBJECTS = 20_000
 """New objects before a garbage collection. With Python's default of 700, conversations took 3 % longer."""
+
+# Shells start background jobs with SIGINT ignored, and every program passes that on: no Ctrl-C that a test sends would
+# reach the program that it runs. https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html#tag_18_11
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 watch()
 
