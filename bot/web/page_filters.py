@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot.core.page_paths import query, segment
+from bot.core.patterns import Pattern
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
@@ -84,21 +85,48 @@ def clipped(text: str, most: int = LONGEST_TEXT) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def coded(text: str) -> Markup:
-    """Show what stands between back-ticks as code, and everything else as it is."""
-    parts = [escape(part) for part in text.split("`")]
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 and place < len(parts) - 1 else part
-        for place, part in enumerate(parts)
-    )
-
-
 def breakable(text: str) -> Markup:
     """Let a long name break after its separators, which a browser would not do by itself."""
     escaped = str(escape(text))
     for separator in ("::", "/", "."):
         escaped = escaped.replace(separator, f"{separator}<wbr>")
     return Markup(escaped)  # noqa: S704 (escaped above; only constants were added)
+
+
+def sentence(text: str) -> Markup:
+    """Show a sentence of the bot: code between back-ticks, `*Settings*` as emphasis, and long names with breaks.
+
+    All else is shown as it is, for such a sentence may quote an error or a lab. So no other Markdown has an effect.
+    """
+    shown, position = Markup(""), 0
+    for fence in _FENCE.finditer(text):
+        end = text.find(fence[0], fence.end())
+        if fence.start() < position or end < 0:
+            continue
+        shown += _emphasized(text[position : fence.start()])
+        shown += Markup("<code>{}</code>").format(breakable(_without_padding(text[fence.end() : end])))
+        position = end + len(fence[0])
+    return shown + _emphasized(text[position:])
+
+
+_FENCE = Pattern("`+")
+_EMPHASIS = Pattern(r"(\*{1,2})([A-Z][A-Za-z]*(?:[ /:]{1,2}[A-Za-z]+)*:?)(\*{1,2})")
+
+
+def _without_padding(text: str) -> str:
+    """Return inline code without the spaces that part back-ticks in it from those around it."""
+    return text[1:-1] if text.startswith(" ") and text.endswith(" ") and text.strip() else text
+
+
+def _emphasized(text: str) -> Markup:
+    shown, position = Markup(""), 0
+    for found in _EMPHASIS.finditer(text):
+        around = text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
+        if found[1] == found[3] and not any(one.isalnum() or one in "*/" for one in around):
+            element = Markup("<strong>{}</strong>") if len(found[1]) > 1 else Markup("<em>{}</em>")
+            shown += breakable(text[position : found.start()]) + element.format(found[2])
+            position = found.end()
+    return shown + breakable(text[position:])
 
 
 FILTERS: dict[str, Callable[..., object]] = {
@@ -114,5 +142,5 @@ FILTERS: dict[str, Callable[..., object]] = {
     "query": query,
     "clipped": clipped,
     "breakable": breakable,
-    "coded": coded,
+    "sentence": sentence,
 }

@@ -97,7 +97,7 @@ async def test_older_deliveries_have_their_own_page(site: DashboardSite) -> None
 
 async def test_errors_read_as_on_github_and_details_are_for_operators(site: DashboardSite) -> None:
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
-    assert "GitHub denied this: the App needs *Actions: write*." in page.replace("<wbr>", "")
+    assert "GitHub denied this: the App needs <em>Actions: write</em>." in page.replace("<wbr>", "")
     assert "Operators can find the reason in the log under delivery 0b989ba4" in page.replace("<wbr>", "")
     for hidden in ("internal.example.org", SECRET, "a comment of somebody else"):
         assert hidden not in page.replace("<wbr>", "")

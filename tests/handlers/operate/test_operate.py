@@ -31,7 +31,7 @@ async def test_only_operators_see_the_pages_and_their_json(here: OperatedTown, v
     await visitor.sign_in("octocat")  # owning the repository does not make somebody an operator
     refused = [await visitor.get(path) for path in every]
     assert {shown.status for shown in refused} == {403}
-    assert "is listed below `operators` in app.yaml" in refused[0].text
+    assert "is listed below <code>operators</code> in app.<wbr>yaml" in refused[0].text
     assert ">Operate</a>" not in (await visitor.get("/")).text
     assert here.failed not in "".join(shown.text for shown in refused[:2])
     await visitor.sign_in("hubot")
