@@ -52,6 +52,11 @@ def lab_path(repository: str, lab: str) -> str:
     return view_path(repository, f"labs/{segment(lab)}")
 
 
+def badge_path(repository: str, target: str) -> str:
+    """Return the badge of a target, which is LAB/TARGET."""
+    return view_path(repository, f"badge/{_target(target)}.svg")
+
+
 def help_path(repository: str = "") -> str:
     """Return the page of the commands, of all or of those that are on in a repository."""
     return HELP + query({"repo": repository})
@@ -73,6 +78,7 @@ PATHS = {
     "history_path": history_path,
     "pull_path": pull_path,
     "lab_path": lab_path,
+    "badge_path": badge_path,
     "help_path": help_path,
 }
 """The functions that all templates can call."""

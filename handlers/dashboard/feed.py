@@ -37,7 +37,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
         name, _, _ = results_of(parts, asked.repository)
         messages = parts.store.timelines.newest_messages
         found = await asked.pages.run(messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
-        return atom_feed(name, found, (parts.config.public_url or "").rstrip("/"))
+        return atom_feed(name, found, parts.public_url)
 
     return PageFile(
         path="/r/{owner}/{repo}/regressions.atom",

@@ -59,7 +59,7 @@ def history_page(parts: DashboardParts) -> Page:
 
     async def load(asked: PageRequest) -> HistoryPage:
         name, settings = await settings_and_target(parts, asked)
-        links = HistoryAddresses(f"{parts.github}/{name}", (parts.config.public_url or "").rstrip("/"))
+        links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
         return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links, parts.moment())
 
     return Page(

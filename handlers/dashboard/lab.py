@@ -114,6 +114,7 @@ class LabPage(BaseModel):
     lab: str
     contacts: list[str]
     github: str = Field(description="The repository's page on GitHub.")
+    public_url: str = Field(description="The address of the bot's pages; empty if app.yaml has none.")
     days: int = Field(description="The number of days that the figures cover.")
     quota: LabQuota
     targets: list[LabTarget]
@@ -138,7 +139,16 @@ def lab_page(parts: DashboardParts) -> Page:
             raise LookupError(name)
         moves = await branches.moves(asked.repository)
         degraded = await _degraded(parts, asked.repository)
-        about = (repository, name, lab, moves, degraded, parts.moment(), f"{parts.github}/{repository}")
+        about = (
+            repository,
+            name,
+            lab,
+            moves,
+            degraded,
+            parts.moment(),
+            f"{parts.github}/{repository}",
+            parts.public_url,
+        )
         return await asked.pages.run(read_lab, parts.store, *about)
 
     return Page(
@@ -168,6 +178,7 @@ def read_lab(
     degraded: Mapping[str, DegradedTarget],
     now: float,
     github: str,
+    public_url: str,
 ) -> LabPage:
     """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
     activity = store.labs.of(repository, name, now - DAYS * DAY)
@@ -192,6 +203,7 @@ def read_lab(
         lab=name,
         contacts=list(lab.contacts),
         github=github,
+        public_url=public_url,
         days=DAYS,
         quota=LabQuota(
             runs=runs,

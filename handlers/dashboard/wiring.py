@@ -48,6 +48,11 @@ class DashboardParts:
         return now - now % MOMENT_SECONDS
 
     @property
+    def public_url(self) -> str:
+        """Return the address of these pages without a slash at its end; empty if app.yaml has none."""
+        return (self.config.public_url or "").rstrip("/")
+
+    @property
     def store(self) -> ResultsStore:
         """Return the store of results; its methods block, so call them in `PageRequest.pages.run`."""
         return self.results.store

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from handlers.dashboard.percentiles import percentile
 from tests.handlers.dashboard.nightly_runs import sha
-from tests.handlers.dashboard.site import DashboardSite
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 API, PAGES = "/api/v1/repos/octocat/compiler/labs", "/r/octocat/compiler/labs"
@@ -34,6 +35,24 @@ async def test_a_target_that_stopped_has_missed_nightly_runs(site: DashboardSite
     assert (board["missing"], board["expected"]) == (1, 10)
     assert [one["sha"] for one in board["missing_commits"]] == [sha(11)]
     assert "stale, over 36 h" in (await site.get(f"{PAGES}/hubot-lab"))[2]
+
+
+async def test_it_links_the_badge_of_each_target(site: DashboardSite) -> None:
+    _, _, page = await site.get(f"{PAGES}/hubot-lab")
+    badge = "/r/octocat/compiler/badge/hubot-lab/rpi-5%40rack%3A2.svg"
+    assert f'href="{badge}"' in page
+    assert "hubot-lab/rpi-5@rack:2" in (await site.get(badge))[2]
+    assert "has the address of these pages" in page
+
+
+async def test_with_a_public_address_a_badge_can_be_copied_into_a_readme(tmp_path: Path) -> None:
+    config = f"public_url: https://ci.example.org/\n{CONFIG}"
+    async with dashboard_site(tmp_path, config=config, filled=lambda _: None) as site:
+        _, _, page = await site.get(f"{PAGES}/example-lab")
+    pages = "https://ci.example.org/r/octocat/compiler"
+    markdown = f"[![example-lab/adreno]({pages}/badge/example-lab/adreno.svg)]({pages}?target=example-lab%2Fadreno)"
+    assert markdown in page
+    assert "has the address of these pages" not in page
 
 
 async def test_a_refused_upload_is_listed_with_its_reason(site: DashboardSite) -> None:

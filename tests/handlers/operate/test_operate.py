@@ -52,6 +52,17 @@ async def test_a_delivery_of_a_pull_request_links_its_story(here: OperatedTown, 
     assert 'href="/r/octocat/compiler/pulls/1"' in (await visitor.get("/operate")).text
 
 
+async def test_the_story_links_its_deliveries_for_operators_alone(
+    here: OperatedTown, visitor: Visitor, other: Visitor
+) -> None:
+    link = f'href="/operate/deliveries/{here.failed}"'
+    await visitor.sign_in("hubot")
+    await other.sign_in("octocat")
+    operators, owners = [(await one.get("/r/octocat/compiler/pulls/1")).text for one in (visitor, other)]
+    assert here.failed in owners
+    assert (link in operators, link in owners) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("listed", "operator"),
     [
