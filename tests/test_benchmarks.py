@@ -56,7 +56,7 @@ def test_waiting_jobs_are_counted_by_task_or_in_total() -> None:
 @pytest.mark.parametrize(
     ("at_least", "ratios", "met"),
     [
-        pytest.param(True, [0.2, 0.5, 0.3], "met", id="the median is exactly what is asked for"),
+        pytest.param(True, [0.2, 0.5, 0.3], "met", id="the median equals the goal"),
         pytest.param(True, [0.2, 0.5, 0.29], "**missed**", id="too little"),
         pytest.param(False, [0.2, 0.5, 0.31], "**missed**", id="too much"),
     ],

@@ -59,7 +59,7 @@ def said(logs: Logs, event: str) -> list[MutableMapping[str, Any]]:
 
 ATTACKS: dict[str, tuple[Callable[[DeviceLab], str | None], int, str]] = {
     "no token": (lambda _: None, 401, "no token"),
-    "a token that was never made": (lambda lab: lab.token[:-1] + "x", 401, "unknown token"),
+    "a token that was never issued": (lambda lab: lab.token[:-1] + "x", 401, "unknown token"),
     "another lab's token": (lambda lab: lab.other_token, 403, "token of another lab"),
     "an expired token": (lambda lab: lab.issuer.token(age=400), 401, "ExpiredSignatureError"),
     "another audience": (lambda lab: lab.issuer.token(aud="https://x.example.org"), 401, "InvalidAudienceError"),

@@ -113,23 +113,23 @@ def altered(lab: DeviceLab) -> str:
 FORGED: dict[str, Any] = {
     "expired": lambda lab: lab.issuer.token(age=400),
     "not yet valid": lambda lab: lab.issuer.token(age=-120),
-    "of another audience": lambda lab: lab.issuer.token(aud="https://other.example.org"),
-    "of several audiences": lambda lab: lab.issuer.token(aud=[PUBLIC_URL, "https://other.example.org"]),
+    "another audience": lambda lab: lab.issuer.token(aud="https://other.example.org"),
+    "several audiences": lambda lab: lab.issuer.token(aud=[PUBLIC_URL, "https://other.example.org"]),
     "without an audience": lambda lab: lab.issuer.token(aud=None),
-    "without an end": lambda lab: lab.issuer.token(exp=None),
-    "of another issuer": lambda lab: lab.issuer.token(iss="https://token.actions.githubusercontent.com"),
+    "without an expiry": lambda lab: lab.issuer.token(exp=None),
+    "another issuer": lambda lab: lab.issuer.token(iss="https://token.actions.githubusercontent.com"),
     "without a signature": lambda lab: of_nobody(lab, "none"),
     "without a signature, in capitals": lambda lab: of_nobody(lab, "NONE"),
     "with an empty signature": lambda lab: of_nobody(lab, "RS256"),
     "signed with the public key": hs256_with_the_public_key,
-    "signed with another key of that name": lambda lab: jwt.encode(
+    "signed with another key under the same name": lambda lab: jwt.encode(
         jwt.decode(lab.issuer.token(), options={"verify_signature": False}),
         rsa_key("of a stranger"),
         algorithm="RS256",
         headers={"kid": "first"},
     ),
-    "with a key of its own": lambda lab: lab.issuer.token(key="of a stranger"),
-    "with other claims under the signature": altered,
+    "with its own key": lambda lab: lab.issuer.token(key="of a stranger"),
+    "with altered claims": altered,
 }
 
 

@@ -218,7 +218,9 @@ async def test_after_fetching_all_available_jobs_the_worker_asks_again_only_afte
         assert await fetched(manager, worker, 1) == ["b"]
 
 
-@pytest.mark.parametrize(("slots", "order"), [(9, "a -x -z -y"), (2, "a -x -y -z")], ids=["tried before", "no slot"])
+@pytest.mark.parametrize(
+    ("slots", "order"), [(9, "a -x -z -y"), (2, "a -x -y -z")], ids=["tried before", "no free slot"]
+)
 async def test_jobs_that_a_fetch_leaves_are_fetched_by_the_next_one(database: Database, slots: int, order: str) -> None:
     connector, manager = database.connector, manager_of(database.connector, slots)
     worker = await manager.register_worker()

@@ -41,9 +41,9 @@ def answer(permission: str, role: str | None, user: Any = "octocat") -> Say:
         "none",
         "an organization's own role counts as the nearest of the old four",
         "an older Enterprise Server names no role",
-        "nobody, so the owner of the login is unknown",
-        "the login is somebody else's by now",
-        "nobody GitHub knows here",
+        "no user, so the owner of the login is unknown",
+        "the login now belongs to somebody else",
+        "unknown to the repository",
     ],
 )
 async def test_the_role_is_read_from_githubs_answer(scripted: ScriptedGitHub, gh: GitHub, said: Say, role: str) -> None:

@@ -54,19 +54,21 @@ Places = list[tuple[float | None, dict[str, State]]]
         pytest.param([(OLD, {})], {}, id="nothing reported"),
         pytest.param([(OLD, BOTH)], {"build": 0, "lint": 0}, id="settled"),
         pytest.param([(FRESH, LINT), (OLD, BOTH)], {"lint": 0, "build": 1}, id="jobs with needs have not begun"),
-        pytest.param([(None, LINT), (OLD, BOTH)], {"lint": 0, "build": 1}, id="nobody says when"),
+        pytest.param([(None, LINT), (OLD, BOTH)], {"lint": 0, "build": 1}, id="no time is reported"),
         pytest.param([(FRESH, LINT)] * 4 + [(OLD, BOTH)], {"lint": 0, "build": 4}, id="many merges in a row"),
         pytest.param([(OLD, LINT), (OLD, BOTH)], {"lint": 0}, id="a job was removed"),
         pytest.param([(FRESH, {"new": GREEN}), (OLD, LINT)], {"new": 0, "lint": 1}, id="a job was renamed just now"),
         pytest.param([(OLD, {"new": GREEN}), (OLD, LINT)], {"new": 0}, id="a job was renamed"),
         pytest.param([(FRESH, {"new": RED}), (OLD, LINT)], {"lint": 1}, id="a new job was never green"),
         pytest.param([(OLD, {"lint": RED}), (OLD, BOTH)], {"build": 1, "lint": 1}, id="lint failed and nothing ran"),
-        pytest.param([(OLD, {**LINT, "new": PENDING}), (OLD, BOTH)], {"build": 1, "lint": 1}, id="one still runs"),
+        pytest.param(
+            [(OLD, {**LINT, "new": PENDING}), (OLD, BOTH)], {"build": 1, "lint": 1}, id="one job is still running"
+        ),
         pytest.param([(OLD, {**LINT, "build": RED})] * 5, {"build": 0, "lint": 0}, id="never green"),
         pytest.param(
             [(FRESH, LINT), (OLD, {"lint": RED, "build": GREEN}), (OLD, {"test": PENDING})],
             {"lint": 0, "build": 1, "test": 2},
-            id="green only where the first job has just ended",
+            id="green only at the first job",
         ),
     ],
 )

@@ -256,7 +256,7 @@ def test_history_is_separate_for_each_target(store: ResultsStore) -> None:
         Upload(2, {ADD: "failed"}, shard=(1, 2)),
         Upload(2, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)} | {ADD: "failed"}),
     ],
-    ids=["a pull request's head", "a shard alone", "a run that one cause broke"],
+    ids=["a pull request's head", "a shard alone", "a run with one cause of all failures"],
 )
 def test_runs_that_do_not_count_for_the_nightly_branch_are_not_in_its_series(
     store: ResultsStore, other: Upload

@@ -42,7 +42,7 @@ def scored(lab: SimulatedLab, reports: Mapping[int, str], order: Sequence[int] =
         pytest.param("PPFFF", {1: "+"}, (0, 1, 1), id="before it began"),
         pytest.param("PPFFF", {3: "+", 4: "+"}, (1, 1, 0), id="twice"),
         pytest.param("PPFFFP", {5: "+"}, (0, 1, 1), id="after it ended"),
-        pytest.param("PPF", {}, (0, 0, 0), id="nobody can know yet"),
+        pytest.param("PPF", {}, (0, 0, 0), id="too early to know"),
     ],
 )
 def test_a_lasting_failure_should_be_reported_once_while_it_lasts(

@@ -30,11 +30,11 @@ NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
     ids=[
         "all",
         "not the author",
-        "not who was asked",
-        "not who has reviewed",
+        "nobody requested before",
+        "nobody who has reviewed",
         "not the bot",
         "no team twice",
-        "a team is no person",
+        "a team is not taken for a person",
     ],
 )
 def test_reviewers_to_request(

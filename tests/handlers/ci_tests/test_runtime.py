@@ -29,17 +29,17 @@ CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
         [RuntimeChange("ops", 7200.0, 12000.0)],
     ),
     "120 to 130 minutes": (suite(add="passed 7800"), suite(add="passed 7200"), []),
-    "exactly as much as is let pass": (suite(add="passed 9360"), suite(add="passed 7200"), []),
+    "exactly the threshold": (suite(add="passed 9360"), suite(add="passed 7200"), []),
     "faster": (suite(add="passed 100"), suite(add="passed 200"), [RuntimeChange("ops", 200.0, 100.0)]),
-    "much of very little": (suite(add="passed 30"), suite(add="passed 1"), []),
+    "a large share of a short time": (suite(add="passed 30"), suite(add="passed 1"), []),
     "the sum counts": (
         suite(add="passed 100", mul="passed 100"),
         suite(add="passed 90", div="passed 10"),
         [RuntimeChange("ops", 100.0, 200.0)],
     ),
-    "not all of it has come": (suite(add="passed 100", complete=False), suite(add="passed 200"), []),
-    "not all of the base could be read": (suite(add="passed 200"), suite(add="passed 100", complete=False), []),
-    "a base that was not timed": (suite(add="passed 200"), suite(add="passed"), []),
+    "incomplete results": (suite(add="passed 100", complete=False), suite(add="passed 200"), []),
+    "an incomplete base": (suite(add="passed 200"), suite(add="passed 100", complete=False), []),
+    "a base without durations": (suite(add="passed 200"), suite(add="passed"), []),
 }
 
 
@@ -62,14 +62,14 @@ def test_the_suite_with_the_largest_change_is_first() -> None:
 
 
 NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
-    "slow ones, the slowest first": (
+    "slow tests, slowest first": (
         suite(a="passed 10", b="failed 60", c="passed 9", d="passed"),
         suite(),
         [NewTest("ops", id_of("b"), 60.0), NewTest("ops", id_of("a"), 10.0)],
     ),
-    "one that was there": (suite(a="passed 60"), suite(a="passed 1"), []),
-    "one that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
-    "one whose file was skipped": (
+    "an existing test": (suite(a="passed 60"), suite(a="passed 1"), []),
+    "a test that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
+    "a test whose file was skipped": (
         suite(a="passed 60"),
         SuiteOutcomes({"tests/test_ops.py": SeenTest(Status.SKIPPED)}),
         [],
@@ -92,9 +92,9 @@ def test_renamed_tests_are_not_new() -> None:
 
 
 TEXTS: dict[str, tuple[HeadAndBase, str]] = {
-    "nothing worth a word": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
+    "no large difference": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
     "nothing to compare with": (outcomes({"ops": suite(add="passed 9000")}, troubles=("There is no base.",)), ""),
-    "nothing could be read": (
+    "unreadable results": (
         outcomes({}, troubles=("The run of `CI` has no artifact that matches `test-*`.",)),
         f"{HEADING}\n\n- The run of `CI` has no artifact that matches `test-*`.",
     ),

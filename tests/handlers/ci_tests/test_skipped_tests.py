@@ -44,7 +44,7 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
         f"{HEADING}\n\n- `ops`: 2 tests are newly skipped, compared with {link()}.\n\n"
         f"Newly skipped:\n- `{id_of('add')}`\n- `{id_of('mul')}`",
     ),
-    "one each way": (
+    "one newly skipped, one again": (
         ops(suite(add="skipped", mul="passed"), suite(add="passed", mul="skipped")),
         NOTHING,
         f"{HEADING}\n\n- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link()}.\n\n"
@@ -65,7 +65,7 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
         NOTHING,
         f"{HEADING}\n\n- The run of `CI` has no artifact that matches `test-*`.",
     ),
-    "several suites, those that differ first": (
+    "several suites, differences first": (
         outcomes(
             {"arith": suite(add="passed"), "te": suite(add="skipped"), "new": suite(add="passed")},
             {"arith": base(suite(add="passed")), "te": base(suite(add="passed"), OLDER)},
@@ -76,14 +76,14 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
         "- `new`: no earlier results on the base branch to compare with.\n\n"
         f"Newly skipped:\n- `te`: `{id_of('add')}`",
     ),
-    "a suite has vanished": (
+    "a missing suite": (
         outcomes(
             {"ops": suite(add="passed")}, {"ops": base(suite(add="passed")), "te": base(suite())}, vanished=("te",)
         ),
         NOTHING,
         f"{HEADING}\n\n- `te`: **no results**, although the base has some.\n- `ops`: no difference from {link()}.",
     ),
-    "some results have not come": (
+    "incomplete results": (
         ops(suite(add="passed", complete=False), suite(add="passed", mul="passed")),
         NOTHING,
         f"{HEADING}\n\n- `ops`: some results are missing or unreadable.\n- `ops`: no difference from {link()}.",
@@ -101,7 +101,7 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
         f"Required, but did not run:\n- `ops`: `{id_of('add')}`: skipped\n- `ops`: `{id_of('mul')}`: missing\n"
         "- `te`: no results for the whole suite",
     ),
-    "TVM #13368: the file of required tests is not there": (
+    "TVM #13368: the file of required tests is missing": (
         ops(suite(add="passed"), suite(add="passed")),
         Required(problem="it does not exist"),
         f"{HEADING}\n\n- We could not read the list of required tests, `{PATH}` on `main`: `it does not exist`.\n"

@@ -30,20 +30,20 @@ def of(suite: SuiteOutcomes, test: str, status: str) -> SuiteOutcomes:
 SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
     "nothing differs": (suite(add="passed", mul="skipped"), suite(add="failed", mul="skipped"), Skips()),
     "newly skipped": (suite(add="skipped"), suite(add="passed"), Skips(newly=(ADD,))),
-    "one that failed ran too": (suite(add="skipped"), suite(add="errored"), Skips(newly=(ADD,))),
+    "a failed test ran too": (suite(add="skipped"), suite(add="errored"), Skips(newly=(ADD,))),
     "an expected failure ran too": (suite(add="skipped"), suite(add="xfailed"), Skips(newly=(ADD,))),
-    "the other way round": (suite(add="failed"), suite(add="skipped"), Skips(again=(ADD,))),
+    "running again": (suite(add="failed"), suite(add="skipped"), Skips(again=(ADD,))),
     "both, sorted": (
         suite(mul="skipped", add="skipped", div="passed"),
         suite(mul="passed", add="passed", div="skipped"),
         Skips(newly=(ADD, MUL), again=(DIV,)),
     ),
-    "a test that the base does not have did not run there": (
+    "a test missing at the base did not run there": (
         suite(add="skipped", mul="passed"),
         suite(mul="passed"),
         Skips(),
     ),
-    "tests that are removed are not skipped": (
+    "removed tests are not skipped": (
         suite(add="passed"),
         suite(add="passed", mul="passed", div="failed", skipped="skipped"),
         Skips(removed=2),
@@ -58,19 +58,19 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
         suite(add="passed", mul="passed"),
         Skips(removed=2),
     ),
-    "a suite that the base tested nothing of": (suite(add="skipped"), suite(), Skips()),
-    "a suite of which everything is skipped": (
+    "a suite without tests at the base": (suite(add="skipped"), suite(), Skips()),
+    "a completely skipped suite": (
         suite(add="skipped", mul="skipped"),
         suite(add="passed", mul="passed"),
         Skips(newly=(ADD, MUL)),
     ),
-    "a file that is skipped as a whole": (
+    "a completely skipped file": (
         of(suite(), FILE, "skipped"),
         suite(add="passed", mul="skipped"),
         Skips(newly=(ADD,)),
     ),
-    "a file that was skipped as a whole": (suite(add="passed"), of(suite(), FILE, "skipped"), Skips(again=(ADD,))),
-    "a module that is skipped, where nobody knows the files": (
+    "a file that runs again": (suite(add="passed"), of(suite(), FILE, "skipped"), Skips(again=(ADD,))),
+    "a skipped module without known files": (
         of(suite(), "tests.test_ops", "skipped"),
         of(suite(), "tests.test_ops.TestAdd::test_ints", "passed"),
         Skips(newly=("tests.test_ops.TestAdd::test_ints",)),
@@ -104,9 +104,9 @@ def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> HeadAndBase:
 REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
     "it ran": ([ADD], suite(add="failed"), []),
     "it was skipped": ([ADD], suite(add="skipped"), [NotRun("ops", ADD, there=True)]),
-    "it is not there": ([ADD], suite(mul="passed"), [NotRun("ops", ADD)]),
-    "it may still come": ([ADD], suite(mul="passed", complete=False), []),
-    "it was skipped, whatever may still come": (
+    "it is missing": ([ADD], suite(mul="passed"), [NotRun("ops", ADD)]),
+    "it may still arrive": ([ADD], suite(mul="passed", complete=False), []),
+    "it was skipped in incomplete results": (
         [ADD],
         suite(add="skipped", complete=False),
         [NotRun("ops", ADD, there=True)],
@@ -127,8 +127,8 @@ REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
         of(suite(), f"{ADD}[cpu]", "passed"),
         [NotRun("ops", f"{ADD}[gpu]")],
     ),
-    "a file of which one test ran": ([FILE], suite(add="passed", mul="skipped"), []),
-    "a file of which no test ran": ([FILE], suite(add="skipped"), [NotRun("ops", FILE, there=True)]),
+    "a file with one test that ran": ([FILE], suite(add="passed", mul="skipped"), []),
+    "a file whose tests did not run": ([FILE], suite(add="skipped"), [NotRun("ops", FILE, there=True)]),
     "a longer name is another test": ([ADD], of(suite(), f"{ADD}_more", "passed"), [NotRun("ops", ADD)]),
 }
 

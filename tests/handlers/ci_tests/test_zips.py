@@ -41,7 +41,7 @@ GOOD = zipped({"a.xml": "<a/>" * 1000})
 @pytest.mark.parametrize(
     "content",
     [b"", b"PK", b"no archive", GOOD[:-30], GOOD[50:], b"\0" * 100 + GOOD[-22:]],
-    ids=["empty", "short", "text", "cut off", "without its beginning", "a list of files that is not there"],
+    ids=["empty", "short", "text", "cut off", "without its beginning", "a missing directory"],
 )
 def test_an_invalid_archive_is_refused(content: bytes) -> None:
     with pytest.raises(Refused):

@@ -144,7 +144,7 @@ def test_the_newest_tag_replaces_the_old_one_and_nothing_else_changes() -> None:
         EACH.replace(OLD, f"{OLD}  "),
         EACH.replace("# Read", "# ci_arm: tlcpack/ci-arm:x\n# Lies: é, \u2028"),
     ],
-    ids=["CRLF", "no last line end", "empty lines", "blanks", "letters", "other sections", "trailing", "comments"],
+    ids=["CRLF", "no final line break", "empty lines", "blanks", "letters", "other sections", "trailing", "comments"],
 )
 def test_only_tags_change_whatever_the_format_of_the_file(text: str) -> None:
     found = update(text, tagged("ci_arm", "ci_lint", old=1, new=2))
@@ -202,7 +202,7 @@ def test_a_tag_in_the_default_section_is_changed_there() -> None:
         SHARED,
         f"[jenkins]\nns: tlcpack\nci_arm: %(ns)s/ci-arm:{OLD}\nci_lint: %(ci_arm)s\n",
     ],
-    ids=["a tag that others share", "a value that others are made of"],
+    ids=["a tag shared with others", "a value that others refer to"],
 )
 def test_an_edit_that_would_change_more_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="cannot be replaced"):

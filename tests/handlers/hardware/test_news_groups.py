@@ -66,13 +66,13 @@ def some(count: int, first: int = 0) -> list[str]:
 @pytest.mark.parametrize(
     ("one", "other", "together"),
     [
-        pytest.param(some(2), some(2), True, id="the same"),
-        pytest.param(some(20), some(18), True, id="all of the smaller"),
-        pytest.param(some(20), some(20, 2), True, id="nine of ten"),
-        pytest.param(some(20), some(20, 3), False, id="less"),
-        pytest.param(some(20), some(10), True, id="half as many"),
-        pytest.param(some(20), some(9), False, id="fewer"),
-        pytest.param(some(1), some(1, 1), False, id="others"),
+        pytest.param(some(2), some(2), True, id="the same tests"),
+        pytest.param(some(20), some(18), True, id="all of the smaller set"),
+        pytest.param(some(20), some(20, 2), True, id="nine of ten tests"),
+        pytest.param(some(20), some(20, 3), False, id="fewer than nine of ten"),
+        pytest.param(some(20), some(10), True, id="half as many tests"),
+        pytest.param(some(20), some(9), False, id="fewer than half as many"),
+        pytest.param(some(1), some(1, 1), False, id="other tests"),
     ],
 )
 def test_targets_are_grouped_if_they_share_most_of_their_failures(
@@ -93,7 +93,7 @@ def test_suites_and_tests_of_a_single_target_are_not_grouped() -> None:
     [
         pytest.param([(1, 4), (2, 4)], 2, 4, id="a newer pass"),
         pytest.param([(1, 4), (1, 3)], 1, 3, id="an older failure"),
-        pytest.param([(1, 4), (2, 5), (0, 6)], 2, 4, id="one that never passed"),
+        pytest.param([(1, 4), (2, 5), (0, 6)], 2, 4, id="a test that never passed"),
     ],
 )
 def test_the_range_is_the_smallest_that_fits_all_targets(
@@ -140,15 +140,17 @@ JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_
     ("waiting", "others", "posted", "later", "posted_now"),
     [
         pytest.param([NEWS], [JUDGED, JUDGED], None, 1.0, True, id="all were judged"),
-        pytest.param([NEWS], [JUDGED, EARLIER], None, 1.0, False, id="one was not"),
-        pytest.param([NEWS], [JUDGED, EARLIER], None, WAIT, True, id="enough was waited"),
-        pytest.param([NEWS], [replace(EARLIER, committed_at=AT - ACTIVE - 9)], None, 1.0, True, id="one is silent"),
+        pytest.param([NEWS], [JUDGED, EARLIER], None, 1.0, False, id="one was not judged"),
+        pytest.param([NEWS], [JUDGED, EARLIER], None, WAIT, True, id="the wait is over"),
+        pytest.param(
+            [NEWS], [replace(EARLIER, committed_at=AT - ACTIVE - 9)], None, 1.0, True, id="one target is silent"
+        ),
         pytest.param([NEWS], [JUDGED], -60.0, 1.0, False, id="a message was posted just now"),
-        pytest.param([NEWS], [JUDGED], -60.0, WAIT, True, id="and not too long ago"),
-        pytest.param([NEWS], [JUDGED], -WAIT, 1.0, True, id="long ago"),
-        pytest.param([ENDED], [EARLIER], -60.0, 1.0, True, id="only ends are to be reported"),
-        pytest.param([NEWS, ENDED], [EARLIER], None, 1.0, False, id="an end waits for what began"),
-        pytest.param([REFRESH], [EARLIER], -60.0, 1.0, True, id="only issues are to be refreshed"),
+        pytest.param([NEWS], [JUDGED], -60.0, WAIT, True, id="the wait after a message is over"),
+        pytest.param([NEWS], [JUDGED], -WAIT, 1.0, True, id="a message was posted long ago"),
+        pytest.param([ENDED], [EARLIER], -60.0, 1.0, True, id="only recoveries wait"),
+        pytest.param([NEWS, ENDED], [EARLIER], None, 1.0, False, id="a recovery waits for failures"),
+        pytest.param([REFRESH], [EARLIER], -60.0, 1.0, True, id="only issue updates wait"),
         pytest.param([], [JUDGED], None, WAIT, False, id="nothing waits"),
     ],
 )

@@ -105,28 +105,34 @@ def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ())
     ("story", "news"),
     [
         pytest.param({"a": "PFPP", "b": "PPFP"}, ["", "", "", ""], id="a single failure is no news"),
-        pytest.param({"a": "PFFFF"}, ["", "", "+a", "", ""], id="reported when confirmed, and once"),
-        pytest.param({"a": "PFFPP", "b": "PEFFP"}, ["", "", "+a +b", "✓a", "✓b"], id="each ends when it ends"),
-        pytest.param({"a": "PFFXP"}, ["", "", "+a", "✓a", ""], id="expected to fail is recovered"),
-        pytest.param({"a": "PFFPFF"}, ["", "", "+a", "✓a", "", "+a"], id="again is news again"),
-        pytest.param({"a": "PFFSSP"}, ["", "", "+a", "", "", "✓a"], id="skipped is not recovered"),
-        pytest.param({"a": "PFFSFF"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
+        pytest.param({"a": "PFFFF"}, ["", "", "+a", "", ""], id="reported once when confirmed"),
+        pytest.param({"a": "PFFPP", "b": "PEFFP"}, ["", "", "+a +b", "✓a", "✓b"], id="each recovery is reported"),
+        pytest.param({"a": "PFFXP"}, ["", "", "+a", "✓a", ""], id="an expected failure is a recovery"),
+        pytest.param({"a": "PFFPFF"}, ["", "", "+a", "✓a", "", "+a"], id="a new failure is news again"),
+        pytest.param({"a": "PFFSSP"}, ["", "", "+a", "", "", "✓a"], id="a skip is no recovery"),
+        pytest.param({"a": "PFFSFF"}, ["", "", "+a", "", "", ""], id="a skip does not end a failure"),
         pytest.param({"a": "PFF--"}, ["", "", "+a", "?a", ""], id="a removed test is reported"),
-        pytest.param({"a": "PFF!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
-        pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="infra confirms nothing, and interrupts nothing"),
-        pytest.param({"a": "PFF F"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
-        pytest.param({"a": "PFF  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
+        pytest.param({"a": "PFF!!P"}, ["", "", "+a", "", "", "✓a"], id="a lab fault changes nothing"),
+        pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="a lab fault neither confirms nor interrupts"),
+        pytest.param({"a": "PFF F"}, ["", "", "+a", "", ""], id="a missing suite changes nothing"),
+        pytest.param({"a": "PFF  "}, ["", "", "+a", "", "?a"], id="an abandoned suite is removed"),
         pytest.param({"a": "PfPFFPF"}, [""] * 7, id="two failures of a known flaky test are no news"),
-        pytest.param({"a": "PfPFFFF"}, ["", "", "", "", "", "+a", ""], id="three failures of a known flaky test are"),
-        pytest.param({"a": "PPPPfPPPPPPPPPPPPPPPPPPPPPPPPPPPFF"}, [""] * 33 + ["+a"], id="two, where it rarely fails"),
-        pytest.param({"a": "PFPFPFPFPFF"}, [""] * 10 + ["+a"], id="a suspicion explains nothing"),
-        pytest.param({"a": "PSFFFF"}, ["", "", "", "+a", "", ""], id="a skip before it"),
-        pytest.param({"a": "P-FFFF"}, ["", "", "", "+a", "", ""], id="an absence before it"),
-        pytest.param({"a": "PFSFFFF"}, ["", "", "", "", "+a", "", ""], id="a skip in it"),
-        pytest.param({"a": "FFFP"}, ["", "*a", "", "✓a"], id="what never passed is a class of its own, reported once"),
-        pytest.param({"a": "--FFF"}, ["", "", "", "*a", ""], id="a test that is born failing"),
-        pytest.param({"a": "FFPFF"}, ["", "*a", "✓a", "", "+a"], id="what passed once is a regression"),
-        pytest.param({"a": "PfFFF"}, ["", "", "", "", "+a"], id="a flaky failure is none"),
+        pytest.param(
+            {"a": "PfPFFFF"}, ["", "", "", "", "", "+a", ""], id="three failures of a known flaky test are news"
+        ),
+        pytest.param(
+            {"a": "PPPPfPPPPPPPPPPPPPPPPPPPPPPPPPPPFF"},
+            [""] * 33 + ["+a"],
+            id="two failures of a rarely flaky test are news",
+        ),
+        pytest.param({"a": "PFPFPFPFPFF"}, [""] * 10 + ["+a"], id="a suspicion explains no failure"),
+        pytest.param({"a": "PSFFFF"}, ["", "", "", "+a", "", ""], id="a skip before the failure"),
+        pytest.param({"a": "P-FFFF"}, ["", "", "", "+a", "", ""], id="an absence before the failure"),
+        pytest.param({"a": "PFSFFFF"}, ["", "", "", "", "+a", "", ""], id="a skip between failures"),
+        pytest.param({"a": "FFFP"}, ["", "*a", "", "✓a"], id="never passed, reported once"),
+        pytest.param({"a": "--FFF"}, ["", "", "", "*a", ""], id="a test that fails from the start"),
+        pytest.param({"a": "FFPFF"}, ["", "*a", "✓a", "", "+a"], id="after one pass it is a regression"),
+        pytest.param({"a": "PfFFF"}, ["", "", "", "", "+a"], id="a flaky result is no failure"),
     ],
 )
 def test_a_lasting_failure_is_reported_once_and_its_end_once(
@@ -184,9 +190,9 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
         pytest.param({"old": "PFF--", "new": "---FP"}, ["", "", "+old", "", "✓new"], id="reported under its old name"),
         pytest.param({"old": "PF--", "new": "--FF"}, ["", "", "+new", ""], id="confirmed under its new name"),
         pytest.param({"old": "PFF---", "new": "----FF"}, ["", "", "+old", "?old", "", "+new"], id="after a removal"),
-        pytest.param({"old": "P--F", "new": "-FF-"}, ["", "", "+new", ""], id="and renamed back"),
+        pytest.param({"old": "P--F", "new": "-FF-"}, ["", "", "+new", ""], id="renamed back"),
         pytest.param({"older": "PF--", "old": "--F-", "new": "---F"}, ["", "", "+old", ""], id="renamed twice"),
-        pytest.param({"old": "PFF-", "new": "PPPF"}, ["", "", "+old", "?old"], id="two tests that ran side by side"),
+        pytest.param({"old": "PFF-", "new": "PPPF"}, ["", "", "+old", "?old"], id="two tests that ran in parallel"),
     ],
 )
 def test_a_test_renamed_in_app_yaml_stays_the_same_test(store: ResultsStore, story: Story, news: list[str]) -> None:
@@ -211,13 +217,13 @@ def test_a_file_that_can_be_collected_again_has_recovered(store: ResultsStore) -
 @pytest.mark.parametrize(
     ("story", "order", "news"),
     [
-        pytest.param("PPFF", (1, 2, 4, 3), ["", "", "", "+a"], id="a late run confirms what still fails"),
-        pytest.param("PPFFP", (1, 2, 5, 4, 3), ["", "", "", "", ""], id="but not what has ended"),
+        pytest.param("PPFF", (1, 2, 4, 3), ["", "", "", "+a"], id="a late run confirms a lasting failure"),
+        pytest.param("PPFFP", (1, 2, 5, 4, 3), ["", "", "", "", ""], id="a late run confirms no ended failure"),
         pytest.param(
-            "PFPFF", (1, 2, 4, 3, 5), ["", "", "+a", "", ""], id="what a late run would have separated is reported"
+            "PFPFF", (1, 2, 4, 3, 5), ["", "", "+a", "", ""], id="a late pass in between does not undo a report"
         ),
-        pytest.param("FFF", (3, 2, 1), ["", "*a", ""], id="the other way round"),
-        pytest.param("PFF", (3, 2, 1), ["", "*a", ""], id="that it passed once comes too late"),
+        pytest.param("FFF", (3, 2, 1), ["", "*a", ""], id="in reverse order"),
+        pytest.param("PFF", (3, 2, 1), ["", "*a", ""], id="an earlier pass arrives too late"),
     ],
 )
 def test_a_late_run_is_judged_together_with_the_newest_one(

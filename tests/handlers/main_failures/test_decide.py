@@ -33,37 +33,37 @@ Step = tuple[str, str]
 """What a scan sees, the newest commit first, and the news of it: `B cpu- lint+ | A cpu+`, `cpu broke at B`."""
 
 HISTORIES: dict[str, list[Step]] = {
-    "a failure is reported once, and so is its end": [
+    "a failure and its recovery are reported once": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("B cpu- | A cpu+", ""),
         ("C cpu+ | B cpu- | A cpu+", "cpu well at C, 1 after B"),
         ("C cpu+ | B cpu- | A cpu+", ""),
     ],
-    "several are reported at once": [
+    "several changes are reported together": [
         ("A cpu+ gpu+ lint+", ""),
         ("B cpu- gpu! lint+ | A cpu+ gpu+ lint+", "cpu broke at B, gpu broke at B"),
         ("C cpu+ gpu+ lint- | B cpu- gpu!", "lint broke at C, cpu well at C, 1 after B, gpu well at C, 1 after B"),
     ],
-    "what still fails on the next commits is no news, and the commit that broke it is named in the end": [
+    "a lasting failure is no news, and its recovery names the commit that broke it": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("C cpu- | B cpu- | A cpu+", ""),
         ("D cpu+ | C cpu- | B cpu-", "cpu well at D, 2 after B"),
     ],
-    "of failures in a row that nobody has looked at, the first one broke it": [
+    "the first of several unseen failures broke it": [
         ("A cpu+", ""),
         ("D cpu- | C cpu- | B cpu- | A cpu+", "cpu broke at B"),
         ("E cpu+ | D cpu- | C cpu- | B cpu-", "cpu well at E, 3 after B"),
     ],
-    "what is pending says nothing": [
+    "a pending check changes nothing": [
         ("A cpu+", ""),
         ("B cpu~ | A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("C cpu~ | B cpu- | A cpu+", ""),
         ("C | B cpu- | A cpu+", ""),
     ],
-    "neither does what was skipped or cancelled": [
+    "a skipped or cancelled check changes nothing": [
         ("A cpu+", ""),
         ("B cpux | A cpu+", ""),
         ("C cpu- | B cpux | A cpu+", "cpu broke at C"),
@@ -86,25 +86,25 @@ HISTORIES: dict[str, list[Step]] = {
         ("B cpu- | A cpu+", ""),
         ("C cpu- | B cpu- | A cpu+", "cpu broke at C"),
     ],
-    "a late failure of an older commit is no news where a newer one is green": [
+    "a late failure of an older commit is no news if a newer one is green": [
         ("B cpu+ | A cpu~", ""),
         ("B cpu+ | A cpu-", ""),
         ("B cpu~ | A cpu-", ""),
         ("B cpu- | A cpu-", "cpu broke at B"),
     ],
-    "an older commit that fails is news where nothing newer has ended": [
+    "a failure of an older commit is news if no newer one has finished": [
         ("B cpu~ | A cpu~", ""),
         ("B cpu~ | A cpu-", "cpu broke at A"),
         ("B cpu+ | A cpu-", "cpu well at B, 1 after A"),
     ],
-    "a rerun of the commit before the one that broke it proves nothing": [
+    "a rerun of the commit before the break proves nothing": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("B cpu~ | A cpu+", ""),
         ("C cpu~ | B cpu~ | A cpu+", ""),
         ("C cpu~ | B cpu+ | A cpu+", "cpu well at B, 0 after B"),
     ],
-    "a rerun of the commit that broke it ends nothing where a newer one fails": [
+    "a rerun of the breaking commit ends nothing if a newer one fails": [
         ("A cpu+", ""),
         ("C cpu- | B cpu- | A cpu+", "cpu broke at B"),
         ("C cpu- | B cpu+ | A cpu+", ""),
@@ -118,11 +118,11 @@ HISTORIES: dict[str, list[Step]] = {
     "in the first scan, a check that passed before is news": [
         ("B cpu- lint- | A cpu+ lint-", "cpu broke at B"),
     ],
-    "a check that is new and fails is news": [
+    "a new failing check is news": [
         ("A cpu+", ""),
         ("B cpu+ gpu- | A cpu+", "gpu broke at B"),
     ],
-    "where the commit that broke it is no longer on the branch, the oldest failing commit counts": [
+    "if the breaking commit left the branch, the oldest failing commit counts": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("A cpu+", "cpu well at A"),
@@ -133,11 +133,11 @@ HISTORIES: dict[str, list[Step]] = {
         ("C cpu~ | Z cpu-", ""),
         ("C cpu+ | Z cpu-", "cpu well at C"),
     ],
-    "what is not watched is nothing": [
+    "an unwatched check is ignored": [
         ("A docs/style+", ""),
         ("B docs/style- | A docs/style+", ""),
     ],
-    "of two of one name, the worse one counts": [
+    "of two checks with one name the worse counts": [
         ("A cpu+ cpu+", ""),
         ("B cpu+ cpu- | A cpu+", "cpu broke at B"),
         ("C cpu+ cpu~ | B cpu+ cpu-", ""),
@@ -147,7 +147,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("A nightly+ hardware/example-lab/adreno0", ""),
         ("B ci/slow-tests+ hardware/example-lab/adreno0 | A nightly+ hardware/example-lab/adreno+", ""),
     ],
-    "an empty branch, or one that was removed": [
+    "an empty or removed branch": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("", ""),
