@@ -1,4 +1,4 @@
-"""One try of a job: run it, and leave with the job the note that is stored when the job ends."""
+"""One try of a job: run it, and leave a note with the job, to be stored when the job ends."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class JobOutcome:
 
 
 async def _no_answer(_: str) -> None:
-    """Do nothing: most failures are seen by operators alone."""
+    """Do nothing: most failures are for operators only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one try consists of.
+    """One try of a job.
 
-    `work` does it, under the `guard` of its process; `watch` hears the outcome and the seconds it took. `message` puts
-    an error into words for people, and `answer` is given them when the error is final. A job waits for its next try
-    with `retry_priority`.
+    `work` does the job, under the `guard` of its process; `watch` gets the outcome and how many seconds it took.
+    `message` words an error for people, and `answer` gets that text if the error is final. `retry_priority` is the
+    job's priority while it waits for its next try.
     """
 
     job: Job
@@ -123,8 +123,8 @@ class Attempt:
             return await self.guard.run(self.work)
 
         async def alone() -> JobOutcome:
-            # The note goes before the work, which may end this process: only then does the next one know that it was
-            # alone.
+            # The note is stored before the work, which may end this process: otherwise the next process would not know
+            # that the job ran alone.
             log.warning(SUSPECT, ended=lost)
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
@@ -133,7 +133,7 @@ class Attempt:
 
         try:
             return await self.guard.run_alone(alone)
-        # `Again` counts as stopped, not as a failed try: that others take long is no fault of this job.
+        # `Again` counts as stopped, not as a failed try: it is not this job's fault if others take long.
         except Busy:
             raise Again(SUSPECT_PAUSE, self.retry_priority) from None
 
@@ -157,7 +157,7 @@ class Attempt:
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        # An error is an answer too: the service is back, so other jobs need not wait until their pauses end.
+        # Any other error shows that the service answers again, so jobs that wait for it may run at once.
         if tries.away_since and not after.away_since:
             await release_waiting(connector)
         leave_note(self.job, note)

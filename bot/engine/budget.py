@@ -1,8 +1,8 @@
 """One budget for an installation's writes, shared by every process through the database.
 
 GitHub counts what an installation writes, whichever process does it, so neither a second replica nor a restart may
-start counting from zero. Each booked moment is a row. A booking is one statement, which both databases answer from an
-index: at most an hour of moments, some hundred rows. Moments are of the database's clock.
+start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
+hour from an index: a few hundred rows. Moments are by the database's clock.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 
-# Of processes that book at one moment one succeeds each time, so the last of twenty needs all of them.
+# If several processes book at one moment, one succeeds in each round: the last of twenty needs all twenty rounds.
 TRIES = 20
 SWEEP_EVERY = 100
-"""Bookings after which those are deleted that count no more."""
+"""After this many bookings, those that no longer count are deleted."""
 
 CONTENDED = "other processes reserved every number that we tried"
 
@@ -53,8 +53,8 @@ _SELECT: LiteralString = " SELECT at - now AS wait FROM earliest, clock"
 BOOK: LiteralString = _WHEN + _INSERT
 WAIT: LiteralString = _WHEN + _SELECT
 
-# Moments that lie beyond what anybody books ahead keep their distances: what was written in one second counts as
-# written in one second.
+# Moments further ahead than anyone books are from before the clock was set back. They move to now and keep their
+# distances, so writes within one second still count as writes within one second.
 _SET_BACK: LiteralString = """
 UPDATE nightjar_writes
    SET at = at - (SELECT max(at) FROM nightjar_writes WHERE budget = %(budget)s) + (SELECT now FROM clock)
@@ -72,7 +72,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WritePace:
-    """At most so many in any minute and in any hour; `burst` at once, then one every `spacing` seconds."""
+    """The most writes in any minute and in any hour; `burst` of them at once, then one every `spacing` seconds."""
 
     per_minute: int
     per_hour: int
@@ -91,7 +91,7 @@ class WriteBudget:
         self._now = now
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
-        """Return in how many seconds the next one may go; it is booked if that is at most `patience`."""
+        """Return in how many seconds the next write may go; it is booked if that is at most `patience`."""
         values = {
             "budget": name,
             "per_minute": pace.per_minute,

@@ -23,12 +23,13 @@ from bot.engine.portable import Row, Value, stored
 
 Item = TypeVar("Item")
 
-# All under the lock of an urgent delivery, so that what came before stays before: its job acts on what they note.
+# Everything under an urgent delivery's lock moves up, so what came before it stays before it: its job acts on what that
+# notes.
 GO_FIRST: LiteralString = """
 UPDATE procrastinate_jobs SET priority = %(urgent)s
  WHERE lock = ANY(%(first)s::text[]) AND status = 'todo' AND priority = %(plain)s
 """
-# The id is taken from those of jobs, so a delivery and its job have one number.
+# The ID comes from the sequence of jobs, so a delivery and its job have the same one.
 STORE: LiteralString = (
     "WITH first AS ("  # noqa: S608  # a constant
     + GO_FIRST
@@ -63,15 +64,15 @@ FORGET_BODY: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHER
 READ: LiteralString = "SELECT guid, event, received_at, body FROM nightjar_inbox WHERE id = %(id)s"
 
 BODIES_AT_ONCE = 500
-"""Of old databases, in one transaction."""
+"""How many bodies of an old database are moved in one transaction."""
 
 MOST_ROWS = 32
-"""Of one statement, a power of two."""
+"""The most rows of one statement; a power of two, for `_parts`."""
 
 # One lock at a time: with a list of them, SQLite would read all waiting jobs of this priority.
 GO_FIRST_ON_SQLITE = "UPDATE procrastinate_jobs SET priority = ? WHERE lock = ? AND status = 'todo' AND priority = ?"
 KNOWN_TO_SQLITE = "SELECT guid FROM nightjar_inbox WHERE guid IN {marks}"
-# https://sqlite.org/autoinc.html: the table has a row for each table that ever had one.
+# `sqlite_sequence` has no row for a table that never had one itself (https://sqlite.org/autoinc.html).
 NEXT_IDS = "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'procrastinate_jobs' RETURNING seq"
 FIRST_IDS = "INSERT INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', ?) RETURNING seq"
 JOBS_ON_SQLITE = """
@@ -119,9 +120,9 @@ async def store_delivery(
 
 
 def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:
-    """Return those of deliveries whose GUIDs differ, in their order, and the locks of those that are urgent.
+    """Return the deliveries without repeated GUIDs, in their order, and the locks of the urgent ones.
 
-    What `GO_FIRST` does to stored jobs is done to those that come with an urgent one, but before it.
+    As `GO_FIRST` does to stored jobs, deliveries that come with an urgent one, but before it, are made urgent.
     """
     rows: dict[object, Values] = {}
     for values in deliveries:
@@ -144,7 +145,7 @@ def values_of_store(rows: Sequence[Values], first: Sequence[object]) -> Values:
 def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
     """Do what `STORE` does.
 
-    Statements are few: for each of them the thread lets go of the interpreter, and waits until it gets it back.
+    It runs few statements: at each one, the thread releases the interpreter's lock and has to wait to get it back.
     """
     cursor = connection.cursor()
     cursor.row_factory = None
@@ -171,7 +172,7 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
 
 
 def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, object]) -> list[list[Row]]:
-    """Return for each delivery a row with its number, no row if its GUID was known; `ids` are the new numbers."""
+    """Return a row with its ID for each delivery, no row if its GUID was known; `ids` are the new IDs by GUID."""
     left = dict(ids)
     return [[{"id": left.pop(values["guid"])}] if values["guid"] in left else [] for values in deliveries]
 
@@ -182,7 +183,7 @@ def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]
 
 
 def _parts(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield rows in parts of 32, 16, 8 and so on: of few statements SQLite keeps little, their last values included."""
+    """Yield rows in parts of 32, 16, 8 and so on: SQLite caches each statement with its last values, so few must do."""
     begin, size = 0, MOST_ROWS
     while begin < len(rows):
         while size > len(rows) - begin:
@@ -198,6 +199,6 @@ async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Deli
 
 
 def moved_values(job_id: int, lock: str | None, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of `MOVE_BODY` for a delivery whose job has the body, as of earlier releases."""
+    """Return the values of `MOVE_BODY` for a delivery whose body is still in its job, as earlier releases stored it."""
     body = packed(str(args["body"]).encode(errors="surrogatepass"))
     return {"id": job_id, "lock": lock, **{name: args[name] for name in ("guid", "event", "received_at")}, "body": body}

@@ -2,7 +2,7 @@
 
 GitHub gives up after ten seconds, whereas a job may begin a moment later. So a worker fetches no jobs while more than
 `FEW` deliveries are being stored. It waits for at most `LONGEST_PAUSE`, so jobs begin however many deliveries come in.
-Without that limit of few, each step of a command would wait for deliveries that are answered soon enough anyway.
+If it waited for any delivery, each step of a command would be delayed by deliveries that are answered in time anyway.
 """
 
 from __future__ import annotations

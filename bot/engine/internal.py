@@ -53,9 +53,10 @@ def _nothing(_: object) -> Json:
 class InternalEvent(Generic[T]):
     """One kind of internal event, about values of `codec` in a repository.
 
-    `guid` names the event, which happens once, and `lock` what it is handled in order with; both are given the
-    repository's id. `action` and `number` (of the pull request) are shown with the delivery. `push` adds the members
-    that a push has, for a handler of both. The name and the shape are durable. Raises ValueError for another name.
+    `guid` identifies the event, which happens once; events with the same `lock` are handled in order. Both functions
+    get the repository's ID. `action` and `number` (of the pull request) are shown with the delivery. `push` adds the
+    members that a push has, for a handler of both. The name and the shape are durable. Raises ValueError for a name
+    without the prefix.
     """
 
     name: str

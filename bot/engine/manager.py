@@ -34,7 +34,7 @@ from bot.engine.retry import unnoted_wait
 from bot.engine.steps import FETCH, FINISH, FINISH_NOTED, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
 
 WRITE_PATIENCE = 12.0
-"""Seconds to go on trying to write how a job ended: below the time after which others take the job over."""
+"""Seconds to go on trying to write how a job ended: less than `WorkerPace.stalled`, after which others take it over."""
 
 WRITE_PAUSE = 0.3
 
@@ -126,7 +126,7 @@ class EngineJobManager(JobManager):
         if not self._fetched:
             seen, self._seen_all = self._seen_all, None
             if seen is not None and seen == self._heard():
-                # The worker always asks once more. The last fetch saw that nothing else may run, and nothing was
+                # The worker always asks once more. The last fetch found nothing else to run, and nothing has been
                 # announced since it began.
                 return None
             await self._intake.give_way()
@@ -158,7 +158,7 @@ class EngineJobManager(JobManager):
         return await super().register_worker()
 
     async def unregister_worker(self, worker_id: int) -> None:
-        """Take a worker off the list; jobs that it has not begun go back to the queue, without a lost try."""
+        """Take a worker off the list; jobs that it has not begun go back to the queue, and lose no try."""
         unbegun = [job.id for job in self._fetched]
         self._fetched.clear()
         if unbegun:

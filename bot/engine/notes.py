@@ -20,7 +20,7 @@ ROUTED, IGNORED, PLANNED, CONCLUDED = "routed", "ignored", "planned", "concluded
 APPLIED, UNCHANGED = "applied", "unchanged"
 RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed"
 AWAY = "away"
-"""The job waits for a service that gives no answer, and is tried at once when that answers again."""
+"""The job waits for a service that does not answer, and runs at once when the service answers again."""
 WRITING = "writing"
 """A write of the job was sent, and its outcome is not known yet."""
 
@@ -54,7 +54,7 @@ class Note:
     value: Any = None
     """What the effect returned for the conclude stage, as JSON."""
     is_user_error: bool = False
-    """Whether it failed by a `UserError`: `message` then says what somebody has to do."""
+    """Whether it failed with a `UserError`: `message` then says what somebody has to do."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:

@@ -47,9 +47,9 @@ _TOKEN = re.compile(  # noqa: TID251  # SQL of our own
 
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
-    """Return PostgreSQL's text as SQLite takes it, with parameters named `:name`.
+    """Translate a statement for SQLite, with parameters named `:name`.
 
-    Raises ValueError where the text says something that the two would understand differently.
+    Raises ValueError for text that the two databases would understand differently.
     """
     return _TOKEN.sub(_translated, sql)
 
@@ -107,9 +107,9 @@ def _read(column: str, value: Value) -> JSONValue | bytes | datetime.datetime:
 
 
 def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *, has_rows: bool) -> list[Row]:
-    """Run a text of ours on SQLite and return its rows.
+    """Run one of our statements on SQLite and return its rows.
 
-    Raises ConnectorException when rows are asked of a statement that has none to give, as psycopg does.
+    Raises ConnectorException, as psycopg does, if rows are wanted of a statement that returns none.
     """
     cursor = connection.execute(translate(sql), {name: stored(value) for name, value in arguments.items()})
     if has_rows and cursor.description is None:
@@ -118,7 +118,7 @@ def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *
 
 
 def add_functions(connection: Connection, now: Callable[[], float] = time.time) -> None:
-    """Give SQLite the functions of PostgreSQL that texts of ours may call; `now` is in seconds since 1970."""
+    """Give SQLite the functions of PostgreSQL that our statements call; `now` is in seconds since 1970."""
     connection.create_function("now", 0, now)
     connection.create_function("to_timestamp", 1, lambda seconds: seconds, deterministic=True)
     connection.create_function("date_part", 2, _date_part, deterministic=True)

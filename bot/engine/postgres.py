@@ -1,4 +1,4 @@
-"""Procrastinate's own PostgreSQL connector, with what replicas and people's texts need beyond it."""
+"""Procrastinate's PostgreSQL connector, extended for replicas and for any text that people write."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
 from bot.engine.together import Together
 
 CONNECTIONS = 10
-"""Of one process, at most; one more listens."""
+"""The most connections of one process, besides the one that listens for notifications."""
 
 PATIENCE = 5.0
-"""Seconds to wait for a connection: GitHub waits ten for our answer, and an error within them is a better one."""
+"""Seconds to wait for a connection: GitHub waits ten for our answer, and an error in time is better than none."""
 
 RECONNECT_FOR = 2.0
 """Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes. After it has
@@ -73,9 +73,9 @@ _LIMIT_STATEMENTS: LiteralString = (
 async def _configure(connection: psycopg.AsyncConnection) -> None:
     set_json_dumps(text.dumps, connection)
     set_json_loads(text.loads, connection)
-    # Every query is one statement: BEGIN and COMMIT around it would be two more journeys to the server.
+    # Every query is one statement: BEGIN and COMMIT around it would be two more round trips.
     await connection.set_autocommit(True)
-    # Not among the options of the URL: PgBouncer refuses a connection that comes with any.
+    # Not in the `options` of the URL: PgBouncer refuses a connection that has any.
     await connection.execute(_LIMIT_STATEMENTS, [LONGEST_STATEMENT])
 
 
@@ -101,8 +101,8 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
 async def _check(connection: psycopg.AsyncConnection) -> None:
     """Raise psycopg.OperationalError if the server has closed the connection.
 
-    Psycopg's own check is a journey to the server, before each statement. But a server that closes a connection makes
-    it readable, and one that is used has nothing to read: only what is readable is checked.
+    Psycopg's own check is a round trip before each statement. But a connection becomes readable when the server closes
+    it, and a healthy idle one has nothing to read: so only readable connections are checked.
     """
     readable = select.poll()
     readable.register(connection.fileno(), select.POLLIN)
@@ -179,7 +179,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         try:
             rows = await super().execute_query_all_async(FETCH, **arguments)
             if rows[0]["id"] is None and rows[0]["scanned"] == arguments["window"]:
-                # Behind those that cannot run now there may be one that can.
+                # A job that can run may wait behind those that cannot.
                 rows = await super().execute_query_all_async(_FETCH, queues=None, worker_id=arguments["worker_id"])
         except ConnectorException as error:
             if not _is_refused(error):
@@ -226,7 +226,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
 
 async def _bring_to(connection: psycopg.AsyncConnection, wanted: int) -> int:
-    """Bring the schema to a version, unless it has a newer one; return which it has then."""
+    """Bring the schema to a version, unless it has a newer one; return the version it then has."""
     async with connection.transaction():
         await connection.execute("SET LOCAL statement_timeout = 0")  # a large table may take long
         # It ends with the transaction, also when this process is killed:
@@ -249,7 +249,7 @@ async def _bring_to(connection: psycopg.AsyncConnection, wanted: int) -> int:
 async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
     """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches.
 
-    Replicas that start together may do so at once: none does what another has done.
+    Replicas that start together may all do this: none repeats what another has done.
     """
     moved, more = 0, True
     while more:

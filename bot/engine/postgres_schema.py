@@ -130,18 +130,18 @@ $$;
 CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs FOR EACH ROW
     WHEN (OLD.task_name = 'deliver') EXECUTE FUNCTION nightjar_inbox_forget();
 """
-"""Every delivery with its body (`bot/engine/inbox.py`); that of a job goes with the job."""
+"""Every delivery with its body (`bot/engine/inbox.py`). A delivery that has a job is deleted with the job."""
 
 INBOX_FILLED = """
 DROP INDEX nightjar_deliveries;
 """
-"""Once all bodies are there, which were among the arguments of jobs."""
+"""Runs after the bodies were moved here from the arguments of their jobs."""
 
 VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
-"""What brings our part of the schema from each version to the next. Released ones never change."""
+"""The steps that bring our part of the schema from each version to the next. A released step never changes."""
 
 BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)
 """The version at which bodies are moved to the inbox."""
 
 LOCK_ID = 6_517_280_312
-"""The advisory lock under which one of the replicas that start together makes the schema: any number of our own."""
+"""The advisory lock under which replicas that start together take turns to make the schema. Any number would do."""

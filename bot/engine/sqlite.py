@@ -50,7 +50,7 @@ QUEUE = "procrastinate_queue_v1#"
 _NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
 _NAMED |= STEPS
 _TOGETHER = {STORE: store_on_sqlite}
-"""What is done for all at once that wait for it."""
+"""Statements that run once for all calls that wait for them."""
 _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)
@@ -65,7 +65,7 @@ class _Listener:
 
 
 class SqliteConnector(connector.BaseAsyncConnector):
-    """Answer Procrastinate and our own SQL from one file, made if it is not there.
+    """Answer Procrastinate and our own SQL from one file, which is created if it is missing.
 
     It may be used from any event loop. Errors are ConnectorException, with SQLite's as the cause; a duplicate
     queueing lock is UniqueViolation.
@@ -79,7 +79,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         now: Callable[[], float] = time.time,
         most_at_once: int = MAX_BATCH,
     ) -> None:
-        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work.
+        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could lose confirmed work.
 
         `now` is the clock that deadlines are compared with, in seconds since 1970, and `most_at_once` how many
         operations share a commit.
@@ -143,8 +143,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
     async def _fetch(self, arguments: dict[str, object]) -> list[Row]:
         """Fetch jobs; wake the worker for another fetch if something was published while this one found nothing.
 
-        The worker drops what it hears before the answer to a fetch, also of what was stored after it. A busy event loop
-        gets both at once, and then a listener that was awake already is faster than whoever waits for the answer.
+        The worker drops notices that come before the answer to a fetch, even about jobs stored after it: a busy event
+        loop gets both at once, and a listener that is already awake runs before the task that waits for the answer.
         """
         published = self._published
         rows = await self._run(FETCH, arguments, has_rows=True)
@@ -162,7 +162,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
                 return await self._writer.run_together(together, arguments)
             return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
         except sqlite3.IntegrityError as error:
-            # The text alone names the columns; the error code is that of every unique index.
+            # Only the message names the columns: all unique indices share one error code.
             if "procrastinate_jobs.queueing_lock" in str(error):
                 raise UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=None) from error
             raise ConnectorException(str(error)) from error
@@ -243,7 +243,7 @@ def create_privately(path: Path) -> None:
     A file that exists is not even opened: closing it would end SQLite's locks on it
     (https://sqlite.org/howtocorrupt.html).
     """
-    with contextlib.suppress(OSError):  # SQLite says what is wrong
+    with contextlib.suppress(OSError):  # SQLite will say what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -255,7 +255,7 @@ def _upgrade(connection: sqlite3.Connection) -> None:
 
 
 def _bring_to(connection: sqlite3.Connection, wanted: int) -> int:
-    """Bring the schema to a version, unless it has a newer one; return which it has then."""
+    """Bring the schema to a version, unless it has a newer one; return the version it then has."""
     with _transaction(connection):
         there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
         row = connection.execute("SELECT version FROM nightjar_schema").fetchone() if there else {"version": 0}
@@ -304,7 +304,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def statements(script: str) -> Iterable[str]:
-    """Split a script, for `executescript` would commit the transaction that it should be part of."""
+    """Split a script, because `executescript` would commit the transaction that the script should be part of."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

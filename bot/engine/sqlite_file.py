@@ -14,7 +14,7 @@ REPLACED = (
 )
 
 Identity = tuple[int, int]
-"""Device and inode: what a file is, whatever its name."""
+"""Device and inode: they identify a file whatever its name."""
 
 
 class OpenFile:
@@ -26,15 +26,15 @@ class OpenFile:
         self._known: dict[Path, Identity] = {}
 
     def remember(self) -> None:
-        """Take the files that have these names now for the ones that are open."""
+        """Remember the files that now have these names as the open ones."""
         self._known = {path: found for path in self._paths if (found := _identity(path)) is not None}
 
     def forget(self) -> None:
-        """Take no file for open."""
+        """Forget the open files."""
         self._known = {}
 
     def problem(self) -> str | None:
-        """Say that the names no longer lead to the files that are open, None where they do. Microseconds."""
+        """Say that the names no longer lead to the open files; None if they do. Takes microseconds."""
         if all(_identity(path) == known for path, known in self._known.items()):
             return None
         return REPLACED.format(path=self._path)

@@ -9,7 +9,7 @@ a number of seconds since 1970. Two things differ, here and in our PostgreSQL sc
 
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 
-# AUTOINCREMENT, so that no id is given twice: jobs name each other by it (https://sqlite.org/autoinc.html).
+# AUTOINCREMENT, so that no ID is used twice: jobs refer to each other by it (https://sqlite.org/autoinc.html).
 TABLES = f"""
 CREATE TABLE procrastinate_workers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -179,15 +179,15 @@ BEGIN
     DELETE FROM nightjar_inbox WHERE id = OLD.id;
 END;
 """
-"""Every delivery with its body (`bot/engine/inbox.py`); that of a job goes with the job."""
+"""Every delivery with its body (`bot/engine/inbox.py`). A delivery that has a job is deleted with the job."""
 
 INBOX_FILLED = """
 DROP INDEX nightjar_deliveries;
 """
-"""Once all bodies are there, which were among the arguments of jobs."""
+"""Runs after the bodies were moved here from the arguments of their jobs."""
 
 VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
-"""What brings the schema from each version to the next; the first makes it. Released ones never change."""
+"""The steps that bring the schema from each version to the next; the first makes it. A released step never changes."""
 
 BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)
 """The version at which bodies are moved to the inbox."""
@@ -213,4 +213,4 @@ BEGIN
     SELECT nightjar_wake(NEW.queue_name, 'abort_job_requested', NEW.id);
 END;
 """
-"""The connection's own: what PostgreSQL's triggers send by NOTIFY, given to a function of the process."""
+"""Temporary triggers, for our connection only: they tell this process what PostgreSQL's triggers send by NOTIFY."""

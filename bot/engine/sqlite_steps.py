@@ -45,10 +45,11 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
             if len(free) == most:
                 break
     if not free:
-        # Behind those that cannot run now there may be one that can.
+        # A job that can run may wait behind those that cannot.
         return fetch_job(connection, queues=None, worker_id=worker_id) if scanned == window else []
     fetched = free
     if len(free) > 1:
+        # A job that was tried before is fetched alone, as by `bot.engine.steps.FETCH`.
         tried = {job_id for job_id, attempts in cursor.execute(ATTEMPTS, (json.dumps(free),)) if attempts}
         fetched = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]
     more = scanned == window or len(free) == most or len(free) > len(fetched)

@@ -2,7 +2,7 @@
 
 A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
 one commit is under way share the next (group commit). Each runs in a savepoint of its own, or together with others of
-its kind, and then alone where that fails: one that fails undoes nothing else
+its kind, and alone if that fails: one that fails undoes nothing else
 (https://www.sqlite.org/lang_savepoint.html). Nobody is answered before the commit.
 """
 
@@ -107,7 +107,7 @@ class Writer:
     async def run(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         """Return what the operation returned, once it is committed.
 
-        A caller that is cancelled before its turn came has asked for nothing; after that, it is done all the same.
+        If the caller is cancelled before its turn, the operation does not run; after that, it runs all the same.
         Raises ConnectorException when the writer is stopped, and what the operation or the commit raised.
         """
         return cast(Result, await self._asked(_alone, operation))
@@ -115,12 +115,10 @@ class Writer:
     async def run_together(
         self, operation: Callable[[sqlite3.Connection, Sequence[Argument]], Sequence[Result]], argument: Argument
     ) -> Result:
-        """Return what the operation returned for an argument; it is given those that wait in a row, all at once.
+        """Return what the operation returned for an argument. It gets all arguments that wait in a row at once.
 
-        A loop hands over together what it asks for in one turn.
-
-        What it does for all of them is undone where it raises, and then it is given each of them alone. Otherwise as
-        `run`.
+        An event loop hands over together what it asks for in one turn. If the operation raises, all that it did is
+        undone, and it gets each argument alone. Otherwise as `run`.
         """
         return cast(Result, await self._asked(operation, argument))
 
@@ -138,8 +136,8 @@ class Writer:
             if operation is _alone:
                 self._hand_over(loop)
             elif len(gathered) == 1:
-                # Once the loop has done what it can do now. Handed over one by one, the first would wake the thread
-                # while the loop is busy, and have a commit of its own.
+                # Only after the loop's current turn: if calls were handed over one by one, the first would wake the
+                # thread while the loop is busy, and get a commit of its own.
                 loop.call_soon(self._hand_over_gated, loop)
         return call.future
 
@@ -156,7 +154,7 @@ class Writer:
         first = _Call(_alone, None, opened)
         try:
             connection = self._connect(self._notices)
-        except Exception as error:  # whatever it is, the one who opens must hear it
+        except Exception as error:  # whatever it is, the caller of `start` must get it
             first.error = error
             self._end([first])
             return
@@ -241,7 +239,7 @@ class Writer:
             connection.execute("RELEASE operation")
 
     def _end(self, unanswered: list[_Call]) -> None:
-        """Refuse new operations and answer every old one, so that no caller waits for a thread that has ended."""
+        """Refuse new operations and answer all old ones, so that no caller waits for a thread that has ended."""
         with self._gate:
             self._accepting = False
             for loop in list(self._gathered):

@@ -1,7 +1,7 @@
 """The tasks that a delivery goes through: deliver (or replay), handle, effect.
 
-Each runs again after a crash at any point, so each writes in an order in which the second run finds what the first
-has done: jobs first, all of them in one statement, then the end of its own job together with its note.
+A task may crash at any point and then runs again, so it writes in an order that shows the second run what the first
+has done: new jobs first, all in one statement, then the end of its own job together with its note.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Tasks:
         await self._deliver(context.job, work, guid, "replay", received_at)
 
     async def handle(self, context: JobContext, **args: Any) -> None:
-        """Let one handler plan, and store its plan whole."""
+        """Let one handler plan, and store the whole plan."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
         async def work() -> JobOutcome:
@@ -141,7 +141,7 @@ class Tasks:
         ).run(self._store.connector)
 
     async def conclude(self, context: JobContext, **args: Any) -> None:
-        """Let a handler decide what follows from how the effects of its plan ended, once all have."""
+        """Once all effects of a plan have ended, let its handler decide what follows."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
         async def work() -> JobOutcome:
@@ -160,7 +160,7 @@ class Tasks:
         ).run(self._store.connector)
 
     async def delivery(self, job_id: int) -> Delivery:
-        """Read the delivery that has the number of its job; raises `UserError` if it is no longer stored."""
+        """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""
         delivery = await read_delivery(self._store.connector, job_id)
         if delivery is None:
             raise UserError(NO_BODY)
@@ -182,13 +182,13 @@ class Tasks:
 
     async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
         about = subject_of(delivery)
-        # Before routing, and also for deliveries that no handler accepts: commands rely on it, such as on the newest
-        # head.
+        # Before routing, and also for deliveries that no handler accepts: commands rely on what is noted, such as the
+        # newest head.
         try:
             await self.processor.note(delivery)
         except PayloadError as error:
             # A handler that needs the missing field will raise its own error, with the field's name.
-            log.warning("nothing could be noted of the payload", path=error.path, error=str(error))
+            log.warning("could not note anything from the payload", path=error.path, error=str(error))
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
             return JobOutcome(notes.IGNORED, routing.reason, about)
@@ -222,7 +222,7 @@ class Tasks:
             return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
         found = await self._store.ended(origin)
         if found is None:
-            # Behind the effects' retries; until then it was before the retries of other handlers.
+            # It now waits behind the effects' retries; at first it goes before all retries.
             raise Again(0, CONCLUSION_RETRY_PRIORITY)
         ended, answered = found
         delivery = await self.delivery(origin.delivery_job)

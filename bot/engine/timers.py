@@ -1,7 +1,7 @@
 """Work that a clock starts: once for each tick, however many replicas there are.
 
-Procrastinate ticks on every worker; a tick only defers the job that does the work, under a key of name and moment. A
-replica that lags behind may tick twice for one moment, and the key makes it one all the same.
+Procrastinate ticks on every worker; a tick only defers the job that does the work, under a key of name and moment. If
+a replica that lags ticks again for the same moment, the key prevents a second job.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EngineTimers:
 
     async def start(self) -> None:
         """Defer what runs when a worker starts."""
-        # Of every start, however soon after another. Where several wait, the earlier ones give way to the last.
+        # A key of its own for every start, however soon after another. If several wait, only the newest one works.
         moment = f"start:{uuid.uuid4()}"
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
 

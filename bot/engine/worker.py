@@ -127,7 +127,7 @@ class Supervisor:
             update_heartbeat_interval=self._pace.heartbeat,
             stalled_worker_timeout=self._pace.stalled,
             shutdown_graceful_timeout=self._pace.graceful,
-            delete_jobs="never",  # a stored row is what refuses its key a second time
+            delete_jobs="never",  # the stored row refuses a second job with its key
         )
 
     async def _reap_for_ever(self) -> None:

@@ -3,7 +3,7 @@
 A request whose answer is lost may still take effect seconds later. So each write is noted before it is sent. Another
 try of the same job first checks whether the write took effect, as every effect does. It may send the write again only
 after two checks that found nothing, `CHECK_AFTER` seconds apart: GitHub's lists lag. If the write had to be sent again,
-the effect is applied twice more without permission to write, so that it finds and merges a twin.
+the effect is applied twice more without permission to write, to find a twin and merge it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAY_BE_DOUBLE = "{what} was sent again; the bot checks for a duplicate in {secon
 
 
 class UnclearWrite(TryAgain):
-    """A write was sent, and the answer does not say whether it took effect: none came, or one of a broken server."""
+    """A write was sent, and nothing says whether it took effect: no answer came, or only a server error."""
 
 
 class CheckAgain(TryAgain):
@@ -84,7 +84,7 @@ class Writes:
 
     @property
     def may_have_twins(self) -> bool:
-        """Whether an earlier try has sent something, so that what is written may be there twice."""
+        """Whether an earlier try has sent something that may now be there twice."""
         return bool(self._earlier)
 
     @property
@@ -102,7 +102,7 @@ class Writes:
         """Note a write, then run the block, which sends it; `now` returns GitHub's time, in seconds since 1970.
 
         The block raises `UnclearWrite` if the write may have taken effect; any other error means that it has not.
-        Raises `CheckAgain` instead of entering the block while an earlier try of the same write may take effect.
+        Raises `CheckAgain` instead of entering the block while an earlier try of the same write may still take effect.
         """
         again = self._is_overdue(what, now())
         known = self._now.get(what)

@@ -26,7 +26,7 @@ from bot.github.observer import RequestObserver, Unobserved
 from bot.github.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
-"""Repositories whose installation and id are cached."""
+"""The most repositories whose installation and ID are cached."""
 INSTALLATION_LASTS = 10 * 60  # seconds; an App that was uninstalled and installed again has a new number
 ID_LASTS = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
 
@@ -186,7 +186,7 @@ class GitHubApp:
         except BadRequest as error:
             if not is_unprocessable(error):
                 raise
-        # One of the permissions is not granted, or the repository is not among the installation's.
+        # One of the permissions is not granted, or the installation does not include the repository.
         less = access.within(await self._read_granted(installation))
         if less == access:
             raise NotInstalled(NOT_AMONG.format(installation=installation))

@@ -183,7 +183,7 @@ def is_unprocessable(error: BaseException) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether GitHub will refuse each repetition: a 4xx, GraphQL's like, or a repository without the App."""
+    """Return whether GitHub will refuse every retry: a 4xx, its like in GraphQL, or a repository without the App."""
     final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
     return final or is_forbidden(error) or is_not_found(error) or is_unprocessable(error)
 

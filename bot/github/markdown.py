@@ -30,7 +30,7 @@ _QUIET_HTML = Pattern(
 )
 _FOLDING = Pattern(rf"</?(?:details|summary)(?:[{SPACE}][^<>]*)?>", ignore_case=True)
 _NESTING = 20
-"""Deeper lists, quotes and brackets are not read. It bounds the cost, and nobody commands from in there."""
+"""Deeper lists, quotes and brackets are not read. This bounds the cost, and nobody writes commands in there."""
 
 
 @dataclass(frozen=True, slots=True)
