@@ -119,5 +119,6 @@ def _notes(group: RegressionGroup) -> tuple[str, ...]:
 
 def _range(group: RegressionGroup) -> str:
     """Return the page of what changed between the newest pass and the oldest failure, empty if it is not known."""
+    # Of all members, because a closed issue has none whose failure lasts.
     good, since = newest_good(group.every)[1], oldest_since(group.every)[1]
     return COMPARE_PAGE.format(page=group.page, good=good, since=since) if good and group.page else ""

@@ -131,6 +131,7 @@ def _before(context: FailureContext | None) -> str:
 
 def _elsewhere(one: Regression, tests: Sequence[str], contexts: Contexts) -> str:
     """Say on which other targets all of some tests fail."""
+    # Contexts are read for `MOST_CONTEXTS` failures only. Without all of them, no target is known to fail in all tests.
     known = [contexts[one.suite, test].also_on for test in tests if (one.suite, test) in contexts]
     if not known or len(known) < len(tests):
         return ""

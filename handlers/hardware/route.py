@@ -149,6 +149,7 @@ def _asked(request: web.Request) -> tuple[RunQuery, int]:
     path, query = request.match_info, request.query
     if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, texts.BAD_REPOSITORY)
+    # A misspelled filter would otherwise return all runs.
     for name in query:
         if name not in _QUERY or len(query.getall(name)) > 1:
             raise Problem(400, texts.UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))

@@ -164,6 +164,7 @@ def _positions(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dic
     statement = sa.select(points.c.series_id, points.c.committed_at, points.c.sha).where(
         points.c.series_id.in_(sha_of), points.c.sha.in_({*sha_of.values()})
     )
+    # The statement also finds other commits that are asked about, in series where they are not.
     return {
         row.series_id: (row.committed_at, row.sha)
         for row in connection.execute(statement)

@@ -51,6 +51,7 @@ def of_tests(
         .limit(WINDOW)
     )
     window = connection.execute(until).all()[::-1]
+    # Nothing to compare with: the result at the commit itself is all that is known.
     if not window:
         return {test: flakiness_of([(0, seen)], 1) for test, seen in now.items()}
     chain = [(row.committed_at, row.sha) for row in window]

@@ -94,6 +94,7 @@ class Grids:
             if not commits:
                 return Grid(lines, commits, {}, older)
             by_series = {line.series: line for line in lines if asked.places is None or line.series in asked.places}
+            # These may include commits that are as old as the last one shown: others are compared with them.
             rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
             points, shown = self._points(connection, by_series, rows, previous, asked), {sha for _, sha in commits}
             return Grid(lines, commits, {place: one for place, one in points.items() if place[1] in shown}, older)
@@ -146,6 +147,7 @@ class Grids:
             found = {}
             for shown, run in called.items():
                 place = self._known.ordinal(connection, row, run.name)
+                # The last of several runs that timed the test counts.
                 for number in run.stored:
                     if place is not None and (code := at(columns[number], place)):
                         found[shown] = duration(code) or 0.0
@@ -198,6 +200,7 @@ class Grids:
                 old = columns.get(_place(earlier, by_series), b"")
                 before = self._before(connection, line, old, now, renames.get(row["id"], {}), asked)
                 if new := _fresh(line, before, now, asked):
+                    # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
                     position = (row["committed_at"], row["sha"])
                     fresh.setdefault(line.series, []).append(
                         FreshFailures(position, new, now, now if row["linked"] else old)

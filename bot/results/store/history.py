@@ -17,6 +17,7 @@ from bot.results.store import names, runs, schema
 from bot.results.store.names import SuiteNames
 from bot.results.store.rename_pairs import renames_of
 
+# All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
 FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
 
 

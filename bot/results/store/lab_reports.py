@@ -150,6 +150,7 @@ def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, in
     )
     found: dict[int, float] = {}
     for row in connection.execute(statement):
+        # NULL for a suite that only pull requests have run.
         if row.first is not None:
             found[row.target_id] = min(row.first, found.get(row.target_id, row.first))
     return found

@@ -146,6 +146,7 @@ def newest_points(
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
             .select_from(joined)
             .where(table.c.id.in_(some), points.c.linked, up_to_last(points))
+            # A series with fewer than `count` points has no such point: it is read whole.
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )

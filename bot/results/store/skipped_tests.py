@@ -244,6 +244,7 @@ def _since(
         while begin and (seen := ended[begin - 1]) is not None and seen.status is Status.SKIPPED:
             begin -= 1
         point = window[min(begin, len(window) - 1)]
+        # A shorter window is the whole series, so nothing came before it.
         at_least = begin == 0 and len(window) == WINDOW
         yield place, SkippedOn(run.one.about, point.sha, point.committed_at, at_least)
 

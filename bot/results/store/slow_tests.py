@@ -100,6 +100,7 @@ def durations_of(connection: sa.Connection, known: SuiteNames, asked: AskedTests
         combinations = list(zip(*columns[one.series], strict=True)) if columns.get(one.series) else []
         times = Counter(combinations)
         means = {combination: mean for combination in times if (mean := _mean(combination)) is not None}
+        # The cut-offs count all tests, whereas the list below may be filtered by a text.
         for combination, mean in means.items():
             counted[mean] += times[combination]
         slowest += _slowest(connection, known, one, combinations, means, asked.text)

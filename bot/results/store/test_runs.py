@@ -80,6 +80,7 @@ def test_runs(
             continue
         was = None
         now, name = ended[series].at((row["committed_at"], row["sha"]))
+        # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
             place = known.ordinal(connection, line.row, name)
             now = ABSENT if place is None else at(unlinked[row["id"]], place)
@@ -89,6 +90,7 @@ def test_runs(
         stored = [one.number for one in bare if one.is_stored]
         found[series].append(TestRun(*facts, bare[-1].run_id, stored, was, now, name))
     explained = _explained(connection, lines, found, ended, asked)
+    # `with_earlier` goes from old to new.
     return {
         series: [
             replace(one, was=CODES[Status.FAILED]) if (series, one.sha) in explained else one for one in reversed(of)
@@ -131,6 +133,7 @@ def reasons_of(connection: sa.Connection, known: SuiteNames, asked: Mapping[int,
         for rank, run in enumerate(of_place)
     }
     last: dict[int, tuple[int, Reason | None]] = {}
+    # They come in any order, so the rank decides which run is the last one.
     for number, stored in runs.each_stored(connection, list(order)):
         series, rank = order[number]
         ordinal = ordinals[series]

@@ -252,6 +252,7 @@ def _points(connection: sa.Connection, about: TargetKey, suite: str, sha: str) -
     if own is None:
         return []
     here = sa.tuple_(sa.literal(own["committed_at"], sa.Double), sa.literal(own["sha"], sa.Text))
+    # Not only `linked` ones: a timeline also shows the runs that are left out, and why.
     earlier = (
         sa.select(points)
         .where(of_series, sa.tuple_(points.c.committed_at, points.c.sha) < here, points.c.mainline)

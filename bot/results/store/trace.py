@@ -146,9 +146,11 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, ot
             if came and came == alias:
                 # It was not absent before, but had another name.
                 found = [one._replace(before=None) if one.position == since else one for one in found]
+            # Where a test gives up this name for another one, the name is absent from then on.
             left = [one.position for one in known if one.old == ordinal and one.position > since]
             found += [_Change(position, ordinal, None, ABSENT) for position in left]
             if came:
+                # A rename alone is no change, but its segment has another name.
                 if all(one.position != since for one in found):
                     found.append(_Change(since, ordinal, None, None))
                 further[number] = (came.old, since)

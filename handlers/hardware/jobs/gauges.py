@@ -56,6 +56,7 @@ class JobGauges:
         if self._targets:
             labs = {about.lab for about in self._targets}
             measured = await measure_jobs(self._services.connector, sorted(labs), self._services.now())
+        # `claim` is not set for a target without claims, and must not keep the value of an earlier refresh.
         self.clear()
         for about in self._targets:
             self._set(about, measured.get(about) or MeasuredTarget())

@@ -16,6 +16,7 @@ WINDOW = 86_400.0
 """Seconds before now that hand-outs and ends are counted for."""
 
 # Only open jobs have an expiry. The conditions on `expires_at` and `ended_at` are those of partial indices.
+# `leased_at` is the last hand-out, so only jobs with one attempt show how long the first took.
 BY_STATE: LiteralString = """
 SELECT repository, lab, target, state, count(*) AS jobs, min(queued_at) AS oldest FROM nightjar_device_jobs
  WHERE expires_at > 0 GROUP BY repository, lab, target, state

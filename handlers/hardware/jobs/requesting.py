@@ -44,6 +44,7 @@ async def answer_request(
     store: JobStore, repository_id: int, request: JobRequest, target: RequestTarget
 ) -> TargetAnswer:
     """Return the result of a request for a target. A repeated request uses no budget."""
+    # Before the budget: a request that is repeated costs nothing.
     for job in await store.of_pull(repository_id, request.number):
         same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
         if same and job.is_open:

@@ -62,6 +62,7 @@ def without_degraded(known: Iterable[RequestTarget], degraded: Mapping[str, Degr
     found = []
     for one in known:
         tier = effective_tier(one.settings.tier, degraded.get(one.full_name))
+        # A target that drops to the nightly tier accepts no requests.
         if tier < NIGHTLY_ONLY:
             found.append(replace(one, settings=one.settings.model_copy(update={"tier": tier})))
     return found

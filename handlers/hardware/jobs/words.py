@@ -79,6 +79,7 @@ def step_content(
 
 
 def _note(job: DeviceJob) -> list[str]:
+    # The lab's text explains no other end.
     if not job.note or job.end not in (JobEnd.NONE, JobEnd.LAB_FAILED):
         return []
     return [texts.LAB_SAYS.format(note=code(truncate(job.note, MOST_NOTE)))]

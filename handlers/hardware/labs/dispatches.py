@@ -35,6 +35,7 @@ async def waiting_job(store: JobStore, lab: str, job_id: str, attempt: int) -> D
         job = await store.find(lab, job_id)
     except UnknownJob:
         return None
+    # Until it is handed out, a job has the number of its last attempt.
     return job if job.state is DeviceJobState.QUEUED and job.attempt + 1 == attempt else None
 
 
