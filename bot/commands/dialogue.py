@@ -22,7 +22,7 @@ from bot.commands.conclusion import CommandConclusion, CommandResults, Item, dec
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, CommandSpec, new_commands, parse
 from bot.core.errors import TryAgain, UserError
-from bot.core.events import Person, PullRequest, UserComment, comment_in
+from bot.core.events import Delivery, Person, PullRequest, UserComment, comment_in
 from bot.core.page_paths import help_path
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
@@ -37,6 +37,7 @@ from bot.plan.outcome import EffectOutcomes
 from bot.plan.page_links import page_url, pull_page_url
 
 if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
     from bot.github.permissions import Permissions
 
 NAME = "commands"
@@ -132,6 +133,7 @@ class Dialogue:
                 self.plan,
                 on_failure=self.plan_failure,
                 conclude=conclude,
+                accepts=is_by_person,
                 needs_mention=True,
             )
         )
@@ -204,8 +206,7 @@ class Dialogue:
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None if there are none, or if the bot does not answer their author."""
-        # A person may edit another bot's comment, and then it is the person who speaks. Our own comments only quote
-        # commands.
+        # A person may edit our own comment, which only quotes commands.
         if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):
             return None
         mentions, old = context.app_config.mentions, comment.old_text
@@ -250,6 +251,15 @@ class Dialogue:
             if refusal_text(error) is None:
                 log.exception("command failed", command=spec.name)
             return CommandAnswer(say=failure_text(error, ask.context.delivery.guid), done=False)
+
+
+def is_by_person(delivery: Delivery, _: RepositoryConfig) -> bool:
+    """Return whether a person wrote or edited a text on a pull request. The bot's own answers quote commands.
+
+    A person may edit a bot's comment, and then it is the person who speaks.
+    """
+    comment = comment_in(delivery)
+    return comment is not None and not comment.sender.is_bot
 
 
 def _question(

@@ -93,15 +93,37 @@ def prefilter(clock: Clock) -> WebhookPrefilter:
     return made
 
 
+ON_A_PULL = {"number": 1, "pull_request": {"url": "https://api.github.com"}}
+
+
 def comment(text: str | None, **more: Any) -> Delivery:
-    return delivery("issue_comment", action="created", comment={"body": text}, issue={"number": 1}, **more)
+    return delivery("issue_comment", action="created", **{"comment": {"body": text}, "issue": ON_A_PULL, **more})
 
 
 def test_a_comment_without_a_mention_has_no_effect(prefilter: WebhookPrefilter) -> None:
     assert prefilter.why_ignored(comment("looks good")) == "no handler accepts it"
     assert prefilter.why_ignored(comment(None)) == "no handler accepts it"
-    assert prefilter.why_ignored(comment("`@CI help`")) == ""
-    assert prefilter.why_ignored(delivery("issue_comment", action="created")) == "", "its job names the missing field"
+    assert prefilter.why_ignored(comment("`@CI help`")) == "", "its job names the missing field"
+    assert prefilter.why_ignored(comment("@ci help", issue={"number": 1})) == "no handler accepts it", "no pull request"
+    incomplete = delivery("issue_comment", action="created", issue=ON_A_PULL)
+    assert prefilter.why_ignored(incomplete) == "", "its job names the missing field"
+
+
+HUBOT, BOT = {"id": 5, "login": "hubot", "type": "User"}, {"id": 6, "login": "nightjar[bot]", "type": "Bot"}
+
+
+@pytest.mark.parametrize(
+    ("author", "sender", "ignored"),
+    [(HUBOT, HUBOT, False), (BOT, BOT, True), (HUBOT, BOT, True), (BOT, HUBOT, False)],
+    ids=["a person", "a bot", "a bot edits", "a person edits a bot's"],
+)
+def test_a_mention_by_a_bot_has_no_effect(
+    prefilter: WebhookPrefilter, author: Mapping[str, Any], sender: Mapping[str, Any], ignored: bool
+) -> None:
+    written = {"id": 9, "body": "> @ci help", "user": author, "updated_at": "2026-11-26T08:00:00Z"}
+    assert prefilter.why_ignored(comment(None, comment=written, sender=sender)) == (
+        "no handler accepts it" if ignored else ""
+    )
 
 
 def test_an_event_that_no_handler_accepts_has_no_effect(prefilter: WebhookPrefilter) -> None:

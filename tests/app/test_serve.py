@@ -64,7 +64,7 @@ class World:
         """Wait until everything about a delivery has ended."""
 
         async def ended() -> bool:
-            _, out, _ = await self.bot.run("deliveries", "--json", "--limit", "100")
+            _, out, _ = await self.bot.run("deliveries", "--json", "--all", "--limit", "100")
             states = {one["guid"]: one["state"] for one in json.loads(out)}
             return states.get(guid) not in {None, "waiting", "working"}
 

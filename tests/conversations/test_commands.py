@@ -34,6 +34,20 @@ async def test_several_commands_of_one_comment_get_one_pair_of_eyes_and_one_answ
     assert here.github.requests.count("POST", REACT) == 2
 
 
+async def test_the_bots_own_answer_is_ignored_when_it_comes_back_as_a_webhook(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    (answer,) = here.answers(pull)
+    assert "@ci help" in answer
+    sent = here.github.webhooks.find("issue_comment")
+    records = await here.bot.engine.journal.deliveries([one.guid for one in sent])
+    by_person, by_bot = (records[one.guid] for one in sent)
+    assert (by_person.state, [plan.handler for plan in by_person.plans]) == ("done", ["commands", "commands"])
+    assert (by_bot.state, by_bot.plans) == ("ignored", ())
+
+
 async def test_polite_words_around_a_command_are_ignored(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     thanks = pull.comment("hubot", "@ci thanks!")
