@@ -31,7 +31,7 @@ from bot.engine.intake import Intake
 from bot.engine.notes import Note
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
-from bot.engine.steps import FETCH, FINISH, FINISH_NOTED, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
+from bot.engine.steps import FETCH, FINISH, FINISH_NOTED, HEARD, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
 
 WRITE_PATIENCE = 12.0
 """Seconds to go on trying to write how a job ended: less than `WorkerPace.stalled`, after which others take it over."""
@@ -137,7 +137,8 @@ class EngineJobManager(JobManager):
             )
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
             if jobs and not any(row.get("more", True) for row in rows):
-                self._seen_all = heard
+                # SQLite also counts what was announced before the fetch began there, such as the end of the last job.
+                self._seen_all = rows[0].get(HEARD, heard)
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:

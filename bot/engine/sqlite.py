@@ -32,7 +32,7 @@ from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
 from bot.engine.sqlite_steps import STEPS
 from bot.engine.sqlite_writer import MAX_BATCH, Notices, Writer
-from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
+from bot.engine.steps import ANY_QUEUE, FETCH, HEARD, WAKE
 
 BUSY_TIMEOUT = 10.0
 """Seconds to wait for another process that writes; GitHub itself waits ten for our answer."""
@@ -91,7 +91,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._file = OpenFile(path)
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
-        self._published = 0
+        self._noticed = 0
 
     def get_sync_connector(self) -> connector.BaseConnector:
         """Return itself: synchronous calls are asynchronous ones that are waited for."""
@@ -141,16 +141,20 @@ class SqliteConnector(connector.BaseAsyncConnector):
         return await self._run(query, arguments, has_rows=True)
 
     async def _fetch(self, arguments: dict[str, object]) -> list[Row]:
-        """Fetch jobs; wake the worker for another fetch if something was published while this one found nothing.
+        """Fetch jobs; wake the worker for another fetch if there was a notice after this one, which found nothing.
 
         The worker drops notices that come before the answer to a fetch, even about jobs stored after it: a busy event
         loop gets both at once, and a listener that is already awake runs before the task that waits for the answer.
         """
-        published = self._published
         rows = await self._run(FETCH, arguments, has_rows=True)
-        if published != self._published and all(row["id"] is None for row in rows):
+        if rows[0][HEARD] != self._noticed and all(row["id"] is None for row in rows):
             self._publish([("", WAKE)])
         return rows
+
+    def _fetch_noticing(self, connection: sqlite3.Connection, arguments: dict[str, object]) -> list[Row]:
+        """Return the fetched jobs, each with the number of notices that there were before, published or not."""
+        jobs = STEPS[FETCH](connection, **arguments)
+        return [{**row, HEARD: self._noticed} for row in jobs or [{"id": None}]]
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
         if self._writer is None:
@@ -160,6 +164,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
         try:
             if together := _TOGETHER.get(query):
                 return await self._writer.run_together(together, arguments)
+            if query == FETCH:
+                return await self._writer.run(partial(self._fetch_noticing, arguments=arguments))
             return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
         except sqlite3.IntegrityError as error:
             # Only the message names the columns: all unique indices share one error code.
@@ -171,8 +177,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     @property
     def heard(self) -> int | None:
-        """How many notices have been published, None while nobody listens."""
-        return self._published if self._listeners else None
+        """How many notices there were, None while nobody listens."""
+        return self._noticed if self._listeners else None
 
     async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
         """Call back for every job of these channels that may now run or is to stop, until cancelled."""
@@ -186,7 +192,6 @@ class SqliteConnector(connector.BaseAsyncConnector):
             self._listeners.remove(listener)
 
     def _publish(self, notices: Notices) -> None:
-        self._published += 1
         for listener in tuple(self._listeners):
             heard = [
                 (channel, payload)
@@ -229,6 +234,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         portable.add_functions(connection, self._now)
 
         def wake(queue_name: str, kind: str, job_id: int) -> None:
+            self._noticed += 1
             notices.append((queue_name, json.dumps({"type": kind, "job_id": job_id})))
 
         connection.create_function("nightjar_wake", 3, wake)

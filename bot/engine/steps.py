@@ -18,6 +18,9 @@ ANY_QUEUE = "procrastinate_any_queue_v1"
 # Procrastinate's worker looks for any job when it is woken; the id only has to be there.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
+HEARD = "heard"
+"""The column of fetched jobs with the number of notices that there were before, if a database counts them."""
+
 WINDOW = 4
 """A fetch of n jobs reads the first 4n that wait, so that its cost does not grow with a backlog."""
 

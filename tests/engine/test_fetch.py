@@ -218,6 +218,32 @@ async def test_after_fetching_all_available_jobs_the_worker_asks_again_only_afte
         assert await fetched(manager, worker, 1) == ["b"]
 
 
+async def test_a_fetch_behind_the_end_of_a_job_does_not_count_that_end_as_news(tmp_path: Path) -> None:
+    """A worker fetches when its job ends, and the end of that job is what is announced next."""
+    database = Database(f"sqlite:///{tmp_path}/nightjar.db")
+    await database.open()
+    connector, manager = database.connector, manager_of(database.connector, 9)
+    worker = await manager.register_worker()
+    async with listening(database):
+        await stored(connector, "a", "ab", "-x")
+        await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
+        first = cast("Job", await manager.fetch_job(None, worker))
+        assert await fetched(manager, worker, 1) == ["nothing"]
+        # While another program writes, both wait for one transaction.
+        with contextlib.closing(sqlite3.connect(tmp_path / "nightjar.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            ending = asyncio.create_task(manager.finish_job(first, Status.SUCCEEDED, delete_job=False))
+            fetching = asyncio.create_task(fetched(manager, worker, 1))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            other.execute("ROLLBACK")
+        await ending
+        assert await fetching == ["ab"]
+        await connector.execute_query_async(STARTS_AT.format(at="NULL"))
+        assert await fetched(manager, worker, 2) == ["nothing", "-x"]
+    await database.close()
+
+
 @pytest.mark.parametrize(
     ("slots", "order"), [(9, "a -x -z -y"), (2, "a -x -y -z")], ids=["tried before", "no free slot"]
 )
