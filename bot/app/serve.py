@@ -34,6 +34,7 @@ from bot.aws.client import AWS
 from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import StartError
+from bot.core.event_loop import loop_name
 from bot.core.health import HealthCheck
 from bot.core.memory import collect_what_comes_later, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
@@ -206,7 +207,7 @@ async def running(
             asyncio.create_task(bot.pipeline.prefilter.refresh_views(bot.pipeline.view_of), name="prefilter")
         )
         if address is None:
-            log.info("working", version=VERSION, database=bot.engine.database.name)
+            log.info("working", version=VERSION, database=bot.engine.database.name, event_loop=loop_name())
         try:
             port, metrics_port = (one.addresses[0][1] if one else 0 for one in listeners)
             yield Running(bot, port, metrics_port, worker)
@@ -278,7 +279,8 @@ async def _open_listeners(
     for event, runner in (("serving metrics", measuring), ("serving", serving)):
         if runner is not None:
             host, port = runner.addresses[0][:2]
-            log.info(event, version=VERSION, host=host, port=port, database=bot.engine.database.name)
+            name = bot.engine.database.name
+            log.info(event, version=VERSION, host=host, port=port, database=name, event_loop=loop_name())
     return serving, measuring
 
 

@@ -6,7 +6,6 @@ command cannot start, it prints one line for each error, and never a traceback.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -119,13 +118,14 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
     from bot.app.load import load_config
     from bot.app.serve import Address, run_until_stopped
     from bot.config.environment import Settings
+    from bot.core.event_loop import run_on_fastest_loop
 
     address, metrics = (Address(host, number) if number is not None else None for number in (port, metrics_port))
     with stopping_at_faults():
         config = load_config(config_path)
         settings = Settings.from_environment()
         start_logging(settings)
-        asyncio.run(run_until_stopped(config, settings, address, metrics=metrics))
+        run_on_fastest_loop(run_until_stopped(config, settings, address, metrics=metrics))
 
 
 @cli.command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from bot.cli.env_file import add_to_environment, lacks_credentials, read_env_fil
 from bot.cli.support import start_logging
 from bot.config.environment import Settings
 from bot.core.errors import SettingsError
+from bot.core.event_loop import run_on_fastest_loop
 
 
 def check_setup_host(host: str, config_path: Path) -> None:
@@ -57,13 +57,13 @@ def run_setup(
         click.echo(NEW_ADDRESS.format(address=address), err=True)
 
     place = SetupPlace(host, port, env_file, config_path, announce, announce_again, load_settings, remote)
-    finished = asyncio.run(set_up(place, begun))
+    finished = run_on_fastest_loop(set_up(place, begun))
     if finished is None:
         return
     metrics = Address(host, metrics_port) if metrics_port is not None else None
     try:
         config, settings = load_config(config_path), load_settings()
-        asyncio.run(run_until_stopped(config, settings, finished.address, metrics=metrics, more=finished.pages))
+        run_on_fastest_loop(run_until_stopped(config, settings, finished.address, metrics=metrics, more=finished.pages))
     finally:
         if finished.address.listening is not None:
             finished.address.listening.close()

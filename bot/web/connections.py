@@ -9,14 +9,13 @@ A request whose body still arrives is not being answered yet: anybody can send h
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import resource
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -25,12 +24,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from bot.core.rarely import Rarely
+from bot.web.accepting import Acceptor, open_sockets
 from bot.web.problems import Answer
 
 MOST = 256
 """Connections that are open at a time, unless app.yaml or the limit of descriptors says otherwise."""
-BACKLOG = 64
-"""Connections that wait to be accepted; as many may be accepted at once before one of them is refused."""
 HEAD_SECONDS = 15.0
 """How long a new connection may take to send the headers of its first request."""
 IDLE_SECONDS = 75.0
@@ -40,7 +38,6 @@ ANSWER_SECONDS = 120.0
 SWEEP_SECONDS = 1.0
 
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -194,34 +191,15 @@ class LimitedSite(web.BaseSite):
         await super().start()
         server = self._runner.server
         assert server is not None
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(quieter_about_accept())
 
         def newcomer() -> _Newcomer:
             return _Newcomer(self._connections, server)
 
-        if self._listening is not None:
-            # The copy is closed with the server.
-            self._server = await loop.create_server(newcomer, sock=self._listening.dup(), backlog=BACKLOG)
-        else:
-            self._server = await loop.create_server(newcomer, self._host, self._port, backlog=BACKLOG)
-
-
-def quieter_about_accept(rarely: Rarely | None = None) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """Return a handler of an event loop's errors that logs a failed `accept()` once a second and in one line.
-
-    asyncio tries as often as its backlog is long, and logs a traceback each time.
-    """
-    lines = rarely or Rarely()
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if not (isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and "socket" in context):
-            loop.default_exception_handler(context)
-        elif (held_back := lines.ready(error.errno)) is not None:
-            log.error("a connection could not be accepted", reason=str(error), held_back=held_back)
-
-    return handle
+        # The copy is closed with the server.
+        given = self._listening
+        sockets = [given.dup()] if given is not None else await open_sockets(self._host, self._port)
+        # aiohttp reads its `sockets` and calls `close`, and nothing else.
+        self._server = cast("asyncio.AbstractServer", Acceptor(sockets, newcomer))
 
 
 class Malformed(logging.Filter):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from bot.app.serve import Address, run_until_stopped
@@ -14,6 +13,7 @@ from bot.cli.support import start_logging
 from bot.config import load_config
 from bot.config.environment import Settings
 from bot.core import logs
+from bot.core.event_loop import run_on_fastest_loop
 from bot.engine.service import WorkerPace
 from bot.github.limits import Allowance
 
@@ -36,7 +36,9 @@ def main() -> None:
     config, settings = load_config(given.config), Settings.from_environment()
     start_logging(settings)
     address = Address(given.host, given.port) if given.command == "serve" else None
-    asyncio.run(run_until_stopped(config, settings, address, WorkerPace(check_after=CHECK_AFTER), allowance=ALLOWANCE))
+    run_on_fastest_loop(
+        run_until_stopped(config, settings, address, WorkerPace(check_after=CHECK_AFTER), allowance=ALLOWANCE)
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,9 +22,13 @@ CONFIG = "repositories:\n  octocat/compiler:\n"
 
 @asynccontextmanager
 async def serving(
-    folder: Path, config: str = CONFIG, options: Sequence[str] = (), launch: Launch = forked
+    folder: Path,
+    config: str = CONFIG,
+    options: Sequence[str] = (),
+    launch: Launch = forked,
+    more: Mapping[str, str] | None = None,
 ) -> AsyncIterator[BotProcess]:
-    """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`."""
+    """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`, with `more` variables."""
     github = GitHubSandbox()
     path = folder / "app.yaml"
     path.write_text(config)
@@ -38,6 +42,7 @@ async def serving(
             "GITHUB_API_URL": url,
             "DATABASE_URL": with_tables(f"sqlite:///{folder / 'nightjar.db'}"),
             "PYTHONWARNINGS": "error",
+            **(more or {}),
         }
         bot = BotProcess(environment, config=path, options=options, launch=launch)
         await bot.start()

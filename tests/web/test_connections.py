@@ -16,7 +16,6 @@ from aiohttp import web
 from bot.web.app import create_runner
 from bot.web.connections import (
     ANSWER_SECONDS,
-    BACKLOG,
     HEAD_SECONDS,
     IDLE_SECONDS,
     Connections,
@@ -249,23 +248,6 @@ async def test_a_silent_crowd_keeps_nobody_out_and_fills_no_log(tmp_path: Path) 
         assert sum(map(len, bot.output)) - before < 10_000
     finally:
         await running.__aexit__(None, None, None)
-
-
-async def test_without_descriptors_accept_is_logged_once_a_second(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bot:
-        used = open_descriptors(bot.pid)
-        resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (used + 3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-
-        def complaints() -> list[str]:
-            return [line["reason"] for line in bot.logs if line["event"] == "a connection could not be accepted"]
-
-        # Fewer than may wait to be accepted: the others could not even connect.
-        async with crowd(bot.port, BACKLOG // 2):
-            await until(lambda: len(complaints()) >= 2)
-        held_back = [line["held_back"] for line in bot.logs if "held_back" in line]
-        assert max(held_back) > 50
-        assert "Too many open files" in complaints()[0]
-        assert not [line for line in bot.output if "Traceback" in line]
 
 
 @pytest.mark.parametrize(
