@@ -80,7 +80,9 @@ class Operation:
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     answers: Mapping[int, ResponseSchema]
     parameters: Sequence[Parameter] = ()
-    request_body: Schema | None = None
+    query: type[BaseModel] | None = None
+    """The parameters of the query besides those, as a model."""
+    request_body: type[BaseModel] | Schema | None = None
     public: bool = False
     """Whether a route below /api/ is of no repository, and so open to everybody."""
     takes_token: bool = False
@@ -128,19 +130,32 @@ def _operation(operation: Operation) -> dict[str, object]:
         "summary": operation.summary,
         "responses": {**responses, "default": _answer(problem("Any other error"))},
     }
-    if operation.parameters:
+    if parameters := [*operation.parameters, *(_in_query(operation.query) if operation.query else ())]:
         described["parameters"] = [
             {"name": p.name, "in": p.place, "required": p.required, "description": p.description, "schema": p.schema}
-            for p in operation.parameters
+            for p in parameters
         ]
     if operation.takes_token:
         # The empty requirement makes the token optional: https://spec.openapis.org/oas/v3.1.1#operation-object
         described["security"] = [{}, {TOKEN: []}]
     if operation.for_labs:
         described["security"] = [{LAB_TOKEN: []}]
-    if operation.request_body is not None:
-        content = {"application/json": {"schema": operation.request_body}}
+    if (body := operation.request_body) is not None:
+        schema = body if isinstance(body, Mapping) else body.model_json_schema()
+        content = {"application/json": {"schema": schema}}
         described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def _in_query(query: type[BaseModel]) -> list[Parameter]:
+    """Return the parameters that a model of filters has."""
+    model = query.model_json_schema()
+    properties: Mapping[str, dict[str, object]] = model.get("properties", {})
+    described = []
+    for name, schema in properties.items():
+        bare = {key: value for key, value in schema.items() if key not in ("description", "title")}
+        required = name in model.get("required", [])
+        described.append(Parameter(name, str(schema.get("description", "")), bare, "query", required))
     return described
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -118,10 +117,12 @@ class Page:
 
     def operations(self) -> list[Operation]:
         """Return its routes."""
-        parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts, *_parameters(self.query)]
+        parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts]
         html = ResponseSchema("The page", media_type="text/html")
         said = ResponseSchema("What the page shows", self.model)
-        shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **ERRORS}, parameters)
+        shown = Operation(
+            "GET", self.path, self.summary, self._answer_page, {200: html, **ERRORS}, parameters, self.query
+        )
         if not self.has_own_twin:
             return [shown]
         formats = [in_format(self.most_csv_rows)] if self.table else []
@@ -134,6 +135,7 @@ class Page:
                 self._answer_json,
                 {200: said, **ERRORS},
                 [*parameters, *formats],
+                self.query,
                 public=not self.of_repository,
             ),
         ]
@@ -233,18 +235,6 @@ def _json(shown: BaseModel) -> bytes:
         return shown.model_dump_json().encode()
     except PydanticSerializationError:  # half of a pair of surrogates, which JSON can write escaped
         return json.dumps(shown.model_dump(mode="json"), separators=(",", ":")).encode()
-
-
-@functools.cache
-def _parameters(query: type[BaseModel]) -> tuple[Parameter, ...]:
-    """Return the parameters that a model of filters has; made once: it would take half of a start."""
-    properties: Mapping[str, dict[str, object]] = query.model_json_schema().get("properties", {})
-    required = query.model_json_schema().get("required", [])
-    described = []
-    for name, schema in properties.items():
-        bare = {key: value for key, value in schema.items() if key not in ("description", "title")}
-        described.append(Parameter(name, str(schema.get("description", "")), bare, "query", required=name in required))
-    return tuple(described)
 
 
 def _unavailable(seconds: str) -> Problem:

@@ -121,7 +121,7 @@ class LabRoutes:
             summary=summary,
             handler=handler,
             parameters=parameters,
-            request_body=body.model_json_schema(),
+            request_body=body,
             answers={
                 **answers,
                 400: problem("The body is invalid, or names a target that the lab does not have"),
