@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bot.config.private_key import pem_of, rsa_key
 from sandbox import processes
 from sandbox.processes import end_with_parent
 
@@ -191,12 +192,18 @@ def _serve(control: socket.socket) -> Request | None:
                 _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
                 if not descriptors:
                     return None
-                job, parent, pid = socket.socket(fileno=descriptors[0]), os.getpid(), os.fork()
+                job, parent = socket.socket(fileno=descriptors[0]), os.getpid()
+                request = _request(job)
+                if pem := request.env.get("GITHUB_PRIVATE_KEY"):
+                    # To check that its primes are prime takes half of a start. All that follow have this result.
+                    rsa_key(pem_of(pem))
+                pid = os.fork()
                 if pid == 0:
+                    job.close()
                     for other, (_, theirs) in running.items():
                         os.close(other)
                         theirs.close()
-                    return _become(job, descriptors[1:], parent)
+                    return _become(request, descriptors[1:], parent)
                 for descriptor in descriptors[1:]:
                     os.close(descriptor)
                 watched = os.pidfd_open(pid)
@@ -212,14 +219,17 @@ def _report(job: socket.socket, number: int) -> None:
         return
 
 
-def _become(job: socket.socket, outputs: Sequence[int], parent: int) -> Request:
-    """Read the request, and apply its outputs, environment and folder."""
+def _request(job: socket.socket) -> Request:
+    with job.makefile("rb") as stream:
+        (length,) = NUMBER.unpack(stream.read(NUMBER.size))
+        return Request(*json.loads(stream.read(length)))
+
+
+def _become(request: Request, outputs: Sequence[int], parent: int) -> Request:
+    """Apply the outputs, environment and folder of a request, and return it."""
     end_with_parent()
     if os.getppid() != parent:
         os._exit(1)
-    with job, job.makefile("rb") as stream:
-        (length,) = NUMBER.unpack(stream.read(NUMBER.size))
-        request = Request(*json.loads(stream.read(length)))
     for number, descriptor in enumerate(outputs, start=1):
         os.dup2(descriptor, number)
         os.close(descriptor)
