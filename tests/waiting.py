@@ -32,11 +32,11 @@ async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, 
             return value
         if time.monotonic() > end:
             message = f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}"
-            raise AssertionError("\n".join([message, *_who_may_be_waited_for()]))
+            raise AssertionError("\n".join([message, *_possible_blockers()]))
         await asyncio.sleep(pause)
 
 
-def _who_may_be_waited_for() -> list[str]:
+def _possible_blockers() -> list[str]:
     """Return the open SQLite transactions of this process, and the stacks of its other threads."""
     here = threading.get_ident()
     stacks = [

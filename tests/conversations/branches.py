@@ -27,9 +27,9 @@ class BranchTown:
     branch: str
     config: str
 
-    async def come_to(self, schedule: Schedule) -> None:
+    async def advance_to(self, schedule: Schedule) -> None:
         """Advance the time to the next scheduled moment, and let the bot notice."""
-        self.time.come_to(schedule.next_time(self.time()) + 1)
+        self.time.advance_to(schedule.next_time(self.time()) + 1)
         await self.town.bot.timers.tick()
 
     def push(self, message: str = "Improve it") -> str:

@@ -35,7 +35,7 @@ class GoodTown(BranchTown):
 
     async def scan(self) -> None:
         """Advance the time to the next scheduled scan, and wait until the bot has finished it."""
-        await self.come_to(SCHEDULE)
+        await self.advance_to(SCHEDULE)
         await self.town.quiet()
 
     def checked(self, message: str, checks: Mapping[str, str | None]) -> str:

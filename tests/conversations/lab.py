@@ -65,7 +65,7 @@ class Moments:
         """Return seconds since 1970."""
         return self.began + time.monotonic() + self.ahead
 
-    def come_to(self, moment: float) -> None:
+    def advance_to(self, moment: float) -> None:
         """Set the time, in seconds since 1970."""
         self.ahead += moment - self()
 

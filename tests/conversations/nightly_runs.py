@@ -31,12 +31,12 @@ class NightlyTown(BranchTown):
 
     async def nightly_run(self) -> None:
         """Advance the time to the next nightly run, and wait until the bot has finished it."""
-        await self.come_to_the_moment()
+        await self.reach_scheduled_time()
         await self.town.quiet()
 
-    async def come_to_the_moment(self) -> None:
+    async def reach_scheduled_time(self) -> None:
         """Advance the time to the next nightly run, and let the bot notice."""
-        await self.come_to(SCHEDULE)
+        await self.advance_to(SCHEDULE)
 
     async def hour(self) -> None:
         """Let an hour pass, and wait until the bot has finished."""

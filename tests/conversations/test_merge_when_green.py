@@ -38,7 +38,7 @@ async def waiting_numbers(here: Town) -> list[int]:
     return await numbers_waiting(here.bot.engine.records, here.repo.id)
 
 
-def word(here: Town, pull: PullRequest) -> str:
+def last_message(here: Town, pull: PullRequest) -> str:
     """Return the bot's last message, after checking that it wrote only one after its answer."""
     _, *more = here.answers(pull)
     return "\n".join(more)
@@ -64,7 +64,7 @@ async def test_it_waits_for_checks_and_approval_and_merges_once_both_are_there(h
     await here.quiet()
     assert str(pull.merged_by) == "@nightjar[bot]"
     assert message(here) == "Faster (#1)\n\nSaves a pass.\n\ncc octocat"
-    assert word(here, pull) == ""
+    assert last_message(here, pull) == ""
 
 
 async def test_a_ready_pull_request_is_merged_at_once(here: Town) -> None:
@@ -91,7 +91,7 @@ async def test_it_waits_after_a_failure_because_a_rerun_may_pass(here: Town) -> 
     pull = await waiting(here)
     report(here, pull, "failure")
     await here.quiet()
-    assert word(here, pull) == ""
+    assert last_message(here, pull) == ""
     report(here, pull, "pending")
     report(here, pull)
     await here.quiet()
@@ -134,7 +134,7 @@ async def test_in_a_locked_conversation_a_merge_is_cancelled_silently(here: Town
     pull.locked = True
     pull.push()
     await here.quiet()
-    assert word(here, pull) == ""
+    assert last_message(here, pull) == ""
     assert await waiting_numbers(here) == []
     assert await here.failures() == []
 
@@ -153,8 +153,8 @@ async def test_an_obstacle_that_would_have_been_refused_cancels_it(here: Town) -
         pull = await waiting(here)
         happens(pull)
         await here.quiet()
-        assert "I won't merge" in word(here, pull)
-        assert why in word(here, pull)
+        assert "I won't merge" in last_message(here, pull)
+        assert why in last_message(here, pull)
         pull.labels.clear()
         pull.draft = False
         approve(pull)
@@ -168,7 +168,7 @@ async def test_conflicts_from_the_base_are_reported_once_checks_are_green(here: 
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     report(here, pull)
     await here.quiet()
-    assert "- It conflicts with `main`" in word(here, pull)
+    assert "- It conflicts with `main`" in last_message(here, pull)
 
 
 async def test_closing_or_merging_by_hand_needs_no_message(here: Town) -> None:
@@ -179,7 +179,7 @@ async def test_closing_or_merging_by_hand_needs_no_message(here: Town) -> None:
     closed.reopen("hubot")
     report(here, closed)
     await here.quiet()
-    assert (word(here, closed), word(here, merged)) == ("", "")
+    assert (last_message(here, closed), last_message(here, merged)) == ("", "")
     assert (closed.state, str(merged.merged_by)) == ("open", "@octocat")
 
 
@@ -190,7 +190,9 @@ async def test_nothing_is_merged_for_somebody_who_has_lost_access(here: Town) ->
     report(here, pull)
     await here.quiet()
     assert pull.state == "open"
-    assert word(here, pull).endswith("`hubot` no longer has write access. Ask someone who has it to comment again.")
+    assert last_message(here, pull).endswith(
+        "`hubot` no longer has write access. Ask someone who has it to comment again."
+    )
 
 
 async def test_a_refusal_of_the_final_merge_is_reported(here: Town) -> None:
@@ -198,7 +200,7 @@ async def test_a_refusal_of_the_final_merge_is_reported(here: Town) -> None:
     here.repo.merge_methods = ("rebase",)
     report(here, pull)
     await here.quiet()
-    assert ": `Squash merges are not allowed on this repository.`." in word(here, pull)
+    assert ": `Squash merges are not allowed on this repository.`." in last_message(here, pull)
     report(here, pull)
     await here.quiet()
     assert len(here.answers(pull)) == 2
@@ -214,7 +216,7 @@ async def test_it_waits_for_approvals_that_only_githubs_classic_protection_requi
     await here.quiet()
     assert pull.state == "open"
     needs = "At least 2 approving review is required by reviewers with write access."
-    assert word(here, pull).partition("-->\n")[2] == (
+    assert last_message(here, pull).partition("-->\n")[2] == (
         f"GitHub doesn't merge {short(pull)} yet: `{needs}`. I'll try again after each review or "
         f"check. A new push cancels this."
     )
@@ -296,7 +298,7 @@ async def test_a_replay_does_not_repeat_a_cancelled_merge(here: Town) -> None:
     await here.bot.engine.replay(refused.guid)
     await here.quiet()
     assert pull.state == "open"
-    assert "I won't merge" in word(here, pull)
+    assert "I won't merge" in last_message(here, pull)
 
 
 # What is refused immediately

@@ -274,7 +274,7 @@ async def test_a_push_to_the_branch_between_check_and_move_is_not_overwritten(pl
     await place.nightly_run()
     place.push()
     pause = place.town.github.faults.pause(*MOVE, when="before")
-    await place.come_to_the_moment()
+    await place.reach_scheduled_time()
     await pause.reached.wait()
     stray = place.town.repo.push("nightly", by="octocat", message="By hand").sha
     pause.resume()
@@ -288,7 +288,7 @@ async def test_a_branch_that_somebody_advances_between_check_and_move_is_accepte
     await place.nightly_run()
     chosen = place.push()
     pause = place.town.github.faults.pause(*MOVE, when="before")
-    await place.come_to_the_moment()
+    await place.reach_scheduled_time()
     await pause.reached.wait()
     newer = place.push()
     place.town.repo.move("refs/heads/nightly", newer, "octocat")
@@ -303,7 +303,7 @@ async def test_a_branch_that_somebody_advances_between_check_and_move_is_accepte
 async def test_a_push_to_main_between_scan_and_move_waits_for_the_next_nightly_run(place: NightlyTown) -> None:
     chosen = place.push()
     pause = place.town.github.faults.pause(*MAKE, when="before")
-    await place.come_to_the_moment()
+    await place.reach_scheduled_time()
     await pause.reached.wait()
     newer = place.push()
     pause.resume()
@@ -351,7 +351,7 @@ async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> No
         shas = []
         for _ in range(3):
             shas.append(place.push())
-            place.time.come_to(SCHEDULE.next_time(place.time()) + 1)
+            place.time.advance_to(SCHEDULE.next_time(place.time()) + 1)
             await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick(), other.timers.tick())
             await place.town.quiet()
         assert place.head == shas[-1]
@@ -388,7 +388,7 @@ async def test_two_runs_requested_in_one_second_both_notify_labs(place: NightlyT
     moment = int(place.time()) + 10
     for title in ("one", "two"):
         sha = place.push(title)
-        place.time.come_to(moment)
+        place.time.advance_to(moment)
         await place.town.bot.timers.announce(REPOSITORY, "nightly", manual_run())
         await place.town.quiet()
         assert place.head == sha

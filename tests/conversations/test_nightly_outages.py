@@ -66,7 +66,7 @@ async def test_a_long_outage_uses_up_no_tries_and_the_branch_moves_afterwards(
     sha = place.push()
     await place.town.quiet()
     down = place.town.github.faults.add("*", "*", drop="before", times=None)
-    await place.come_to_the_moment()
+    await place.reach_scheduled_time()
     await many_tries(place)
     down.times = down.hits
     await all_tries(place)
@@ -131,7 +131,7 @@ async def test_the_answer_to_a_move_says_where_the_branch_is_so_nothing_is_read_
     place.push()
     second = place.push()
     pause = place.town.github.faults.pause(*MOVE, when="after")
-    await place.come_to_the_moment()
+    await place.reach_scheduled_time()
     await pause.reached.wait()
     place.town.github.faults.add(*HEAD, status=403, message="Not accessible")
     pause.resume()

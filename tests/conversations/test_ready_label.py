@@ -28,7 +28,7 @@ def labels(pull: PullRequest) -> list[str]:
     return [label.name for label in pull.labels]
 
 
-def deeds(here: Town) -> Counter[str]:
+def action_counts(here: Town) -> Counter[str]:
     """Return how often the bot added and removed labels."""
     labelings = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
     return Counter(str(d.action) for d in labelings if d.body["sender"]["login"] == BOT)
@@ -51,7 +51,7 @@ async def test_the_label_comes_once_the_pull_request_is_ready_and_a_push_removes
     approve(pull)
     await here.quiet()
     assert labels(pull) == ["docs", LABEL]
-    assert deeds(here) == {"labeled": 2, "unlabeled": 1}
+    assert action_counts(here) == {"labeled": 2, "unlabeled": 1}
     assert here.answers(pull) == []
 
 
@@ -92,7 +92,7 @@ async def test_a_label_that_somebody_else_adds_or_removes_is_corrected_once(here
     pull.unlabel("octocat", LABEL)
     await here.quiet()
     assert labels(pull) == [LABEL.upper()], "a label keeps the letter case of its creation"
-    assert deeds(here) == {"labeled": 2, "unlabeled": 1}
+    assert action_counts(here) == {"labeled": 2, "unlabeled": 1}
 
 
 async def test_a_merge_removes_the_label(here: Town) -> None:

@@ -90,7 +90,7 @@ class World:
         prefilter = WebhookPrefilter(router, config.mentions, NOTES)
         self.pipeline = replace(self.pipeline, config=config, router=router, prefilter=prefilter)
 
-    async def work_off_announced(self) -> None:
+    async def process_announced(self) -> None:
         """Process the bot's own deliveries, and those that they announce."""
         for delivery in self.announced:  # the list grows meanwhile
             await self._deliver(delivery)

@@ -54,7 +54,7 @@ async def dry_first(folder: Path) -> AsyncIterator[World]:
 async def everything_that_waits(world: World) -> None:
     while world.github.webhooks.held or world.announced:
         await world.happen()
-        await world.work_off_announced()
+        await world.process_announced()
 
 
 async def timer(world: World, name: str) -> None:
@@ -63,7 +63,7 @@ async def timer(world: World, name: str) -> None:
     await everything_that_waits(world)
 
 
-async def a_pull_request_is_talked_about_and_merged(world: World) -> None:
+async def a_pull_request_is_discussed_and_merged(world: World) -> None:
     pull = world.open("cc @hubot, for [hexagon]", title="[hexagon] Fix")
     await everything_that_waits(world)
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
@@ -127,7 +127,7 @@ async def a_newcomer_changes_the_settings(world: World) -> None:
 
 Scene = Callable[[World], Awaitable[None]]
 SCENES: dict[Scene, str] = {
-    a_pull_request_is_talked_about_and_merged: """
+    a_pull_request_is_discussed_and_merged: """
         commands cc-reviewers RequestReviewers docs-link lint skip-ci slow-tests RerunWorkflow MergePull
         SetStatus PutCheckRun""",
     branches_are_scanned: "last-good merges nightly main-failures slow-tests-branches StoreRecord",

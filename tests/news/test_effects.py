@@ -29,7 +29,7 @@ SAID_AGAIN = f"{SAID}\n{MAYBE_POSTED_BEFORE}"
 
 
 @dataclass
-class Teller:
+class ChannelSender:
     """A world with one of the two channels."""
 
     world: World
@@ -70,9 +70,9 @@ async def world(tmp_path: Path, chats: Channels) -> AsyncIterator[World]:
 
 
 @pytest.fixture(params=["discord", "slack"])
-def teller(request: pytest.FixtureRequest, world: World, chats: Channels) -> Teller:
+def sender(request: pytest.FixtureRequest, world: World, chats: Channels) -> ChannelSender:
     place: Channel = request.param
-    return Teller(world, place, chats.discord if place == "discord" else chats.slack)
+    return ChannelSender(world, place, chats.discord if place == "discord" else chats.slack)
 
 
 def test_each_place_gets_its_message_and_none_twice() -> None:
@@ -87,7 +87,7 @@ def test_each_place_gets_its_message_and_none_twice() -> None:
     assert len({discord.target, slack.target, issue.target}) == 3
 
 
-async def test_a_channel_gets_its_news_one_after_another_and_once_each(teller: Teller) -> None:
+async def test_a_channel_gets_its_news_one_after_another_and_once_each(sender: ChannelSender) -> None:
     """A handler's plan does not wait for it: it becomes a delivery, of which there is one for each key."""
     accepted: list[tuple[str, str, str, str]] = []
 
@@ -95,23 +95,23 @@ async def test_a_channel_gets_its_news_one_after_another_and_once_each(teller: T
         accepted.append((guid, event, body, lock))
         return guid not in [earlier for earlier, *_ in accepted[:-1]]
 
-    teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
-    name, texts = teller.place.title(), []
+    sender.world.pipeline = replace(sender.world.pipeline, announce=announce)
+    name, texts = sender.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
-        texts.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
+        texts.append((await sender.world.apply_alone(PostMessage(sender.place, key, NEWS))).text)
     assert texts == [f"queued for {name}", f"already queued for {name}", f"queued for {name}"]
-    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_EVENT.name, f"news:{teller.place}")}
-    assert MESSAGE_EVENT.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
-    assert teller.channel.messages == []
+    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_EVENT.name, f"news:{sender.place}")}
+    assert MESSAGE_EVENT.read(Payload(json.loads(accepted[0][2]))) == PostNews(sender.place, "alarm:1", NEWS)
+    assert sender.channel.messages == []
 
 
-async def test_a_message_is_posted_once_however_often_it_is_requested(teller: Teller) -> None:
-    first, *others = [await teller.report() for _ in range(3)]
-    assert first == f"posted in {teller.place.title()}"
-    assert others == [f"already posted in {teller.place.title()}"] * 2
-    assert teller.channel.said == [SAID]
-    await teller.report("alarm:2", News("well", good=True))
-    assert teller.channel.said == [SAID, "✅ well"]
+async def test_a_message_is_posted_once_however_often_it_is_requested(sender: ChannelSender) -> None:
+    first, *others = [await sender.report() for _ in range(3)]
+    assert first == f"posted in {sender.place.title()}"
+    assert others == [f"already posted in {sender.place.title()}"] * 2
+    assert sender.channel.said == [SAID]
+    await sender.report("alarm:2", News("well", good=True))
+    assert sender.channel.said == [SAID, "✅ well"]
 
 
 async def test_discord_is_asked_to_answer_only_once_the_message_exists(world: World, chats: Channels) -> None:
@@ -119,110 +119,110 @@ async def test_discord_is_asked_to_answer_only_once_the_message_exists(world: Wo
     assert chats.discord.requests == [f"{chats.discord.path}?wait=true"]
 
 
-async def test_a_message_is_posted_after_the_requested_pause(teller: Teller) -> None:
-    teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
-    error = await teller.fails()
+async def test_a_message_is_posted_after_the_requested_pause(sender: ChannelSender) -> None:
+    sender.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
+    error = await sender.fails()
     assert isinstance(error, TryAgain)
-    assert (str(error), error.retry_in) == (f"{teller.place.title()} is limiting our messages for now", 7.0)
-    await teller.report()
-    assert teller.channel.said == [SAID]
+    assert (str(error), error.retry_in) == (f"{sender.place.title()} is limiting our messages for now", 7.0)
+    await sender.report()
+    assert sender.channel.said == [SAID]
 
 
 async def test_discord_may_name_the_pause_only_in_its_answer(world: World, chats: Channels) -> None:
     chats.discord.faults.add("POST", "*", status=429)
-    error = await Teller(world, "discord", chats.discord).fails()
+    error = await ChannelSender(world, "discord", chats.discord).fails()
     assert isinstance(error, TryAgain)
     assert error.retry_in == DiscordSandbox.PAUSE
 
 
 async def test_a_pause_of_unknown_length_is_left_to_the_engine(world: World, chats: Channels) -> None:
     chats.slack.faults.add("POST", "*", status=429)
-    error = await Teller(world, "slack", chats.slack).fails()
+    error = await ChannelSender(world, "slack", chats.slack).fails()
     assert isinstance(error, TryAgain)
     assert error.retry_in is None
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 async def test_after_an_error_of_the_service_the_next_message_says_that_it_may_be_a_repetition(
-    teller: Teller, status: int
+    sender: ChannelSender, status: int
 ) -> None:
-    teller.channel.faults.add("POST", "*", status=status)
-    assert str(await teller.fails()) == f"{teller.place.title()} answered {status}"
-    await teller.report()
-    assert teller.channel.said == [SAID_AGAIN]
+    sender.channel.faults.add("POST", "*", status=status)
+    assert str(await sender.fails()) == f"{sender.place.title()} answered {status}"
+    await sender.report()
+    assert sender.channel.said == [SAID_AGAIN]
 
 
-async def test_a_message_whose_answer_is_lost_is_posted_twice_and_the_second_says_so(teller: Teller) -> None:
-    teller.channel.faults.add("POST", "*", drop="after")
-    assert "did not answer" in str(await teller.fails())
-    await teller.report()
-    await teller.report()
-    assert teller.channel.said == [SAID, SAID_AGAIN]
+async def test_a_message_whose_answer_is_lost_is_posted_twice_and_the_second_says_so(sender: ChannelSender) -> None:
+    sender.channel.faults.add("POST", "*", drop="after")
+    assert "did not answer" in str(await sender.fails())
+    await sender.report()
+    await sender.report()
+    assert sender.channel.said == [SAID, SAID_AGAIN]
 
 
-async def test_after_an_unreachable_service_the_message_is_not_marked_as_a_repetition(teller: Teller) -> None:
-    await teller.channel.stop()
-    assert "did not answer" in str(await teller.fails())
-    async with teller.channel.serve():
-        addresses = {f"{teller.place}_webhook_url": SecretStr(teller.channel.url)}
-        parts = teller.world.pipeline.parts
+async def test_after_an_unreachable_service_the_message_is_not_marked_as_a_repetition(sender: ChannelSender) -> None:
+    await sender.channel.stop()
+    assert "did not answer" in str(await sender.fails())
+    async with sender.channel.serve():
+        addresses = {f"{sender.place}_webhook_url": SecretStr(sender.channel.url)}
+        parts = sender.world.pipeline.parts
         parts[SETTINGS] = parts[SETTINGS].model_copy(update=addresses)
-        await teller.report()
-        assert teller.channel.said == [SAID]
+        await sender.report()
+        assert sender.channel.said == [SAID]
 
 
-async def test_a_possible_repetition_is_marked_even_after_a_later_refused_try(teller: Teller) -> None:
-    teller.channel.faults.add("POST", "*", drop="after")
-    await teller.fails()
-    teller.channel.faults.add("POST", "*", status=429)
-    await teller.fails()
-    await teller.report()
-    assert teller.channel.said == [SAID, SAID_AGAIN]
+async def test_a_possible_repetition_is_marked_even_after_a_later_refused_try(sender: ChannelSender) -> None:
+    sender.channel.faults.add("POST", "*", drop="after")
+    await sender.fails()
+    sender.channel.faults.add("POST", "*", status=429)
+    await sender.fails()
+    await sender.report()
+    assert sender.channel.said == [SAID, SAID_AGAIN]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
-async def test_a_removed_webhook_is_reported_with_its_variable(teller: Teller, status: int) -> None:
-    teller.channel.faults.add("POST", "*", status=status, message="no_service")
-    name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
-    said = f"code {DiscordSandbox.CODES.get(status, 0)}" if teller.place == "discord" else "no_service"
-    assert str(await teller.fails(UserError)) == (
+async def test_a_removed_webhook_is_reported_with_its_variable(sender: ChannelSender, status: int) -> None:
+    sender.channel.faults.add("POST", "*", status=status, message="no_service")
+    name, variable = sender.place.title(), f"{sender.place.upper()}_WEBHOOK_URL"
+    said = f"code {DiscordSandbox.CODES.get(status, 0)}" if sender.place == "discord" else "no_service"
+    assert str(await sender.fails(UserError)) == (
         f"{name} no longer accepts messages at the webhook of {variable} ({status}, {said}). "
         f"The webhook or its channel may have been removed: create a new one, set {variable} to its address, and "
         "restart the bot."
     )
-    await teller.report()
-    assert teller.channel.said == [SAID]
+    await sender.report()
+    assert sender.channel.said == [SAID]
 
 
-async def test_a_removed_webhook_is_recognized_by_its_answer(teller: Teller) -> None:
-    teller.channel.removed = True
-    assert "(404, " in str(await teller.fails(UserError))
+async def test_a_removed_webhook_is_recognized_by_its_answer(sender: ChannelSender) -> None:
+    sender.channel.removed = True
+    assert "(404, " in str(await sender.fails(UserError))
 
 
 @pytest.mark.parametrize("status", [400, 413])
-async def test_a_refused_message_names_the_variable_too(teller: Teller, status: int) -> None:
-    teller.channel.faults.add("POST", "*", status=status, message="invalid_payload", times=None)
-    name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
-    assert str(await teller.fails(UserError)).startswith(f"{name} refused a message ({status}, ")
-    assert f"{variable} must be the full address of a webhook of {name}" in str(await teller.fails(UserError))
+async def test_a_refused_message_names_the_variable_too(sender: ChannelSender, status: int) -> None:
+    sender.channel.faults.add("POST", "*", status=status, message="invalid_payload", times=None)
+    name, variable = sender.place.title(), f"{sender.place.upper()}_WEBHOOK_URL"
+    assert str(await sender.fails(UserError)).startswith(f"{name} refused a message ({status}, ")
+    assert f"{variable} must be the full address of a webhook of {name}" in str(await sender.fails(UserError))
 
 
-async def test_a_redirect_is_not_followed(teller: Teller, chats: Channels) -> None:
-    elsewhere = chats.slack if teller.place == "discord" else chats.discord
-    teller.channel.faults.add("POST", "*", status=307, headers={"Location": elsewhere.url})
-    assert "refused a message (307" in str(await teller.fails(UserError))
+async def test_a_redirect_is_not_followed(sender: ChannelSender, chats: Channels) -> None:
+    elsewhere = chats.slack if sender.place == "discord" else chats.discord
+    sender.channel.faults.add("POST", "*", status=307, headers={"Location": elsewhere.url})
+    assert "refused a message (307" in str(await sender.fails(UserError))
     assert elsewhere.requests == []
 
 
-async def test_text_from_other_servers_is_not_repeated(teller: Teller) -> None:
-    teller.channel.faults.add("POST", "*", status=400, message="@everyone look at https://x.example", times=None)
-    assert "x.example" not in str(await teller.fails(UserError))
+async def test_text_from_other_servers_is_not_repeated(sender: ChannelSender) -> None:
+    sender.channel.faults.add("POST", "*", status=400, message="@everyone look at https://x.example", times=None)
+    assert "x.example" not in str(await sender.fails(UserError))
 
 
-async def test_a_channel_without_a_webhook_is_reported_with_its_variable(teller: Teller) -> None:
-    parts = teller.world.pipeline.parts
-    parts[SETTINGS] = parts[SETTINGS].model_copy(update={f"{teller.place}_webhook_url": None})
-    assert str(await teller.fails(UserError)) == (
-        f"{teller.place.upper()}_WEBHOOK_URL is not set, so the bot cannot post in {teller.place.title()}: "
+async def test_a_channel_without_a_webhook_is_reported_with_its_variable(sender: ChannelSender) -> None:
+    parts = sender.world.pipeline.parts
+    parts[SETTINGS] = parts[SETTINGS].model_copy(update={f"{sender.place}_webhook_url": None})
+    assert str(await sender.fails(UserError)) == (
+        f"{sender.place.upper()}_WEBHOOK_URL is not set, so the bot cannot post in {sender.place.title()}: "
         "set it to a webhook's address, and restart."
     )

@@ -99,11 +99,11 @@ class Conversation:
                 for run in suite.runs
                 if run.app is self.place.app
             ],
-            "deeds": dict(self.deeds),
+            "action_counts": dict(self.action_counts),
         }
 
     @property
-    def deeds(self) -> Counter[str]:
+    def action_counts(self) -> Counter[str]:
         """Count the bot's actions for which GitHub sends webhooks."""
         theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
         of_app = {d.guid: d for d in theirs if d.target is self.place.app}
@@ -186,7 +186,7 @@ class NightlyMoves(Conversation):
             "at the head": self._head == repository.branch("main"),
             "statuses": [sorted(s.context for s in repository.all_statuses(commit.sha)) for commit in commits],
             "issues": [(issue.title, issue.state) for issue in self._issues()],
-            "deeds": dict(self.deeds),
+            "action_counts": dict(self.action_counts),
             "what labs read": self._file().get("sha") == self._head,
         }
 

@@ -237,7 +237,7 @@ class Crash:
 
     async def kill_at_every_point(self) -> None:
         """Begin the conversations; kill the bot at each of their points, and restart it each time."""
-        await self.come_to_the_points()
+        await self.reach_points()
         while True:
             # Other tests cover what the bot misses while it is down: webhooks of conversations that go on wait
             # meanwhile.
@@ -249,19 +249,19 @@ class Crash:
             self.here.github.webhooks.release()
             if not any(self._ahead):
                 return
-            await self._come_to_the_next_points()
+            await self._reach_next_points()
 
-    async def come_to_the_points(self) -> None:
+    async def reach_points(self) -> None:
         """Begin every conversation and wait until each is held at its first point."""
         self._ahead = [
             [(point, point.pause(self.here, talk.repository)) for point in group]
             for group, talk in zip(self._groups, self.talks.talks.values(), strict=True)
         ]
         self.talks.begin()
-        await self._come_to_the_next_points()
+        await self._reach_next_points()
         await self.here.github.delivered()
 
-    async def _come_to_the_next_points(self) -> None:
+    async def _reach_next_points(self) -> None:
         coming = [ahead.pop(0) for ahead in self._ahead if ahead]
         self._held = [pause for _, pause in coming]
         try:
@@ -271,7 +271,7 @@ class Crash:
             untouched = [str(point) for point, pause in coming if not pause.reached.is_set()]
             raise AssertionError(f"never came to {untouched}\n{self.here.github.transcript()}") from None
 
-    def let_go(self) -> None:
+    def release_held(self) -> None:
         """Release the held requests of a running process."""
         for pause in self._held:
             pause.resume()

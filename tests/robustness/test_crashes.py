@@ -106,7 +106,7 @@ async def test_another_replica_takes_over_from_one_that_was_killed_for_good(
     async with place(tmp_path, postgres_url) as here:
         crash = Crash(here, alone([*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)]))
         await here.start()
-        await crash.come_to_the_points()
+        await crash.reach_points()
         other = here.replica()
         await other.start()
         here.app.webhook_url = f"{other.url}/webhook"
@@ -126,7 +126,7 @@ async def test_rerun_skips_what_already_ran_again_while_the_bot_was_dead(
         again = [p.at("after") for p in undisturbed.points if p.writes and p.route.endswith(("/rerun", "Parameters"))]
         crash = Crash(here, alone(again))
         await here.start()
-        await crash.come_to_the_points()
+        await crash.reach_points()
         await here.bot.kill()
         crash.lose_what_is_held()
         talks = crash.talks.talks.values()

@@ -268,7 +268,7 @@ async def test_a_kill_after_any_call_of_a_lab_costs_at_most_one_lease(
         talks.begin()
         deliveries = await talks.end()
         (talk,) = talks.talks.values()
-        assert talk.deeds["check_run.created"] == 2
+        assert talk.action_counts["check_run.created"] == 2
         ends = [one for one in deliveries if one["event"] == "nightjar.device-job"]
         assert len({one["guid"] for one in ends}) == len(ends)
 

@@ -31,7 +31,7 @@ class Trouble:
     lost: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def befall(self, point: Point, here: Place, repository: Repository) -> Fault:
+    def inject(self, point: Point, here: Place, repository: Repository) -> Fault:
         """Make one request of a repository fail this way."""
         drop = self.when if self.lost else None
         return point.faults(here).add(
@@ -79,7 +79,7 @@ async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
         names = [" and ".join(f"{point}: {trouble.name}" for point, trouble in group) for group in groups]
         talks = SideBySide(here, {name: group[0][0].talk for name, group in zip(names, groups, strict=True)})
         faults = [
-            trouble.befall(point, here, talk.repository)
+            trouble.inject(point, here, talk.repository)
             for talk, group in zip(talks.talks.values(), groups, strict=True)
             for point, trouble in group
         ]

@@ -110,8 +110,12 @@ def _wrong(here: Place, talk: object) -> list[object]:
     lines = [f"- `{LAB}/{target}`: 1 test, since `{since}`; recovered at `{back}`" for target in TARGETS]
     named = [line in (issue.body or "").splitlines() for issue in talk.issues for line in lines]
     # The bot may also edit the issue first, if the targets recover one after the other.
-    deeds = {deed: count for deed, count in talk.deeds.items() if deed.startswith("issue") and deed != "issues.edited"}
+    action_counts = {
+        deed: count
+        for deed, count in talk.action_counts.items()
+        if deed.startswith("issue") and deed != "issues.edited"
+    }
     written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
-    found = [issues, named, deeds, written]
+    found = [issues, named, action_counts, written]
     expected = [[(True, "closed", [])], [True, True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]
     return [one for one, other in zip(found, expected, strict=True) if one != other]

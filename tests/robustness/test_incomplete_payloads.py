@@ -15,7 +15,7 @@ BODY = "cc @triager\n\n@ci help"
 
 
 @dataclass(frozen=True)
-class Lack:
+class MissingField:
     """A field left out of a pull request's `pull_request.opened`, the handlers that fail, and what still works."""
 
     path: str
@@ -26,9 +26,11 @@ class Lack:
 
 
 LACKS = [
-    Lack("pull_request.id", frozenset({"commands"}), answers=0, reviewers=("triager",), statuses=1),
-    Lack("pull_request.base.ref", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0),
-    Lack(
+    MissingField("pull_request.id", frozenset({"commands"}), answers=0, reviewers=("triager",), statuses=1),
+    MissingField(
+        "pull_request.base.ref", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0
+    ),
+    MissingField(
         "pull_request.head.sha",
         frozenset({"slow-tests", "cc-reviewers", "repository-file-check"}),
         answers=1,
@@ -51,7 +53,7 @@ def without(delivery: SentDelivery, path: str) -> None:
 
 @pytest.mark.parametrize("lack", LACKS, ids=lambda lack: lack.path)
 async def test_only_handlers_that_need_a_missing_field_fail_and_they_name_it(
-    lack: Lack, tmp_path: Path, sqlite_url: str
+    lack: MissingField, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
         repository = here.add_repository("octocat")
@@ -64,7 +66,7 @@ async def test_only_handlers_that_need_a_missing_field_fail_and_they_name_it(
         here.github.webhooks.release()
         await here.quiet()
 
-        async def shows_what_was_possible() -> None:
+        async def shows_what_still_works() -> None:
             assert len([c for c in pull.comments_by(BOT) if "nightjar:answer" in c.body]) == lack.answers
             assert [user.login for user in pull.requested_reviewers] == list(lack.reviewers)
             assert len(repository.all_statuses(pull.head_sha)) == lack.statuses
@@ -74,7 +76,7 @@ async def test_only_handlers_that_need_a_missing_field_fail_and_they_name_it(
             assert of_plans.keys() == lack.fails
             assert all(text.startswith(f"{lack.path}: is missing") for text in of_plans.values())
 
-        await shows_what_was_possible()
+        await shows_what_still_works()
         logged = [e for e in here.bot.logs if e.get("level") == "error" and e.get("delivery") == message.guid]
         assert {(entry["handler"], entry["path"]) for entry in logged} == {(name, lack.path) for name in lack.fails}
         code, out, _ = await here.bot.run("deliveries", "--failed")
@@ -85,6 +87,6 @@ async def test_only_handlers_that_need_a_missing_field_fail_and_they_name_it(
         code, out, _ = await here.bot.run("replay", message.guid, "--config", str(here.bot.config))
         assert code == 1
         assert f"{lack.path}: is missing" in out
-        await shows_what_was_possible()
+        await shows_what_still_works()
         assert tracebacks(here.bot) == []
         assert [job for job in jobs((await here.deliveries(failed=True))[0]) if job["state"] == "waiting"] == []

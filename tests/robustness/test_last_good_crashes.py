@@ -28,7 +28,11 @@ class LastGoodMoves(Conversation):
     def seen(self) -> dict[str, Any]:
         """Return where the branch is, and how often the bot did each thing."""
         at_the_head = self.repository.refs[BRANCH] == self.repository.branch("main")
-        return {"at the head": at_the_head, "issues": len(self.repository.issues), "deeds": dict(self.deeds)}
+        return {
+            "at the head": at_the_head,
+            "issues": len(self.repository.issues),
+            "action_counts": dict(self.action_counts),
+        }
 
 
 async def test_a_kill_around_any_request_of_a_scan_loses_and_repeats_nothing(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Merging(Conversation):
             "comments": [(plain(one.body, repository), sorted(pull.reactions(one))) for one in pull.comments],
             "head": len(repository.git.commits[pull.head_sha].parents),
             "runs": [(run.status, run.conclusion, run.attempt) for run in repository.workflow_runs],
-            "deeds": dict(self.deeds),
+            "action_counts": dict(self.action_counts),
         }
 
 
@@ -151,7 +151,11 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     assert seen[WhenGreen]["main"] == ["Faster (#1)", "Begin"]
     assert seen[Behind]["head"] == 2
     assert seen[Approved]["runs"] == [("queued", None, 1)]
-    assert seen[Queued]["deeds"]["pull_request.enqueued"] == seen[Queued]["deeds"]["pull_request.dequeued"] == 1
+    assert (
+        seen[Queued]["action_counts"]["pull_request.enqueued"]
+        == seen[Queued]["action_counts"]["pull_request.dequeued"]
+        == 1
+    )
     around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
     assert any(point.route.endswith("/merge") for point in around)
     # The number of refreshes depends on how they coincide; that one happens does not.

@@ -73,5 +73,7 @@ async def test_a_kill_around_any_write_loses_and_repeats_no_section(tmp_path: Pa
             (comment,) = talk.comments
             assert sticky.sections_of(comment.body).keys() == {"docs-link", "skipped-tests"}, name
             assert OUT_OF_DATE not in comment.body, name
-            message = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
+            message = Counter(
+                {deed: count for deed, count in talk.action_counts.items() if deed.startswith("issue_comment")}
+            )
             assert message == {"issue_comment.created": 1, "issue_comment.edited": EDITS}, name

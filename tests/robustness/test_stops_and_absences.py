@@ -34,9 +34,9 @@ async def test_jobs_in_progress_finish_before_the_process_stops(
     async with place(tmp_path, url) as here:
         crash = Crash(here, alone(spread(undisturbed.around_writes, 8)))
         await here.start()
-        await crash.come_to_the_points()
+        await crash.reach_points()
         stopping = await stop(here)
-        crash.let_go()
+        crash.release_held()
         assert await stopping == 0
         await here.start()
         await crash.talks.end()
@@ -49,7 +49,7 @@ async def test_a_job_that_does_not_finish_in_time_is_left_for_the_next_process(
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, alone(spread(undisturbed.around_writes, 8)))
         await here.start()
-        await crash.come_to_the_points()
+        await crash.reach_points()
         assert await (await stop(here)) == 0
         crash.lose_what_is_held()
         await here.start()
@@ -63,7 +63,7 @@ async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, alone(spread(undisturbed.around_writes, 4)))
         await here.start()
-        await crash.come_to_the_points()
+        await crash.reach_points()
         stopping = await stop(here)
         here.bot.send(signal.SIGTERM)
         assert await stopping == -signal.SIGTERM

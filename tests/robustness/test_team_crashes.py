@@ -45,5 +45,7 @@ async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path,
         for name, talk in talks.items():
             (comment,) = talk.pull.comments_by(BOT)
             assert SAID in comment.body, name
-            message = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
+            message = Counter(
+                {deed: count for deed, count in talk.action_counts.items() if deed.startswith("issue_comment")}
+            )
             assert message == {"issue_comment.created": 1, "issue_comment.edited": 1}, name

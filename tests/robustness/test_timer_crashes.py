@@ -36,7 +36,10 @@ class Reminded(Conversation):
 
     def seen(self) -> dict[str, Any]:
         """Return the messages that people read."""
-        return {"comments": [plain(one.body, self.repository) for one in self.pull.comments], "deeds": dict(self.deeds)}
+        return {
+            "comments": [plain(one.body, self.repository) for one in self.pull.comments],
+            "action_counts": dict(self.action_counts),
+        }
 
 
 class Images(Conversation):
@@ -71,7 +74,7 @@ class Images(Conversation):
             (pull.state, plain(pull.body or "", self.repository), [change.additions for change in pull.files])
             for pull in self.repository.pulls
         ]
-        return {"pulls": pulls, "deeds": dict(self.deeds)}
+        return {"pulls": pulls, "action_counts": dict(self.action_counts)}
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def renamed(test: str) -> str:
     return test.replace("::test_alone", "::test_lonely")
 
 
-def parametrised(test: str) -> str:
+def parametrized(test: str) -> str:
     return test.replace("::test_op", "::test_operator")
 
 
@@ -79,7 +79,7 @@ def root_within(test: str) -> str:
     return test.removeprefix("tests/")
 
 
-@pytest.mark.parametrize("change", [renamed, parametrised, moved, other_root, root_within])
+@pytest.mark.parametrize("change", [renamed, parametrized, moved, other_root, root_within])
 def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
     assert callable(change)
     new = [change(test) for test in TESTS]
@@ -118,7 +118,7 @@ def test_a_test_without_a_duration_counts_as_the_median() -> None:
     assert plan.known == 3
 
 
-def dealt(seed: str, tests: Sequence[str]) -> str:
+def assignment(seed: str, tests: Sequence[str]) -> str:
     code = (
         "import sys; from nightjar_lab.pytest.shards import deal;"
         "tests = sys.argv[1:]; print(deal(tests, {test: len(test) % 3 for test in tests[::2]}, 3))"
@@ -131,7 +131,7 @@ def dealt(seed: str, tests: Sequence[str]) -> str:
 
 
 def test_the_hash_seed_does_not_matter() -> None:
-    assert dealt("1", TESTS) == dealt("2", TESTS)
+    assert assignment("1", TESTS) == assignment("2", TESTS)
 
 
 @pytest.mark.parametrize(

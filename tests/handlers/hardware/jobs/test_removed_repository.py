@@ -29,7 +29,7 @@ async def test_the_check_run_ends_after_the_repository_is_removed_from_app_yaml(
         async def swept() -> None:
             config, journal = world.pipeline.config, Journal(world.connector)
             await JobSweep(config, store, journal, accept=world.accept).tick()
-            await world.work_off_announced()
+            await world.process_announced()
 
         await swept()
         (check,) = world.repository.check_runs(pull.head_sha, "hardware/example-lab/hexagon-v73")
