@@ -83,6 +83,12 @@ def _own_effects(feature: Feature) -> str:
     return textwrap.fill(line, 120, subsequent_indent="  ") + "\n" if feature.effects else ""
 
 
+def _age(days: float | None) -> str:
+    if days is None:
+        return FOR_EVER
+    return f"{days:g} days" if days >= 1 else f"{days * 24:g} hours"
+
+
 def records_table() -> str:
     """Return the table of all kinds of records, by prefix."""
     rows = [
@@ -90,7 +96,7 @@ def records_table() -> str:
             f"`{prefix}`",
             str(record.version),
             record.holds,
-            FOR_EVER if record.days is None else f"{record.days:g} days",
+            _age(record.days),
             RECORDS.features[prefix].replace("_", " "),
         )
         for prefix, record in sorted(RECORDS.kinds.items())

@@ -55,9 +55,9 @@ class NewsState:
     done: bool = False
 
 
-ISSUE = Record("issue", 1, OpenIssue, "the open issue of a key; removed when we close it", days=None)
-ISSUE_MOMENT = Record("issue-as-of", 1, IssueMoment, "the moment of the newest news in the issue of a key", days=365)
-NEWS_STATE = Record("news", 1, NewsState, "whether news of a key was posted in a place", days=365)
+ISSUE = Record("issue", 1, OpenIssue, "the open issue for a key; removed when the bot closes it", days=None)
+ISSUE_MOMENT = Record("issue-as-of", 1, IssueMoment, "the time of the newest news in the issue for a key", days=365)
+NEWS_STATE = Record("news", 1, NewsState, "whether a message was posted in a place", days=365)
 
 
 @dataclass(frozen=True, slots=True)

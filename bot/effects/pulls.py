@@ -47,7 +47,7 @@ class PullBranch:
     at: str = ""
 
 
-PULL_BRANCH = Record("pull-of", 1, PullBranch, "our commits on a branch that we propose", days=None)
+PULL_BRANCH = Record("pull-of", 1, PullBranch, "the bot's commits on a branch that it proposes", days=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The engine: deliveries and timers as durable work.
 
-One process makes one `Engine`. Web servers accept, workers run, commands read and replay; any of these, or all.
+A process has one `Engine`. Web servers accept deliveries, workers run jobs, commands read and replay; a process may do
+all of it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Jobs that wait, by task, and for how many seconds the oldest delivery among them has been with us."""
+    """The number of waiting jobs by task, and the age of the oldest delivery among them."""
 
     waiting: Mapping[str, int]
     oldest_seconds: float
@@ -191,11 +192,11 @@ class Engine:
     ) -> bool:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
-        `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
-        (`bot.core.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent`
-        one, as each of our own is, goes before those that are not, with what waits under its lock. Raises
-        `StorageError` if it could not be stored in time. One that no handler accepts is `ignored`: it gets this note
-        (`bot.engine.store.note_of_ignored`) and no job.
+        `body` is the raw text of a JSON object. Deliveries with the same `lock` are handled in order
+        (`bot.core.events.lock_key`). An internal event may have to wait until `not_before`, in seconds since 1970. An
+        `urgent` delivery, as every internal event is, goes before others, with everything that waits under its lock. A
+        delivery that no handler accepts gets the note `ignored` (`bot.engine.store.note_of_ignored`) and no job. Raises
+        `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)

@@ -65,7 +65,11 @@ class StoredFile:
 
 
 REPOSITORY_FILE = Record(
-    "repository-file", 1, StoredFile, "`.github/nightjar.yaml` as it is in force for a repository", days=None
+    "repository-file",
+    1,
+    StoredFile,
+    "the version of `.github/nightjar.yaml` that is in force for a repository",
+    days=None,
 )
 
 

@@ -26,7 +26,7 @@ class CalledPrivateBy:
 
 
 CALLED_PRIVATE = Record(
-    "called-private", 1, CalledPrivateBy, "which delivery called a repository private last", days=None
+    "called-private", 1, CalledPrivateBy, "the last delivery that called a repository private", days=None
 )
 
 

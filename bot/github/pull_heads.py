@@ -107,8 +107,10 @@ class RepositoryId:
 
 
 HEAD = Record("head", 1, PullHead, "the head of a pull request, as its newest payload names it", days=365)
-PULLS_OF_COMMIT = Record("pulls-of", 1, PullNumbers, "the pull requests whose head a commit is or was", days=90)
-REPOSITORY_ID = Record("repository", 1, RepositoryId, "the id of a repository's name", days=None)
+PULLS_OF_COMMIT = Record(
+    "pulls-of", 1, PullNumbers, "the pull requests that have or had a commit as their head", days=90
+)
+REPOSITORY_ID = Record("repository", 1, RepositoryId, "the ID of a repository, by name", days=None)
 RECORDS = (HEAD, PULLS_OF_COMMIT, REPOSITORY_ID)
 
 

@@ -92,7 +92,7 @@ class TimerRun:
     at: float
 
 
-ANNOUNCED = Record("timers", 1, AnnouncedTimers, "which moment of each timer was announced last", days=None)
+ANNOUNCED = Record("timers", 1, AnnouncedTimers, "the last announced time of each timer", days=None)
 TIMER_RUN = Record("timer", 1, TimerRun, "the last run of a timer", days=None)
 RECORDS = (ANNOUNCED, TIMER_RUN)
 

@@ -140,7 +140,7 @@ class TrackingMoves(TypedDict):
     moves: list[TrackingMove]
 
 
-TRACKING = Record("tracking-branch", 1, TrackingState, "where the branch is that a timer moves, and why", days=None)
+TRACKING = Record("tracking-branch", 1, TrackingState, "where the branch of a timer is, and why", days=None)
 TRACKING_STEP = Record("tracking-step", 1, TrackingStep, "the last step of that branch, taken or not", days=None)
 TRACKING_MOVES = Record("tracking-moves", 1, TrackingMoves, "the last moves of that branch", days=None)
 RECORDS = (TRACKING, TRACKING_STEP, TRACKING_MOVES)

@@ -1,6 +1,6 @@
 """Ingest runs that have appeared in the bucket: read, check and store them.
 
-`hardware_results` decides what people see.
+`check_runs` decides what people see.
 """
 
 from __future__ import annotations

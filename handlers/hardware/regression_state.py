@@ -49,7 +49,7 @@ class KnownRegressions:
 
 
 REGRESSIONS = Record(
-    "regressions", 1, KnownRegressions, "the nightly run of a target that was judged last, and its message", days=None
+    "regressions", 1, KnownRegressions, "the last evaluated nightly run of a target, and its message", days=None
 )
 
 

@@ -75,7 +75,7 @@ class FailedChecks:
 
 
 LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
-FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "which failed check runs were tried again", days=None)
+FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "the failed check runs that were tried again", days=None)
 
 
 @dataclass(frozen=True, slots=True)

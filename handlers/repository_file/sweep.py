@@ -70,7 +70,7 @@ class LastScans:
     at: Mapping[str, float] = field(default_factory=dict)
 
 
-LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each repository was read last", days=None)
+LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each repository was last read", days=None)
 
 
 class RepositoryFileSweep:

@@ -66,7 +66,7 @@ class SlowTestsChoice:
 
 
 CHOICE = Record(
-    "slow-tests", 1, SlowTestsChoice, "whether slow tests run for a pull request, and who chose so", days=365
+    "slow-tests", 1, SlowTestsChoice, "whether slow tests run for a pull request, and who decided it", days=365
 )
 
 

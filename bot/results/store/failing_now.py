@@ -155,6 +155,7 @@ def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Pos
     other = points.alias()
     linked = sa.select(other.c.id).where(other.c.series_id == table.c.id, other.c.linked).limit(1).correlate(table)
     last = linked.order_by(other.c.committed_at.desc(), other.c.sha.desc()).offset(MOST_RUNS)
+    # For a series with fewer runs.
     first = linked.order_by(other.c.committed_at, other.c.sha)
     statement = (
         sa.select(table.c.id, points.c.committed_at, points.c.sha)

@@ -123,6 +123,7 @@ def rows_before(connection: sa.Connection, series: Collection[int], oldest: Posi
     other = points.alias()
     newest = (
         sa.select(other.c.id)
+        # Not those with the same time: `rows_at` has them.
         .where(other.c.series_id == table.c.id, other.c.linked, other.c.committed_at < oldest[0])
         .order_by(other.c.committed_at.desc(), other.c.sha.desc())
         .limit(1)
@@ -152,6 +153,7 @@ def newest_rows(
     for _, those in groupby(connection.execute(statement).mappings().all(), key=lambda row: row["series_id"]):
         # More than `count` are found if others have the same time as the oldest one.
         rows += islice(those, count)
+    # Where `oldest` is NULL, all points of the series were read, and the comparison with NULL finds none before them.
     before = (
         sa.select(earlier.c.id)
         .where(earlier.c.series_id == table.c.id, earlier.c.linked, earlier.c.committed_at < oldest)

@@ -97,4 +97,5 @@ class FailureReports:
         """Store which failures a nightly run's message reports, and how others ended."""
         with self._database.writing() as connection:
             failures.report(connection, self._known, about, sha, self._now(), began, ended, aliases)
+            # Pages show these messages, and are rendered again only after the revision has grown.
             revisions.grow(connection, about.repository)

@@ -203,6 +203,7 @@ class ResultsStore:
             texts = failure_texts.prepare(connection, columns)
 
         def write(connection: sa.Connection, search: Renames) -> bool:
+            # Again, because another process may have stored the run meanwhile.
             found = runs.find(connection, run.key)
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False

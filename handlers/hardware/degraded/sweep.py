@@ -44,7 +44,7 @@ class JudgedTargets:
     since: float
 
 
-JUDGED = Record("targets-judged", 1, JudgedTargets, "when the targets of a repository were judged last", days=None)
+JUDGED = Record("targets-judged", 1, JudgedTargets, "when the targets of a repository were last evaluated", days=None)
 
 
 class DegradedSweep:

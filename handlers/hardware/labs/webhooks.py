@@ -40,6 +40,8 @@ TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 SHORTEST_SECRET = 16
+# Signed as GitHub signs its webhooks:
+# https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 SIGNATURE, EVENT, DELIVERY = "X-Hub-Signature-256", "X-Nightjar-Event", "X-Nightjar-Delivery"
 
 router = Router()
