@@ -144,9 +144,9 @@ class Grids:
         """Return how many seconds a test of a suite took in some runs."""
         with self._reading() as connection:
             columns = _durations(connection, [number for run in called.values() for number in run.stored])
-            found = {}
+            found, places = {}, self._known.places(connection, row)
             for shown, run in called.items():
-                place = self._known.ordinal(connection, row, run.name)
+                place = places.get(run.name)
                 # The last of several runs that timed the test counts.
                 for number in run.stored:
                     if place is not None and (code := at(columns[number], place)):
