@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.browser.conftest import Walk, walking
-from tests.handlers.operate.places import OperatedTown, operated_town
+from tests.handlers.operate.places import OperatedTown, fail, operated_town
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
@@ -60,6 +60,25 @@ async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: W
     await walk.seen("operate-state", colors=True)
     await walk.follow("Log")
     await walk.seen("operate-log")
+
+
+@pytest.mark.parametrize(("login", "operates"), [("hubot", 1), ("octocat", 0)])
+async def test_links_alone_lead_an_operator_from_the_first_page_to_a_replay(
+    walk: Walk, here: OperatedTown, login: str, operates: int
+) -> None:
+    failed = await fail(here.town)
+    await walk.go("/")
+    await walk.page.get_by_role("link", name="Sign in", exact=True).click()
+    await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
+    await walk.page.wait_for_load_state()
+    assert await walk.page.get_by_role("link", name="Operate").count() == operates
+    if operates:
+        await walk.follow("Operate")
+        await walk.follow("Show them")
+        await walk.page.locator("table a").first.click()
+        await walk.page.wait_for_load_state()
+        assert failed in await walk.text()
+        assert await walk.page.get_by_role("button", name="Replay").count() == 1
 
 
 async def test_somebody_else_is_refused_with_the_reason(walk: Walk, here: OperatedTown) -> None:

@@ -64,6 +64,15 @@ async def test_readers_can_see_a_private_repository_after_they_sign_in(walk: Wal
     await walk.go(SECRET, status=404)
 
 
+async def test_links_alone_lead_from_the_first_page_to_a_private_repository(walk: Walk) -> None:
+    assert "octocat/secret" not in await walk.go("/")
+    await walk.page.get_by_role("link", name="Sign in", exact=True).click()
+    await walk.page.get_by_role("button", name="@hubot", exact=True).click()
+    await walk.page.wait_for_load_state()
+    await walk.follow("octocat/secret")
+    assert walk.page.url == f"{walk.url}/r/octocat/secret"
+
+
 async def test_nobody_else_can_see_it(walk: Walk) -> None:
     await walk.go(SECRET, status=404)
     await sign_in(walk, "reader")
