@@ -187,4 +187,4 @@ def failed_in_order(failed: Mapping[str, str]) -> tuple[list[FailedTest], str]:
     """Return the first failed tests and, if there are more, a sentence that says how many."""
     tests = [FailedTest(nodeid, message) for nodeid, message in failed.items()]
     more = len(tests) - MOST_TESTS
-    return tests[:MOST_TESTS], texts.REPRODUCE_MORE.format(more=counted(more)) if more > 0 else ""
+    return tests[:MOST_TESTS], texts.REPRODUCE_MORE.format(more=counted(more, "more test")) if more > 0 else ""

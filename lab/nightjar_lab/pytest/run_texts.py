@@ -72,8 +72,8 @@ REPRODUCE_OPTION = (
 )
 REPRODUCE_INI = "Names of environment variables that matter for a test, besides pytest's and Nightjar's own."
 REPRODUCE_TITLE = "run the failed tests again"
-REPRODUCE_MORE = "# {more} more failed"
-REPRODUCE_ISSUE = "Is it flaky? Open an issue, filled in:"
+REPRODUCE_MORE = "# {more} failed"
+REPRODUCE_ISSUE = "Is it flaky? Open a prefilled issue:"
 ISSUE_TITLE = "[Flaky Test] {test}"
 ISSUE_TEST = "Test: {test}"
 ISSUE_FACT = "{name}: {value}"

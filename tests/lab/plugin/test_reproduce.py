@@ -112,7 +112,7 @@ def test_only_the_first_failures_are_named(pytester: pytest.Pytester, monkeypatc
     pytester.makepyfile(test_m="import pytest\n@pytest.mark.parametrize('n', range(1500))\ndef test_m(n): assert n < 0")
     result = pytester.runpytest_inprocess("-q", "--tb=no")
     assert printed(result).count("::test_m[") == 10
-    result.stdout.fnmatch_lines(["# 1,490 tests more failed"])
+    result.stdout.fnmatch_lines(["# 1,490 more tests failed"])
     addresses = [line for line in result.outlines if "/issues/new?" in line]
     assert len(addresses) == 3
     asked = parse_qs(urlsplit(addresses[0].strip()).query)
