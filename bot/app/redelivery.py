@@ -3,9 +3,9 @@
 https://docs.github.com/en/webhooks/using-webhooks/automatically-redelivering-failed-deliveries-for-a-github-app-webhook
 
 A sweep reads the App's deliveries back to where the last one began. It collects the GUIDs that are not in our inbox and
-of which no attempt was answered with 2xx, and asks GitHub to send them again: events of pull requests and comments
-first, then the oldest. A GUID is asked for again after a pause that doubles. The missing deliveries are stored as a
-record, so that they survive restarts and any replica can continue.
+had no attempt with a 2xx, and asks GitHub to send them again: events of pull requests and comments first, then the
+oldest. It asks for a GUID again after a pause that doubles. The missing deliveries are stored as a record, so they
+survive restarts and any replica can continue.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class CommandsQuestion:
 def decide_response(
     asked: CommandsQuestion, person: CommandTally, pull: CommandTally, limits: Commands
 ) -> CommandResponse:
-    """Return the response to a comment with commands, by what the person and the pull request had in the last hour."""
+    """Return the response to a comment with commands; it depends on earlier ones within an hour."""
     by_person = person.within_an_hour(asked.at, asked.intent)
     if asked.refused:
         if sum(one.kind is CommandOutcome.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:

@@ -26,7 +26,7 @@ _HOST = Pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)
 def http_url(text: str) -> str:
     """Return an http or https address without its last slash, scheme and host in lower case.
 
-    Raises ValueError with a text that never repeats the address, for it may hold a password.
+    Raises ValueError with a text that never repeats the address, because it may contain a password.
     """
     parts = _split(text)
     if parts.username is not None or parts.password is not None:

@@ -18,7 +18,7 @@ BulkProgress = Callable[[int, int, int], None]
 
 
 async def failed_since(journal: Journal, since: float, repository: str = "") -> list[DeliveryRecord]:
-    """Return the deliveries of which something failed at `since` (seconds since 1970) or later, oldest first.
+    """Return the deliveries with a failure at `since` (seconds since 1970) or later, oldest first.
 
     With a `repository` (`owner/name`, in any case) only those about it.
     """

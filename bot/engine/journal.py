@@ -223,7 +223,7 @@ class Journal:
         return await self._records(rows)
 
     async def failures(self, limit: int, before: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
-        """Return deliveries of which something failed, each once, by their last failure, newest first.
+        """Return deliveries with failures, each once, by their last failure, newest first.
 
         At most `limit` failures are read, of jobs before `before`; also returns the `before` of the rest, None if there
         is none.

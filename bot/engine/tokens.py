@@ -114,7 +114,7 @@ class TokenStore:
             await self._connector.execute_query_async(USED, id=token.id, now=now)
 
     async def all(self) -> list[StoredToken]:
-        """Return all tokens of the scope, by what they are for and then by age."""
+        """Return all tokens of the scope, by subject and then by age."""
         return [_token(row) for row in await self._connector.execute_query_all_async(LIST, scope=self._scope)]
 
     async def revoke(self, token_id: str) -> bool:

@@ -55,7 +55,7 @@ async def expected_of(
 
 
 async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[BaseCommit]:
-    """Yield the newest commits, each followed by the head that brought it; nothing is asked for before it is wanted."""
+    """Yield the newest commits, each followed by the head that brought it; requests are sent only when needed."""
     for sha in await _commits(github, repository, branch):
         yield BaseCommit(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
         head = await _head_that_brought(github, repository, branch, sha)

@@ -90,7 +90,7 @@ def _read_names(listed: str, users: list[str], teams: list[str]) -> None:
 
 
 def _name_of(run: str, after: str) -> PatternMatch | None:
-    """Return the account or the team that a run of characters names, by what follows it."""
+    """Return the account or the team that a run of characters names; `after` is what follows it."""
     match = _NAME.fullmatch(run)
     is_name = match is not None and len(match["name"]) <= _LONGEST_LOGIN and not _GOES_ON.match(after)
     return match if is_name else None

@@ -206,7 +206,7 @@ class Repositories:
 
 
 def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
-    """Return why the bot leaves repositories alone, by what app.yaml calls them, in lower case."""
+    """Return why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
     known = list(known)
     there = {one.name.lower() for one in known if not one.away}
     return {one.name.lower(): one.reason for one in known if one.away and one.name.lower() not in there}

@@ -1,1 +1,1 @@
-"""What handlers are made of and what they return: handler, plan, effect, and how effects are stored."""
+"""The parts of handlers and what they return: handler, plan, effect, and how effects are stored."""

@@ -92,7 +92,7 @@ class ResultsService:
         return replace(about, repository=self._names.get(about.repository.lower(), about.repository))
 
     async def targets(self, repository: str, sha: str) -> list[TargetKey]:
-        """Return the targets of which something is known at a commit."""
+        """Return the targets with anything stored about a commit."""
         named = self.canonical(TargetKey(repository, "", "")).repository
         return await self._run(self.store.targets, named, sha)
 

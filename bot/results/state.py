@@ -25,7 +25,7 @@ class Admission:
     """What we know of a run's commit, from GitHub or our own record; stored for good, since both change later.
 
     `committed_at` is the committer date in seconds since 1970. `mainline`: the commit is on the nightly branch.
-    `pull_request`: the pull request of which it was the head.
+    `pull_request`: the pull request whose head it was.
     """
 
     committed_at: float

@@ -58,7 +58,7 @@ SIGNATURE_LENGTH = 64
 LONGEST_NAME = 64
 HEX = "0123456789abcdef"
 VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
-"""What a GUID is made of."""
+"""The characters of a GUID."""
 EVENT_CHARACTERS = string.ascii_lowercase + string.digits + "_"
 _ACCEPTED = b'{"status":"accepted"}'
 _SEEN = b'{"status":"seen before"}'

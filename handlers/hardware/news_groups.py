@@ -273,7 +273,7 @@ def oldest_since(members: Collection[GroupMember]) -> tuple[float, str]:
 
 
 def range_to_ask(members: Collection[GroupMember]) -> list[tuple[str, str, float]]:
-    """Return pairs of commits of which the first has to contain the second, whose moment is the third.
+    """Return pairs of commits: the first must contain the second. The third value is the time of the second.
 
     The oldest failure contains the newest pass; all failures contain the oldest one, and the newest pass all others.
     """

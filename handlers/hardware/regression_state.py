@@ -160,7 +160,7 @@ def without_unreliable(
 
 
 def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:
-    """Return failures by what began together, by suite; the tests of each are sorted."""
+    """Group failures that began together, by suite; the tests of each group are sorted."""
     groups: dict[Regression, list[str]] = {}
     for one in sorted(failures, key=lambda one: (one.suite, one.test)):
         groups.setdefault(Regression(one.suite, one.since, one.good, ()), []).append(one.test)
@@ -168,7 +168,7 @@ def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:
 
 
 def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
-    """Return failures, by what happened to them, as compressed text: thousands of similar names go into one effect."""
+    """Return failures, by how they ended, as compressed text: thousands of similar names go into one effect."""
     plain = {
         kind: [[one.suite, one.since, one.good, *one.tests] for one in grouped(those)]
         for kind, those in failures.items()

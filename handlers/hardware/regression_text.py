@@ -26,7 +26,7 @@ MOST_ITEMS = 10
 MOST_LISTED, GROUP_LISTED = 30, 3
 """Tests that the issue lists, and those of a group among them: escaped, they are still less than an issue may have."""
 MOST_SUITES = 10
-"""Unreliable suites of which the issue says why."""
+"""The most unreliable suites that the issue explains."""
 SHOWN_ID = 150
 """Characters of a test's ID that are shown: the beginning has the file, the end has the parameters."""
 SHORT = 7

@@ -96,7 +96,7 @@ class IngestService:
     async def _complete_job(self, run: Run, repository: Repository, *, again: bool) -> None:
         """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.
 
-        A run of which nothing could be read has a check run as well.
+        A run in which nothing could be read has a check run as well.
         """
         if run.claims is None or not run.claims.job or run.state not in (RunState.STORED, RunState.INCOMPLETE):
             return

@@ -155,7 +155,7 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
 
 
 def _bare_parts(parts: Parts, rare: Collection[str], bare_of: dict[str, str]) -> Parts:
-    """Return parts without rare words, of which those without others are left out; `bare_of` remembers them."""
+    """Return parts without their rare words; parts of rare words only are left out. `bare_of` caches them."""
     for part in parts:
         if part not in bare_of:
             bare_of[part] = _bare_part(part, rare)

@@ -298,7 +298,7 @@ def _without(name: str, start: int, end: int) -> str:
 
 
 def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the pairs of which neither test is in another pair."""
+    """Return the pairs whose tests are in no other pair."""
     renamed_tests = set(pairs)
     olds, news = Counter(old for old, _ in renamed_tests), Counter(new for _, new in renamed_tests)
     return {old: new for old, new in renamed_tests if olds[old] == 1 and news[new] == 1}

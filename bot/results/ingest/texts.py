@@ -39,7 +39,7 @@ NEVER_ARRIVED = "{missing}; the deadline has passed, so upload the run again und
 REPAIRED = "{name} was repaired: {repairs}"
 MORE_REPAIRED = "and {count:,} more files were repaired"
 MOST_REPAIRED = 5
-"""Files of a run of which it is said what was repaired in them."""
+"""The most files of a run whose repairs are listed."""
 
 # The manifest, and what an upload finds on this machine
 

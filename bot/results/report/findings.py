@@ -126,7 +126,7 @@ class Findings:
 
     @cached_property
     def _come(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
-        """The suites of which something has come, if perhaps no test; of others there is nothing to say yet."""
+        """The suites with results, perhaps without any test; about the others there is nothing to say yet."""
         return tuple((suite, comparison_) for suite, comparison_ in self.suites if suite.seen or suite.complete)
 
     @cached_property

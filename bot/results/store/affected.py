@@ -31,7 +31,7 @@ def by(connection: sa.Connection, repository: str, series: Series, facts: Facts)
 
 
 def _compared(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
-    """Return the later commits of the series of which fewer nearer ancestors are known than are compared with."""
+    """Return the later commits of the series that have fewer known nearer ancestors than they are compared with."""
     later, nearer, known = schema.points, schema.points.alias(), schema.ancestry
     number = (
         sa.select(sa.func.count())

@@ -234,7 +234,7 @@ def _followed(
 def _with_runs(
     connection: sa.Connection, found: Sequence[FlakyTest], targets: Mapping[TargetKey, int]
 ) -> list[FlakyTest]:
-    """Add to each proof which runs it is made of."""
+    """Add to each proof the runs that it consists of."""
     places = {(targets[one.about], proof.sha, one.suite) for one in found for proof in one.proofs}
     stored = stored_runs(connection, places)
 

@@ -121,7 +121,7 @@ class Grids:
             return last_run_before(connection, line.series, position)
 
     def commits(self, asked: GridRange) -> list[Position]:
-        """Return the newest commits of the nightly branch of which any line has results, newest first."""
+        """Return the newest commits of the nightly branch with results in any line, newest first."""
         with self._reading() as connection:
             return newest_commits(connection, lines_of(connection, asked), asked)[: asked.limit]
 

@@ -32,7 +32,7 @@ class GridLine:
 
 
 def on_target(line: GridLine) -> SuiteOnTarget:
-    """Return the suite on a target of which a line is."""
+    """Return the suite on a target that a line shows."""
     return SuiteOnTarget(line.series, line.suite, line.row, line.about, line.target_id)
 
 
@@ -81,7 +81,7 @@ def lines_of(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
 
 
 def newest_commits(connection: sa.Connection, lines: Sequence[GridLine], asked: GridRange) -> list[Position]:
-    """Return the newest commits of which any line has results, one more than are asked for."""
+    """Return the newest commits with results in any line, one more than are asked for."""
     series, points = schema.series, schema.points
     numbers = [line.series for line in lines]
     until = [points.c.committed_at < asked.before] if asked.before is not None else []

@@ -174,7 +174,7 @@ def reported_runs(
 
 
 def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
-    """Return the merged status column of each place, of which the numbers of its stored runs are given."""
+    """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
     found: dict[Place, bytes] = {}
     every = list(stored)
     for places in schema.in_parts(every):

@@ -159,7 +159,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
 
 
 def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
-    """Return the commits of which no suite, shard or file is missing. Nothing more is expected of unusable runs."""
+    """Return the commits that lack no suite, shard or file. Nothing more is expected of unusable runs."""
     found = set[str]()
     for some in schema.in_parts(shas):
         arrived, awaited = _arrived(connection, target, some)

@@ -81,7 +81,7 @@ def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]
 
 
 def targets(connection: sa.Connection, repository: str, sha: str) -> list[TargetKey]:
-    """Return the targets of which something is known at a commit."""
+    """Return the targets with anything stored about a commit."""
     table, known = schema.runs, schema.targets
     statement = (
         sa.select(known.c.lab, known.c.target)

@@ -141,7 +141,7 @@ class ResultsStore:
             return run_lists.newest(connection, repository)
 
     def targets(self, repository: str, sha: str) -> list[TargetKey]:
-        """Return the targets of which something is known at a commit."""
+        """Return the targets with anything stored about a commit."""
         with self._database.reading() as connection:
             return run_lists.targets(connection, repository, sha)
 

@@ -64,7 +64,7 @@ class FailureMessage:
 
 @dataclass(frozen=True, slots=True)
 class RegressionMessage:
-    """A message about a lasting failure, and which test of which suite and target it is about."""
+    """A message about a lasting failure, with its target, suite and test."""
 
     about: TargetKey
     suite: str
@@ -80,7 +80,7 @@ class Timelines:
         self._known = known
 
     def targets(self) -> list[TargetKey]:
-        """Return all targets of which anything is stored."""
+        """Return all targets with anything stored."""
         table = schema.targets
         statement = sa.select(table).order_by(table.c.repository, table.c.lab, table.c.target)
         with self._reading() as connection:

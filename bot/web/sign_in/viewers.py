@@ -1,7 +1,7 @@
 """Who asks for a page, and which repositories they may read.
 
-What somebody may read is asked of GitHub with their own token, for whatever repository the address names: so the answer
-costs none of the bot's quota, and it takes the same time whether the bot knows that repository or not.
+With the person's own token, the bot asks GitHub whether they may read the repository in the address, whatever it is. So
+the request uses none of the bot's quota, and takes the same time whether the bot knows that repository or not.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Viewer:
 
 @dataclass(frozen=True, slots=True)
 class SignInParts:
-    """What sign-in is made of."""
+    """The parts of sign-in."""
 
     client: SignInClient
     sessions: Sessions
@@ -192,7 +192,7 @@ class Viewers:
 
 @web.middleware
 async def private_for_viewers(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """Have no cache store what was made for somebody who is signed in."""
+    """Keep caches from storing an answer to somebody who is signed in."""
     response = await handler(request)
     if request.get(VIEWER) is not None:
         response.headers[hdrs.CACHE_CONTROL] = PRIVATE

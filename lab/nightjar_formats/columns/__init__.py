@@ -132,7 +132,7 @@ def merged(columns: Sequence[bytes]) -> bytes:
 
 
 def status_and_duration(packed: array[int]) -> tuple[bytes, bytes]:
-    """Return the status bytes and the numbers of durations of tests, each of which is given as one number of both."""
+    """Return the status bytes and the duration codes of tests; `packed` has one number with both for each test."""
     if sys.byteorder == "big":
         packed = array("H", packed)
         packed.byteswap()
