@@ -143,15 +143,20 @@ class Grids:
     def durations(self, row: SuiteRow, called: Mapping[Shown, TestRun]) -> dict[Shown, float]:
         """Return how many seconds a test of a suite took in some runs."""
         with self._reading() as connection:
-            columns = _durations(connection, [number for run in called.values() for number in run.stored])
-            found, places = {}, self._known.places(connection, row)
-            for shown, run in called.items():
-                place = places.get(run.name)
-                # The last of several runs that timed the test counts.
-                for number in run.stored:
-                    if place is not None and (code := at(columns[number], place)):
-                        found[shown] = duration(code) or 0.0
-            return found
+            place_of = self._known.places(connection, row)
+            asked = {
+                number: place
+                for run in called.values()
+                if (place := place_of.get(run.name)) is not None
+                for number in run.stored
+            }
+            codes = _duration_codes(connection, asked)
+        return {
+            shown: duration(codes[timed[-1]]) or 0.0
+            for shown, run in called.items()
+            # The last of several runs that timed the test counts.
+            if (timed := [number for number in run.stored if codes.get(number)])
+        }
 
     def details(self, asked: Mapping[int, TestAt]) -> dict[int, Detail]:
         """Return what is stored of a test besides its status, by series; not where it just passed, or was absent."""
@@ -301,14 +306,19 @@ def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[P
     return found
 
 
-def _durations(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
-    table = schema.columns
-    found: dict[int, bytes] = {}
-    for some in schema.in_parts(numbers):
-        wanted = table.c.run_id.in_(some)
-        for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
-            found[row.run_id] = raw(row.durations)
-    return found
+def _duration_codes(connection: sa.Connection, places: Mapping[int, int]) -> dict[int, int]:
+    """Return how long a test took in each of some runs, as it is stored; `places` says where the test stands in them.
+
+    Each column is dropped before the next one is read: a page asks about hundreds of them.
+    """
+    table, numbers = schema.columns, list(places)
+    return {
+        number: at(raw(blob), places[number])
+        for some in schema.in_parts(numbers)
+        for number, blob in connection.execute(
+            sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(some))
+        )
+    }
 
 
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:

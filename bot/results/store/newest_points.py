@@ -150,8 +150,8 @@ def newest_points(
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )
-        for row in connection.execute(statement):
-            found.setdefault(row.series_id, []).append(LinkedPoint(row.id, row.sha, row.committed_at))
+        for number, point, sha, committed_at in connection.execute(statement):
+            found.setdefault(number, []).append(LinkedPoint(point, sha, committed_at))
     # More than `count` are found if others have the same time as the oldest one.
     return {number: every[-count:] for number, every in found.items()}
 

@@ -270,19 +270,20 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
     """Return the runs of each of some suites at commits on targets, likewise, but without their claims."""
     wanted = set(places)
     targets, shas = sorted({target for target, _, _ in wanted}), sorted({sha for _, sha, _ in wanted})
-    rows: dict[Place, list[sa.Row[Any]]] = {}
+    found: dict[Place, list[BareRun]] = {}
+    claimed: dict[int, str] = {}
     for some in schema.in_parts(shas):
-        for row in connection.execute(_BARE, {"targets": targets, "shas": some}):
-            if (place := (row.target_id, row.sha, row.suite)) in wanted:
-                rows.setdefault(place, []).append(row)
-    for of_place in rows.values():
+        for number, target, sha, suite, run_id, state, claims in connection.execute(
+            _BARE, {"targets": targets, "shas": some}
+        ):
+            if (place := (target, sha, suite)) in wanted:
+                found.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
+                claimed[number] = claims
+    for of_place in found.values():
         # Claims are read only to order several runs of one place; most places have one.
         if len(of_place) > 1:
-            of_place.sort(key=lambda row: _order_of(row.run_id, Claims(**text.loads(row.claims))))  # type: ignore[arg-type]  # as `save` wrote it
-    return {
-        place: [BareRun(row.id, row.run_id, row.state == RunState.STORED) for row in of_place]
-        for place, of_place in rows.items()
-    }
+            of_place.sort(key=lambda one: _order_of(one.run_id, Claims(**text.loads(claimed[one.number]))))  # type: ignore[arg-type]  # as `save` wrote it
+    return found
 
 
 def stored(numbered: Iterable[Numbered]) -> list[int]:

@@ -180,14 +180,14 @@ def _came_by_alias(
 def _changes(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Change]]:
     changes, points = schema.changes, schema.points
     statement = (
-        sa.select(changes, points.c.committed_at, points.c.sha)
+        sa.select(*(changes.c[name] for name in ("series_id", "ordinal", "before", "after")))
+        .add_columns(points.c.committed_at, points.c.sha)
         .join(points)
         .where(changes.c.series_id.in_(series), changes.c.ordinal.in_(ordinals))
     )
     found: dict[int, list[_Change]] = {}
-    for row in connection.execute(statement):
-        change = _Change((row.committed_at, row.sha), row.ordinal, row.before, row.after)
-        found.setdefault(row.series_id, []).append(change)
+    for number, ordinal, before, after, committed_at, sha in connection.execute(statement):
+        found.setdefault(number, []).append(_Change((committed_at, sha), ordinal, before, after))
     return found
 
 
