@@ -6,6 +6,7 @@ a replica that lags ticks again for the same moment, the key prevents a second j
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString, cast
@@ -48,6 +49,8 @@ class EngineTimers:
         self._connector = connector
         self._work: dict[str, TimerWork] = {}
         self._at_start: list[str] = []
+        self._started = 0.0
+        self._no_tick_yet: set[str] = set()
         self._tick = app.task(name=TICK, retry=EngineRetry(), priority=URGENT_PRIORITY)(self._on_tick)
         app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(self._on_timer)
 
@@ -63,9 +66,16 @@ class EngineTimers:
         """Defer what runs when a worker starts."""
         # A key of its own for every start, however soon after another. If several wait, only the newest one works.
         moment = f"start:{uuid.uuid4()}"
+        self._started, self._no_tick_yet = time.time(), set(self._at_start)
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
 
     async def _on_tick(self, *, name: str, timestamp: int) -> None:
+        # A worker that starts also ticks for the moment before, but the run of the start is later than that. Only the
+        # first tick: if somebody sets the clock back, the following ones are not before the start.
+        first = name in self._no_tick_yet
+        self._no_tick_yet.discard(name)
+        if first and timestamp <= self._started:
+            return
         await defer_once(self._connector, [timer_job(name, timestamp)])
 
     async def _on_timer(self, context: JobContext, *, name: str) -> None:

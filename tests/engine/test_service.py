@@ -289,6 +289,30 @@ async def test_a_start_timer_runs_at_every_start_even_soon_after_the_last(url_wi
             await work
 
 
+async def test_the_first_tick_is_skipped_if_it_is_before_the_run_at_the_start(
+    url_with_tables: str, world: World
+) -> None:
+    """Procrastinate's worker ticks for the moment before its start; after a later tick, the clock was set back."""
+    engine = Engine(url_with_tables, Toy(world), pace=QUICK)
+
+    async def sweep() -> None:
+        world.happened("swept")
+
+    engine.every("sweep", "0 0 1 1 *", sweep, at_start=True)
+    swept = []
+    async with engine:
+        work = asyncio.create_task(engine.run())
+        await until(lambda: world.happenings)
+        for number, moment in enumerate((1_000_000, 2_000_000)):
+            tick = NewJob(key=f"tick {number}", task="tick", args={"name": "sweep", "timestamp": moment})
+            await defer_once(engine.database.connector, [tick])
+            await _idle(engine)
+            swept.append(len(world.happenings))
+        await engine.stop()
+        await work
+    assert swept == [1, 2]
+
+
 async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_removed(
     url_with_tables: str, world: World
 ) -> None:
