@@ -22,8 +22,8 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float)
     note = await read_note(connector, job_id) if job.attempts else Note()
 
     async def save(state: Mapping[str, Any]) -> None:
-        # Read again, because this try may have noted that it runs alone.
-        now = await read_note(connector, job_id)
+        # Read again, because this try may have noted that it runs alone. A first try has noted nothing else.
+        now = await read_note(connector, job_id) if job.attempts else note
         await write_note(connector, job_id, replace(now, outcome=WRITING, writes=state))
 
     return Writes(note.writes, save, check_after)
