@@ -1,4 +1,4 @@
-"""What a token may do, and where. Nobody is given more than they need.
+"""The permissions of tokens. Each token gets only what its caller needs.
 
 https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
 """
@@ -18,7 +18,7 @@ METADATA: Final = "metadata"
 PULL_REQUESTS: Final = "pull_requests"
 STATUSES: Final = "statuses"
 WORKFLOWS: Final = "workflows"
-"""Optional: writing what changes `.github/workflows`."""
+"""Optional: needed only for changes to `.github/workflows`."""
 
 _TITLES = {STATUSES: "Commit statuses", PULL_REQUESTS: "Pull requests"}
 
@@ -26,29 +26,29 @@ READ, WRITE = "read", "write"
 _LEVELS = (READ, WRITE, "admin")
 
 _ONLY_READ = frozenset({MEMBERS})
-"""GitHub wants read access to these for a write: it asks a team for a review only for an App that may see teams."""
+"""Permissions that a write needs only at the level `read`: to request a team's review, the App must see teams."""
 
 WritePermissions = frozenset[str]
-"""The permissions that a caller needs for its writes, such as `{ISSUES}`."""
+"""The permissions that a caller needs in order to write, such as `{ISSUES}`."""
 NO_PERMISSIONS: WritePermissions = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Permissions with their levels; hashable, so that it can be part of a token's name.
+    """Permissions with their levels; hashable, so that it can be part of a token's key.
 
-    It holds at least one permission: for an empty set, GitHub makes a token with all permissions of the App.
+    It has at least one permission: for an empty set, GitHub makes a token with all permissions of the App.
     """
 
     levels: tuple[tuple[str, str], ...]
 
     @classmethod
     def writing(cls, permissions: WritePermissions) -> Access:
-        """Return the permissions that a write takes, each at the level `write` unless reading is all that it needs."""
+        """Return the permissions for a write, each at the level `write` unless `read` is enough."""
         return cls(((METADATA, READ), *((name, READ if name in _ONLY_READ else WRITE) for name in sorted(permissions))))
 
     def within(self, granted: Mapping[str, str]) -> Access:
-        """Leave out what an installation has not granted: GitHub makes no token that asks for it."""
+        """Leave out what an installation has not granted: GitHub refuses to make a token with it."""
         allowed = tuple((name, level) for name, level in self.levels if _includes(granted.get(name), level))
         return Access(allowed or ((METADATA, READ),))
 
@@ -63,14 +63,14 @@ READING = Access(
 
 @dataclass(frozen=True, slots=True)
 class InstalledRepository:
-    """A repository, by its id, and the installation through which the App sees it."""
+    """The ID of a repository, and of the installation that gives the App access to it."""
 
     installation: int
     repository: int
 
 
 def permission_title(name: str, level: str) -> str:
-    """Return a permission as GitHub's settings pages call it: `statuses` and `write` give `Commit statuses: write`."""
+    """Name a permission as GitHub's settings pages do: `Commit statuses: write` for `statuses` and `write`."""
     return f"{_TITLES.get(name) or name.replace('_', ' ').capitalize()}: {level}"
 
 

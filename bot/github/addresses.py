@@ -1,4 +1,4 @@
-"""Addresses of GitHub's own pages, below that of a repository, made from numbers, commits and quoted names. No I/O."""
+"""Paths of a repository's pages on GitHub, built from numbers, SHAs and quoted names. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.core.events import ISSUE_COMMENT, REVIEW, REVIEW_COMMENT
 from bot.core.patterns import Pattern
 
 GitHubPage = NewType("GitHubPage", str)
-"""The path of a page of a repository, such as `pull/42#issuecomment-7`; only this module makes one."""
+"""The path of a page below its repository's, such as `pull/42#issuecomment-7`; only this module makes one."""
 NO_PAGE = GitHubPage("")
 _FRAGMENTS = {ISSUE_COMMENT: "issuecomment-", REVIEW: "pullrequestreview-", REVIEW_COMMENT: "discussion_r"}
 _KNOWN = Pattern(
@@ -22,12 +22,12 @@ _KNOWN = Pattern(
 
 
 def stored_page(text: object) -> GitHubPage:
-    """Return a page that was stored, `NO_PAGE` for anything that is not of one of the forms below."""
+    """Return a page from stored text; `NO_PAGE` if the text has none of the forms that this module makes."""
     return GitHubPage(text) if isinstance(text, str) and _KNOWN.fullmatch(text) else NO_PAGE
 
 
 def pull_on_github(number: int) -> GitHubPage:
-    """Return the page of a pull request; GitHub leads on from there if the number is an issue's."""
+    """Return the page of a pull request; GitHub redirects if the number is an issue's."""
     return GitHubPage(f"pull/{number}")
 
 
@@ -37,7 +37,7 @@ def issue_on_github(number: int) -> GitHubPage:
 
 
 def comment_on_github(number: int, comment: int, kind: str = ISSUE_COMMENT) -> GitHubPage:
-    """Return the place of a comment or a review on a pull request or an issue; of the body, the page itself."""
+    """Return the page of a pull request or issue at a comment or review; for any other kind, the page itself."""
     fragment = _FRAGMENTS.get(kind)
     return GitHubPage(f"pull/{number}#{fragment}{comment}") if fragment else pull_on_github(number)
 
@@ -53,7 +53,7 @@ def workflow_run_on_github(run: int, job: int | None = None) -> GitHubPage:
 
 
 def commit_on_github(sha: str, *, checks: bool = False) -> GitHubPage:
-    """Return the page of a commit, or of its checks; `NO_PAGE` for what is no SHA."""
+    """Return the page of a commit, or of its checks; `NO_PAGE` for anything but a SHA."""
     return stored_page(f"commit/{sha}/checks" if checks else f"commit/{sha}")
 
 

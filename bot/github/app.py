@@ -1,4 +1,4 @@
-"""The App: it signs in, makes installation tokens and knows its own name."""
+"""The App: it makes installation tokens and clients, and knows its own identity."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from bot.github.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
 """The most repositories whose installation and ID are cached."""
-INSTALLATION_LASTS = 10 * 60  # seconds; an App that was uninstalled and installed again has a new number
-ID_LASTS = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
+INSTALLATION_LASTS = 10 * 60  # seconds; after a reinstallation the ID of the installation is another
+ID_LASTS = 60 * 60  # seconds; a name gets another ID only after its repository was renamed or deleted
 
 NOT_INSTALLED = "installation {installation}: the App is no longer installed there, or is suspended"
 NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
@@ -44,7 +44,7 @@ NOT_AMONG = (
 
 @dataclass(frozen=True, slots=True)
 class AppIdentity:
-    """Who the App is on GitHub. Its own comments and reactions are known by `user_id`, never by name."""
+    """Who the App is on GitHub. The bot recognizes its own comments and reactions by `user_id`, never by name."""
 
     app_id: int
     slug: str
@@ -55,8 +55,8 @@ class AppIdentity:
 class GitHubApp:
     """Makes all clients of one process; they share the session, the governor, the tokens and the cache.
 
-    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `allowance` is for a GitHub with other limits
-    than github.com's; this process shares `budget` with others that write for the same installations.
+    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `allowance` is for a GitHub whose limits differ
+    from github.com's. `budget` is shared with other processes that write for the same installations.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class GitHubApp:
         self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_LASTS, timer=timing.clock)
         self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
-        # This count is part of a look-up's key: a look-up that began before a change may return the old state, so
-        # nobody joins it after the change.
+        # This count is part of the key of a look-up: a look-up that began before a change may return the old state, so
+        # callers after the change must not share it.
         self._forgets = 0
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
@@ -107,11 +107,11 @@ class GitHubApp:
 
     @property
     def refused(self) -> str | None:
-        """Return why GitHub does not accept the App at this moment, None while it does."""
+        """Return why GitHub refuses the App at the moment, None while it accepts it."""
         return next(iter(self._wire.refusals.values()), None)
 
     def as_app(self) -> GitHub:
-        """Return a client for the App itself; GitHub takes its JWT under `/app` and for installations only."""
+        """Return a client for the App itself; GitHub accepts its JWT only below `/app` and for installations."""
         return GitHub(self._wire, self._credentials, writing=self._credentials)
 
     def client(
@@ -121,11 +121,11 @@ class GitHubApp:
         *,
         writes: Writes | None = None,
     ) -> GitHub:
-        """Return a client for one repository. It is light: make one wherever it is needed.
+        """Return a client for one repository. A client is cheap: make one wherever you need it.
 
         It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses to
         write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
-        `NotInstalled` once the App was taken away or suspended.
+        `NotInstalled` after the App was uninstalled or suspended.
         """
         writing = self._with(place, Access.writing(permissions)) if permissions else None
         return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
@@ -135,7 +135,7 @@ class GitHubApp:
         return self.client(await self.place_of(repository))
 
     async def place_of(self, repository: str) -> InstalledRepository:
-        """Return where `owner/name` is; raise `NotInstalled` where the App is not installed."""
+        """Return the installation and ID of `owner/name`; raise `NotInstalled` if the App is not installed on it."""
         installation, name = await self.installation_for(repository), repository.lower()
         known = self._ids.get(name)
         if known is None:
@@ -143,7 +143,7 @@ class GitHubApp:
         return InstalledRepository(installation, known)
 
     async def installation_for(self, repository: str) -> int:
-        """Return the installation's id for `owner/name`, cached for ten minutes; raise `NotInstalled` without one."""
+        """Return the installation ID of `owner/name`, cached for ten minutes; raise `NotInstalled` if it has none."""
         name = repository.lower()
         cached_id = self._installations.get(name)
         if cached_id is not None:
@@ -151,7 +151,7 @@ class GitHubApp:
         return await self._lookups.do((name, self._forgets), lambda: self._look_up(repository))
 
     def forget(self, installation: int) -> None:
-        """Forget what an installation granted: its repositories, its permissions or its state have changed."""
+        """Drop all that is cached about an installation: its repositories, permissions or state have changed."""
         self._forgets += 1
         self._tokens.forget(installation)
         for name in [name for name, number in self._installations.items() if number == installation]:
@@ -159,20 +159,20 @@ class GitHubApp:
             self._ids.pop(name, None)
 
     async def identity(self, installation: int) -> AppIdentity:
-        """Return who the App is, asked once in any of its installations."""
+        """Return who the App is; asks GitHub once, through any installation."""
         if self._identity is None:
             self._identity = await self._identifying.do(None, lambda: self._identify(installation))
         return self._identity
 
     def metadata_client(self, installation: int) -> GitHub:
-        """Return a client that can only look up names in an installation, such as those of its repositories."""
+        """Return a client that can only look up metadata in an installation, such as its repositories."""
         return GitHub(self._wire, InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY)))
 
     def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
         return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
 
     async def _mint(self, key: TokenKey) -> Token:
-        """Make a token for one repository, or without one for look-ups that every installation may make."""
+        """Make a token for one repository, or for look-ups if the key names no repository."""
         where = {} if key.repository is None else {"repository_ids": [key.repository]}
         return _token(await self._request_token(key.installation, where, key.access), self.clock)
 
@@ -210,9 +210,9 @@ class GitHubApp:
         return {name: permissions.string(name) for name in permissions.raw}
 
     async def _not_installed(self, installation: int, error: BadRequest) -> Exception:
-        """Return the error that GitHub's refusal of a token stands for.
+        """Turn GitHub's refusal of a token into the error that it means.
 
-        The caller must not take a 404 here for the absence of what it wanted to read.
+        A caller must not mistake a 404 here for one about the object that it wanted to read.
         """
         # An App that does not exist gets a 404 here too: `read_app` then raises `NoSuchApp`.
         if is_not_found(error):
@@ -237,7 +237,7 @@ class GitHubApp:
         return number
 
     async def _look_up_id(self, installation: int, repository: str) -> int:
-        """Find a repository's id: GitHub returns it with a token for the name. The token is stored for later calls."""
+        """Find a repository's ID: GitHub returns it with a token for the name. Store the token for later calls."""
         where = {"repositories": [repository.partition("/")[2]]}
         changes, forgets = self._tokens.changes(installation), self._forgets
         try:
@@ -257,7 +257,7 @@ class GitHubApp:
         return Payload(found, "repository").integer("id")
 
     async def read_app(self) -> Payload:
-        """Return the App as GitHub describes it; raise `NoSuchApp` if none has our ID, `AppRefused` for a wrong key.
+        """Return GitHub's description of the App; raise `NoSuchApp` if none has our ID, `AppRefused` for a wrong key.
 
         GitHub answers every request of an App that does not exist with 404, as it does for a missing object.
         https://docs.github.com/en/rest/apps/apps#get-the-authenticated-app
@@ -282,5 +282,5 @@ class GitHubApp:
 
 def _token(made: Payload, clock: GitHubClock) -> Token:
     ends = datetime.fromisoformat(made.string("expires_at")).timestamp()
-    # GitHub names the end by its own clock, so subtract GitHub's time, not ours.
+    # `expires_at` is by GitHub's clock, so subtract GitHub's time, not ours.
     return Token(made.string("token"), ends - clock.now())

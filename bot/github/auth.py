@@ -1,4 +1,4 @@
-"""Who we are to GitHub: the App by a JWT, an installation by a token of an hour. Secrets stay inside."""
+"""Authenticate to GitHub: the App with a JWT, an installation with a token. No text shows a secret."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bot.github.access import Access
 from bot.github.clock import GitHubClock
 from bot.github.governor import Timing
 
-JWT_BACKDATED = 60  # seconds, for clocks that differ
+JWT_BACKDATED = 60  # seconds, to allow for clock drift
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
-NEW_TOKEN = 60  # seconds for which a token counts as having the current permissions
+NEW_TOKEN = 60  # seconds for which we assume that a token has the current permissions
 MAX_TOKENS = 10_000
 CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
-"""The name of the App itself, which stands in place of an installation's number."""
+"""The name of the App itself, used where an installation has its number."""
 
 BAD_KEY = (
     "GITHUB_PRIVATE_KEY is not an RSA private key in PEM form: it must hold the whole .pem file that GitHub gave, "
@@ -51,7 +51,7 @@ class Credentials(Protocol):
         ...
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Record that GitHub answered 401 or 403; return whether another try may succeed."""
+        """Record that GitHub answered 401 or 403; return whether to try again with new credentials."""
         ...
 
     @property
@@ -61,9 +61,9 @@ class Credentials(Protocol):
 
 
 class AppKey:
-    """The App's private key, which signs JWTs and never appears in a text.
+    """The App's private key, which signs JWTs and never appears in any text.
 
-    Raises `ValueError` for anything but an RSA key; the text names GITHUB_PRIVATE_KEY and holds nothing of the key.
+    Raises `ValueError` for anything but an RSA key; the text names GITHUB_PRIVATE_KEY and shows no part of the key.
     """
 
     def __init__(self, app_id: str, private_key: str, clock: GitHubClock) -> None:
@@ -75,7 +75,7 @@ class AppKey:
         self._key = key
 
     def jwt(self) -> str:
-        """Return a signed JWT, whose times are GitHub's.
+        """Return a signed JWT with times by GitHub's clock.
 
         https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
         """
@@ -85,7 +85,7 @@ class AppKey:
         return jwt.encode(claims, self._key, algorithm="RS256")
 
     def outdated(self, encoded: str) -> bool:
-        """Return whether we have learnt more about GitHub's time since we signed this JWT."""
+        """Return whether the JWT's times are wrong by what we now know about GitHub's clock."""
         # Skip the check of the signature: we signed the JWT ourselves, and read only its times.
         claims = jwt.decode(encoded, options={"verify_signature": False})
         return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
@@ -100,14 +100,14 @@ class Token:
 
     @property
     def usable(self) -> float:
-        """The seconds to use it before a fresh one is asked for."""
-        # Use half of a short lifetime: of ten minutes or less, the five would leave little or nothing.
+        """The seconds after which to request a new one."""
+        # Use half of a short lifetime: of ten minutes or less, REFRESH_EARLY would leave little or nothing.
         return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenKey:
-    """What a token is for. `repository` is None for a look-up that is about no repository of ours."""
+    """What a token is for. `repository` is None for look-ups, which concern no single repository."""
 
     installation: int
     repository: int | None
@@ -121,7 +121,7 @@ class _CachedToken:
 
 
 class InstallationTokens:
-    """Tokens by purpose, cached until shortly before they expire; concurrent callers share one request for a token."""
+    """Cache tokens by purpose until shortly before they expire; concurrent callers share one request for a token."""
 
     def __init__(self, mint: Callable[[TokenKey], Awaitable[Token]], timing: Timing) -> None:
         self._mint = mint
@@ -147,7 +147,7 @@ class InstallationTokens:
         return token
 
     def changes(self, installation: int) -> int:
-        """Return how often an installation's tokens were forgotten; read it before you ask for a token to `store`."""
+        """Return how often an installation's tokens were forgotten; read it before you request a token to `store`."""
         return self._changes[installation]
 
     def store(self, key: TokenKey, token: Token, changes: int) -> None:
@@ -156,16 +156,16 @@ class InstallationTokens:
             self._tokens[key] = _CachedToken(token, self._clock())
 
     def drop(self, key: TokenKey, value: str) -> None:
-        """Forget a token that GitHub no longer takes, unless a newer one has already replaced it."""
+        """Forget a token that GitHub no longer accepts, unless a newer one has already replaced it."""
         cached = self._tokens.get(key)
         if cached is not None and cached.token.value == value:
             del self._tokens[key]
 
     def outgrown(self, key: TokenKey, value: str) -> bool:
-        """Forget a token that may lack permissions granted since it was made; say whether a new one is worth a try.
+        """Forget a token if it may lack permissions granted later; return whether to try again with a new one.
 
-        A token has the permissions of the moment at which it was made. One that is new has the present ones, and a
-        permission that is missing would otherwise cost a token for every request.
+        GitHub fixes a token's permissions when it makes the token. A new token has all current permissions: replacing
+        it would not help, and would cost a token for every refused request.
         """
         cached = self._tokens.get(key)
         # Another request has replaced or removed it already.
@@ -177,14 +177,14 @@ class InstallationTokens:
         return True
 
     def forget(self, installation: int) -> None:
-        """Forget all tokens of an installation, and those that are being made: what it grants has changed."""
+        """Forget all tokens of an installation, and those under way: its permissions or repositories have changed."""
         self._changes[installation] += 1
         for key in [key for key in self._tokens if key.installation == installation]:
             del self._tokens[key]
 
 
 class AppCredentials:
-    """The App itself, by JWT."""
+    """Credentials of the App itself: a JWT."""
 
     name = APP
 
@@ -192,7 +192,7 @@ class AppCredentials:
         self._key = key
 
     async def authorization(self) -> str:
-        """Return a header with a fresh JWT: signing takes about a millisecond, and few requests need one."""
+        """Return a header with a new JWT: signing takes about a millisecond, and few requests need one."""
         # GitHub accepts a JWT only as `Bearer`, and installation tokens in both forms:
         # https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api
         return f"Bearer {self._key.jwt()}"
@@ -200,12 +200,12 @@ class AppCredentials:
     refusal = APP_REFUSED
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Return whether a JWT with other times may be accepted; if our clock was right, the ID or the key is wrong."""
+        """Return whether a JWT with corrected times may work; if our clock was right, the ID or the key is wrong."""
         return status == HTTPStatus.UNAUTHORIZED and self._key.outdated(authorization.removeprefix("Bearer "))
 
 
 class InstallationCredentials:
-    """One installation, by the token for one purpose."""
+    """Credentials of one installation: a token for one purpose."""
 
     refusal = TOKEN_REFUSED
 
@@ -219,7 +219,7 @@ class InstallationCredentials:
         return f"token {(await self._tokens.get(self._key)).value}"
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Forget the token if a fresh one may be accepted: always after a 401, after a 403 unless it is new."""
+        """Forget the token if a new one may work: always after a 401; after a 403 unless the token is new."""
         value = authorization.removeprefix("token ")
         if status == HTTPStatus.FORBIDDEN:
             return self._tokens.outgrown(self._key, value)

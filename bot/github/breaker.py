@@ -1,4 +1,4 @@
-"""Whether GitHub answers an installation: while it does not, one request at a time asks, and the others wait."""
+"""Circuit breakers: while GitHub does not answer an installation, one request at a time probes and the others wait."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 FAILURES = 5
-"""Requests in a row without an answer after which GitHub counts as unavailable."""
+"""Failed requests in a row after which GitHub counts as unavailable."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds between two requests that ask whether GitHub answers again: doubled each time."""
+"""Seconds between two probes: doubled each time."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Breaker:
     def may_ask(self, now: float) -> bool:
         """Return whether a request may be sent now.
 
-        While GitHub is unavailable, one caller at a time may, as a probe for all.
+        While GitHub is unavailable, one caller at a time may send a request, as a probe for all.
         """
         if not self.is_open:
             return True

@@ -8,24 +8,24 @@ from multidict import CIMultiDict
 from bot.github.errors import Answer
 
 CACHE_BYTES = 32 * 1024 * 1024
-"""Bytes of the cache that all clients of a process share."""
+"""Size in bytes of the cache that all clients of a process share."""
 ENTRY_OVERHEAD = 1024  # bytes, roughly: key, headers and Python's own
-# gidgethub reads these of an answer, and the next request sends the ETag. A 304 need not repeat them:
+# gidgethub reads these headers, and the next request sends the ETag. A 304 need not repeat them:
 # https://www.rfc-editor.org/rfc/rfc9110#name-304-not-modified
 STORED_HEADERS = ("content-type", "link", "etag")
 
 Key = tuple[str, str, str]
-"""Installation, URL, accept: what one installation may read another may not, and `accept` chooses the form."""
+"""Installation, URL and media type: installations may read different things, and one URL has several forms."""
 
 
 class AnswerCache:
-    """The answers that came with an ETag, least recently used out first, bounded by bytes."""
+    """An LRU cache of the answers that came with an ETag, bounded by bytes."""
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._answers: LRUCache[Key, Answer] = LRUCache(max_bytes, getsizeof=_size)
 
     def get(self, key: Key) -> Answer | None:
-        """Return the cached answer to revalidate, None if there is none."""
+        """Return the cached answer to revalidate, None if nothing is cached."""
         return self._answers.get(key)
 
     def put(self, key: Key, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""The facts about a request before it is sent: its route, whether it writes, and whether it may be sent twice."""
+"""Describe a request before it is sent: its route, whether it writes, and whether it may be sent twice."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from uritemplate.variable import VariableValue
 from bot.core.patterns import Pattern
 from bot.github.graphql import is_mutation
 
-# An absolute address is no template: as the label of a metric, each would be a series of its own.
+# An absolute URL is not a template: as the label of a metric, each would be a series of its own.
 ABSOLUTE = "(address from a payload)"
 
 # Requests that must not be sent twice although their method is idempotent: a repeat adds the annotations of a check run
-# again, or is refused because the first one worked. Their effects check first, so they get the error instead.
+# again, or is refused because the first one worked. So the effect gets the error, and checks before it retries.
 _NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
 
 # These POSTs may be sent twice: GitHub stores one reaction of a kind and one label of a name, and nobody sees a tree or
@@ -34,7 +34,7 @@ UrlVars = Mapping[str, VariableValue] | None
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """The facts about a request that the client's `_request` needs and cannot read from its method and URL."""
+    """What the client's `_request` needs to know about a request and cannot read from its method and URL."""
 
     route: str
     write: bool
@@ -46,17 +46,17 @@ class ApiCall:
 
     @classmethod
     def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
-        """Return how the client treats a REST request."""
+        """Describe a REST request."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         path = urlsplit(sansio.format_url(url, url_vars)).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
-        # For a POST the pattern names what may be repeated, for any other method what may not.
+        # For a POST, the pattern lists what may be repeated; for any other method, what may not.
         repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
         return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
 
     @classmethod
     def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
-        """Return how the client treats a GraphQL document: a mutation as a POST, a query as a GET."""
+        """Describe a GraphQL document: a mutation counts as a POST, a query as a GET."""
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
         asked = json.dumps([query, variables], sort_keys=True).encode()
@@ -66,12 +66,12 @@ class ApiCall:
 
 
 CALL: ContextVar[ApiCall] = ContextVar("call")
-"""The request that is being made."""
+"""The request that the running code is making."""
 
 
 @contextmanager
 def calling(call: ApiCall) -> Iterator[None]:
-    """Set the description of the requests made inside the block."""
+    """Describe the requests made inside the block."""
     token = CALL.set(call)
     try:
         yield

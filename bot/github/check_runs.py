@@ -8,8 +8,8 @@ from dataclasses import dataclass
 TITLE_LIMIT = 255
 """Characters. GitHub names no limit for a run's title; this is the one it names for an annotation's."""
 TEXT_LIMIT = 65_535
-"""Of `summary` and of `text` each. GitHub says characters; bytes of UTF-8 are counted here, which is never more."""
-# In one request. Each update adds to the annotations that are there, so a repeated one would show them twice:
+"""For `summary` and `text` each. GitHub counts characters; we count bytes of UTF-8, which are never fewer."""
+# In one request. Each update adds to the existing annotations, so a repeated update would show them twice:
 # https://docs.github.com/en/rest/checks/runs#update-a-check-run
 MOST_ANNOTATIONS = 50
 MOST_ACTIONS = 3
@@ -20,7 +20,7 @@ QUEUED, IN_PROGRESS, COMPLETED = "queued", "in_progress", "completed"
 """The statuses of a check run: https://docs.github.com/en/rest/checks/runs#create-a-check-run"""
 SUCCESS, NEUTRAL, FAILURE = "success", "neutral", "failure"
 ADVISORY = (SUCCESS, NEUTRAL)
-"""The only conclusions for findings about the code, such as results of devices: these must not block a merge."""
+"""The only conclusions for findings about the code, such as results of labs: these must not block a merge."""
 WARNING, FAULT = "warning", "failure"
 """The levels of annotations."""
 
@@ -46,7 +46,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button on the check run; GitHub tells us its identifier when somebody presses it."""
+    """A button on the check run; GitHub sends its identifier when somebody clicks it."""
 
     label: str
     description: str
@@ -57,11 +57,11 @@ class Action:
 class CheckContent:
     """The content of a check run.
 
-    The check run is completed, unless somebody asked for its result and something certainly ends it: people who wait
-    for all checks wait for one in progress, too. Only a completed one has a conclusion. `certain`: the content is a
-    matter of fact, so the conclusion may be a failure.
+    A check run is written as completed, unless somebody requested its result and something is certain to complete it:
+    until then it holds up everybody who waits for all checks. Only a completed one has a conclusion. `certain`: the
+    content is a matter of fact, so the conclusion may be a failure.
 
-    Raises `ValueError` for what GitHub would refuse, and for any other conclusion that could block a merge.
+    Raises `ValueError` for content that GitHub would refuse, and for any other conclusion that could block a merge.
     """
 
     conclusion: str
@@ -93,7 +93,7 @@ class CheckContent:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that is shown whole or not at all: a cut inside would break its table or its code."""
+    """A part of a text that is shown in full or not at all: cutting it would break its table or code block."""
 
     name: str
     text: str
@@ -101,7 +101,7 @@ class Block:
 
 def size(text: str) -> int:
     """Return how many bytes a text has as UTF-8."""
-    # A lone surrogate, which JSON may hold as an escape, has no UTF-8: it counts as one byte instead of raising.
+    # A lone surrogate, which JSON may escape, has no UTF-8 encoding: count one byte instead of raising.
     return len(text.encode("utf-8", "replace"))
 
 
@@ -111,7 +111,7 @@ def joined_blocks(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
     left_out: list[str] = []
     room = limit - _CLOSING
     for block in blocks:
-        needed = size(block.text) + 2  # and the empty line
+        needed = size(block.text) + 2  # plus the empty line
         if not block.text:
             continue
         if needed <= room:

@@ -1,4 +1,4 @@
-"""The client that handlers and effects use: gidgethub's, with everything it leaves to us in `_request`."""
+"""The client that handlers and effects use: gidgethub's, with retries, limits and caching in `_request`."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from bot.github.seen import SeenAddresses
 from bot.github.waiting_writes import current_head_write
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
-API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
+API_VERSION = "2022-11-28"  # github.com and every supported Enterprise Server know it
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub itself gives up after 10
 TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
 DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-"""Answers that may be the token's fault: GitHub did nothing, and the same request may be sent with a new token."""
+"""Statuses that an old token may cause: GitHub did nothing, so the request may be sent again with a new token."""
 NOTHING_DECLARED = "this client is read-only; to write, an effect must declare the permissions that it needs"
 NO_REDIRECTION = "the answer is not a redirect to the file"
 
@@ -75,7 +75,7 @@ class Wire:
     timing: Timing = field(default_factory=Timing)
     clock: GitHubClock = field(default_factory=lambda: GitHubClock(time.time))
     refusals: dict[type[Credentials], str] = field(default_factory=dict)
-    """Why GitHub refuses us at this moment, by the kind of credentials; empty while it accepts them."""
+    """Why GitHub refuses our credentials at the moment, by kind; empty while it accepts them."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
     breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
     seen: SeenAddresses = field(default_factory=lambda: SeenAddresses(time.monotonic))
@@ -84,13 +84,14 @@ class Wire:
 class GitHub(GitHubAPI):
     """A client for one repository of one installation, or for the App itself.
 
-    It reads with `credentials` and writes with `writing`. Without `writing` it refuses to write: a caller has the
-    permissions that it was given by name, and no others.
+    It reads with `credentials` and writes with `writing`. Without `writing` it refuses to write: a caller has only the
+    permissions that it named.
 
-    `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`, which names the metric
-    as well: never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or `AppRefused` (all are
-    `TryAgain`), and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors` has the predicates. What
-    is safe to repeat has been repeated already. A POST is not: check whether it happened before you send it again.
+    `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`. The template is also the
+    label of the metric, so never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or
+    `AppRefused` (all are `TryAgain`), and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors`
+    has the predicates. The client has already repeated what is safe to repeat. A POST is not: check whether it took
+    effect before you send it again.
     """
 
     def __init__(
@@ -130,8 +131,8 @@ class GitHub(GitHubAPI):
     ) -> AsyncGenerator[Any, None]:
         """Yield every item of a list, over all its pages, a hundred at a time.
 
-        A wrapped list, `{"total_count": 2, "check_runs": [...]}`, is found by itself or by `iterable_key`. Raises
-        `TooManyPages` after `max_pages` rather than end early.
+        A wrapped list, such as `{"total_count": 2, "check_runs": [...]}`, is recognized, or named by `iterable_key`.
+        Raises `TooManyPages` after `max_pages` instead of ending early.
         """
         call = ApiCall.rest("GET", url)
         page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
@@ -148,7 +149,7 @@ class GitHub(GitHubAPI):
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
 
-        Raises `QueryError` for errors in a 200, and what the other methods raise.
+        Raises `QueryError` if a 200 reports errors, and whatever the other methods raise.
         """
         headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
         headers["content-type"] = JSON_UTF_8_CHARSET
@@ -171,7 +172,7 @@ class GitHub(GitHubAPI):
         return response
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
-        """POST a request that may happen twice because nobody sees it, such as for a token; retry it like a GET."""
+        """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
         with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
             made, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
         return made
@@ -179,7 +180,7 @@ class GitHub(GitHubAPI):
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
         """Write the file that GitHub redirects a GET to into `file`, `limit` bytes at most.
 
-        Raises `TooLong`, and what every other call may raise.
+        Raises `TooLong`, and whatever every other call may raise.
         """
         headers = sansio.create_headers(self.requester)
         with calling(replace(ApiCall.rest("GET", url, url_vars), follow=False)):
@@ -205,7 +206,7 @@ class GitHub(GitHubAPI):
         content_type: str = JSON_CONTENT_TYPE,
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
-        # Read the URL template here, because `_request` gets the expanded URL.
+        # Read the URL template here: `_request` gets only the expanded URL.
         with calling(ApiCall.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
@@ -219,12 +220,12 @@ class GitHub(GitHubAPI):
                 problem = f"{method} {CALL.get().route}: {NOT_JSON}"
             else:
                 data, more, status = given
-                # No body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
+                # An empty body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
                 # docs/decisions/distrusted-github-responses.md
                 if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
                     return answered(data), more, status
                 problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
-            # A proxy between us and GitHub may have answered with a page of its own.
+            # A proxy between us and GitHub may have sent a page of its own.
             raise Unavailable(problem, answering=True)
 
     @asynccontextmanager
@@ -248,7 +249,7 @@ class GitHub(GitHubAPI):
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Send a request as often as is safe; return an answer that is a success, and raise for every other.
+        """Send a request as often as is safe; return a successful answer, and raise for every other.
 
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
@@ -273,7 +274,7 @@ class GitHub(GitHubAPI):
                 log.info("github request is tried again", request=what, attempt=attempt, reason=str(error))
                 await self.sleep(error.retry_in or BACKOFF * 2 ** (attempt - 1) * (0.5 + self._wire.timing.jitter()))
             except RateLimited as limit:
-                # A limited request had no effect, a POST neither. The governor waits as long as GitHub asked.
+                # A rate-limited request had no effect, not even a POST. The governor waits as long as GitHub asked.
                 if attempt == TRIES or limit.retry_in > SHORT_WAIT:
                     raise
             else:
@@ -300,7 +301,7 @@ class GitHub(GitHubAPI):
         return answer
 
     def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
-        """Raise `Vanished` for a 404 on something that existed a moment ago."""
+        """Raise `Vanished` for a 404 on an object that existed a moment ago."""
         seen, name, path = self._wire.seen, self._credentials.name, urlsplit(url).path
         if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
             raise Vanished(f"{method} {CALL.get().route}")
@@ -322,8 +323,8 @@ class GitHub(GitHubAPI):
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
         demand = Demand(resource, points, call.write, current_rank(), current_head_write())
-        # By credentials, because what GitHub shows depends on who asks; by media type, because the same address has
-        # several.
+        # Include the credentials, because what GitHub shows depends on who asks; and the media type, because one
+        # address may have several.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
         if cached is not None:
@@ -373,7 +374,7 @@ class GitHub(GitHubAPI):
                 wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Nothing was sent for certain only if there was no connection.
+            # Only without a connection is it certain that nothing was sent.
             problem, left = problem_of(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)

@@ -1,4 +1,4 @@
-"""GitHub's time, learnt from its answers: a JWT must be signed with it, whatever this machine's clock says."""
+"""GitHub's clock, learnt from its answers: JWTs must have GitHub's time, even if this machine's clock is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AHEAD, BEHIND = "ahead of", "behind"
 class GitHubClock:
     """The difference between this machine's clock and GitHub's. `wall` gives seconds since 1970, as this machine says.
 
-    `ahead` is in seconds, negative where our clock is behind; 0 until an answer says otherwise.
+    `ahead` is in seconds, negative if our clock is behind; 0 until an answer shows a difference.
     """
 
     def __init__(self, wall: Callable[[], float]) -> None:
@@ -34,13 +34,13 @@ class GitHubClock:
         return self._wall() - self.ahead
 
     def learn(self, headers: Mapping[str, str], sent: float) -> None:
-        """Compare the `Date` header of an answer that has just arrived; `sent` is our time when we asked.
+        """Learn from the `Date` header of an answer that has just arrived; `sent` is our time of the request.
 
-        `Date` has whole seconds and was written at some moment while we waited, so it gives a range. A known difference
-        within the range stays as it is. https://www.rfc-editor.org/rfc/rfc9110#name-date
+        `Date` has whole seconds and was written at some moment while we waited, so it only gives a range. A known
+        difference within the range stays unchanged. https://www.rfc-editor.org/rfc/rfc9110#name-date
         """
         date = _seconds(headers.get("date"))
-        if date is None or "age" in headers:  # a copy from a proxy's cache
+        if date is None or "age" in headers:  # from a proxy's cache
             return
         received = self._wall()
         least, most = sent - date - 1, received - date
@@ -50,7 +50,7 @@ class GitHubClock:
 
     @property
     def problem(self) -> str | None:
-        """Return the problem of this machine's clock and its remedy, None if the clock is right."""
+        """What is wrong with this machine's clock and how to fix it; None if the clock is right."""
         if abs(self.ahead) <= TOLERANCE:
             return None
         return WRONG.format(seconds=abs(self.ahead), direction=AHEAD if self.ahead > 0 else BEHIND)

@@ -1,9 +1,9 @@
-"""Make a merge commit's message: the pull request's title and text, without parts useless in a history. Pure.
+"""Write a merge commit's message: the pull request's title and text, without what is useless in a history. Pure.
 
-Removed from the text are HTML comments, the text of the repository's template, directives that make a CI skip the
-commit, and the `@` of mentions: GitHub notifies people of each commit that mentions them, in every fork. Except for the
-directives, code stays unchanged: fenced, indented and inline, and decorators such as `@T.prim_func` anywhere, because
-no account can have such a name.
+It removes HTML comments, the text of the repository's template, directives that make a CI skip the commit, and the `@`
+of mentions: GitHub notifies people about each commit that mentions them, in every fork. Except for the directives, code
+stays unchanged: fenced, indented and inline, and decorators such as `@T.prim_func` anywhere, because no account can
+have such a name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRAILER = "Co-authored-by: {name} <{email}>"
 
 TEXT, CODE, COMMENT = "text", "code", "comment"
 
-# Parse only blocks: the parser gives no positions for what is inside them, so this module reads that itself.
+# Parse only blocks: the parser gives no positions inside them, so this module reads their content itself.
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).disable(["inline", "text_join"])
 _BLOCKS = frozenset({"fence", "code_block", "html_block", "inline"})
 _MARK = Pattern(r"\\|`+|<!--")
@@ -48,18 +48,18 @@ _LOGIN = Pattern("[A-Za-z0-9](?:-?[A-Za-z0-9])*(?:_[A-Za-z0-9]{3,8})?")
 _PART_OF_WORD = Pattern(r"[\w@/]")
 _NAME_GOES_ON = Pattern(r"[\w@]|\.\w")
 _STEPS_A_WORD, _LEAST_STEPS = 20, 1_000
-"""Comparisons of words with a template's: so many for each word of a text, and 1,000 more for any text.
+"""The most comparisons with a template's words: for each word of a text, and in addition for any text.
 
-Above the limit, the rest of the text stays as it is. Honest texts need one or two a word, because they differ from a
-template within a few words; `a a a …` would need the square.
+Above the limit, the rest of the text stays as it is. Ordinary texts need one or two per word, because they differ from
+a template within a few words; `a a a …` would take quadratic time.
 """
 _LONGEST_LOGIN = 100
-"""Characters, more than any account's name has: https://docs.github.com/en/rest/users/users"""
+"""Characters; no account has a longer name: https://docs.github.com/en/rest/users/users"""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoredCommit:
-    """A commit of a pull request with its author; `author_id` 0: GitHub has no account for them."""
+    """A commit of a pull request with its author; `author_id` is 0 without a GitHub account."""
 
     author_id: int
     name: str
@@ -81,14 +81,14 @@ def title(text: str, number: int) -> str:
 
 
 def message(body: str, templates: Iterable[str], commits: Sequence[AuthoredCommit], author: Person) -> str:
-    """Return everything below the first line: the text, then who wrote it together with the pull request's author."""
+    """Return everything below the first line: the text, then the co-authors."""
     text, named = _without_trailers(without_template(body, templates))
     text = _tidy(without_directives(text))
     credited = without_directives("\n".join(co_authors(commits, named, author)))
     if not credited or not text:
         return text or credited
     last = text.rpartition("\n\n")[2].splitlines()
-    # Trailers are one block, or git sees none but the last: https://git-scm.com/docs/git-interpret-trailers
+    # Trailers must be one block, or git ignores all but the last: https://git-scm.com/docs/git-interpret-trailers
     return f"{text}\n{credited}" if all(map(_ANY_TRAILER.fullmatch, last)) else f"{text}\n\n{credited}"
 
 
@@ -101,9 +101,9 @@ def without_template(body: str, templates: Iterable[str]) -> str:
 
 
 def co_authors(commits: Sequence[AuthoredCommit], named: Iterable[tuple[str, str]], author: Person) -> list[str]:
-    """Return a line for everybody but the author, in the order in which commits, then the text, first name them.
+    """Return a trailer for everybody but the author, in the order in which the commits, then the text, name them first.
 
-    `named` are names and addresses that the text credits. An address counts once, whatever its case.
+    `named` has the names and addresses that the text credits. An address counts once, regardless of case.
     """
     theirs = {commit.email.casefold() for commit in commits if commit.author_id and commit.author_id == author.id}
     everybody = [pair for one in commits for pair in ((one.name, one.email), *_credited(one.message))]
@@ -119,7 +119,7 @@ def _credited(text: str) -> list[tuple[str, str]]:
 
 
 def _is_of(email: str, author: Person) -> bool:
-    """Return whether an address is one that GitHub made for an account: the number in it is what counts, if it has one.
+    """Return whether an address is the one that GitHub made for an account, by its ID if the address has one.
 
     https://docs.github.com/en/account-and-profile/reference/email-addresses-reference#your-noreply-email-address
     """
@@ -130,7 +130,7 @@ def _is_of(email: str, author: Person) -> bool:
 
 
 def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Split off the lines of a text that credit people: they join the others at the end of the message."""
+    """Split off the lines of a text that credit people: they go to the end of the message."""
     lines = _lines(text)
     named = [pair for line in lines if not line.code for pair in _credited(line.text)]
     other_lines = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]
@@ -138,7 +138,7 @@ def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _tidy(text: str) -> str:
-    """Return a text without blank lines at its ends, and with one for several; in code they all stay."""
+    """Strip blank lines at both ends, and reduce several in a row to one; those in code stay."""
     lines = _lines(text)
     lines_left = [
         line for n, line in enumerate(lines) if line.text.strip() or line.code or (n and lines[n - 1].text.strip())
@@ -167,14 +167,14 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _words(line: _Line) -> list[str]:
-    """Return a line's words; whether a box is ticked makes no other words of it."""
+    """Return a line's words; a ticked box counts as an empty one."""
     if line.code:
         return line.text.split()
     return ["[" if word in _TICKED else word for word in line.text.replace("[ ]", "[").split()]
 
 
 def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
-    """Yield the parts of a template that people leave or replace as a whole: paragraphs, headings, list items, code."""
+    """Yield the units of a template that people keep or replace as a whole: paragraphs, headings, list items, code."""
     unit: list[str] = []
     code = heading = False
     for line in [*lines, _Line("", code=False)]:
@@ -240,7 +240,7 @@ def _end_of(
 
 
 def _without_comments(text: str) -> str:
-    """Remove HTML comments, except those that GitHub shows because they stand in code."""
+    """Remove HTML comments, except in code, where GitHub shows them."""
     return "".join(part for part, kind in _pieces(_plain_ends(text)) if kind != COMMENT)
 
 
@@ -249,7 +249,7 @@ def _without_mentions(pieces: Iterable[tuple[str, str]]) -> str:
 
 
 def _unmentioned(text: str) -> str:
-    """Remove the `@` of what GitHub reads as a mention; addresses stay as they are."""
+    """Remove the `@` of what GitHub reads as a mention; leave addresses unchanged."""
 
     def without(found: PatternMatch) -> str:
         name = text[found.end() : found.end() + _LONGEST_LOGIN]
@@ -279,7 +279,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         if token.type == "inline":
             yield from _scan(block)
         elif token.type == "html_block":
-            # A comment that is never closed hides everything up to the end of the text, which then is all one block.
+            # An unclosed comment hides everything up to the end of the text, so the rest is one block.
             yield from _scan(block, unclosed_hides=True)
         else:
             yield block, CODE
@@ -288,7 +288,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the pieces of one block: of code spans and comments, the one that begins first.
+    """Yield the pieces of one block. Of a code span and a comment that overlap, the one that begins first counts.
 
     https://spec.commonmark.org/0.31.2/#code-spans, https://spec.commonmark.org/0.31.2/#html-comment
     """
@@ -304,16 +304,16 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
     for mark in marks:
         start = max(mark.start(), at)
         if start >= mark.end():
-            continue  # it is part of a piece that was read already
+            continue  # part of a piece that was already read
         at = mark.end()
         kind, end = TEXT, None
         if mark[0] == "\\":
             at += 1
         elif mark[0] == "<!--" and start > mark.start():
-            continue  # its beginning is escaped
-        # Only if a comment ends: many that never end would each be read to the end of the block.
+            continue  # escaped
+        # Check that the comment ends: otherwise many unclosed ones would each be read to the end of the block.
         elif mark[0] == "<!--" and start + 2 <= last_end:
-            kind, end = COMMENT, block.index("-->", start + 2) + len("-->")  # `<!-->` is a whole one
+            kind, end = COMMENT, block.index("-->", start + 2) + len("-->")  # `<!-->` is a complete comment
         elif mark[0] == "<!--" and unclosed_hides:
             kind, end = COMMENT, len(block)
         elif mark[0] != "<!--" and not unclosed_hides:
@@ -326,6 +326,6 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
 
 
 def _closing(runs: Sequence[int], behind: int, length: int) -> int | None:
-    """Return the end of the first run of back-ticks, of those of one length, that begins behind a place."""
+    """Return the end of the first run of back-ticks after a position; `runs` all have the same length."""
     index = bisect_left(runs, behind)
     return runs[index] + length if index < len(runs) else None

@@ -20,9 +20,9 @@ FILE, FOLDER = "file", "dir"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """What is at a path: `kind` is file, dir, symlink or submodule; `sha` names its content (of a dir: the word dir).
+    """What is at a path: `kind` is file, dir, symlink or submodule; `sha` identifies the content (for a dir: `dir`).
 
-    `raw` is empty if it is no file, and for a file that is larger than GitHub sends along (1 MB).
+    `raw` is empty if it is not a file, and for a file that is too large for GitHub to include (1 MB).
     """
 
     kind: str
@@ -32,9 +32,9 @@ class FoundFile:
 
 
 async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> FoundFile | None:
-    """Return what is at a path at a commit or branch, None if nothing is; without `ref` on the default branch.
+    """Return what is at a path at a commit or branch, by default the default branch; None if nothing is there.
 
-    It takes one request. GitHub itself follows a symbolic link to a file of the repository.
+    Costs one request. GitHub itself follows a symbolic link to a file of the repository.
     """
     url_vars = {"repo": repository, "path": path, **({"ref": ref} if ref else {})}
     try:
@@ -43,7 +43,7 @@ async def found_at(github: GitHub, repository: str, path: str, ref: str = "") ->
         if is_not_found(error):
             return None
         raise
-    # A folder has a list: https://docs.github.com/en/rest/repos/contents#get-repository-content
+    # For a folder, GitHub returns a list: https://docs.github.com/en/rest/repos/contents#get-repository-content
     if isinstance(answer, list):
         return FoundFile(FOLDER, FOLDER)
     item = Payload(answer, "contents")
@@ -53,7 +53,7 @@ async def found_at(github: GitHub, repository: str, path: str, ref: str = "") ->
 
 
 async def knows_commit(github: GitHub, repository: str, sha: str) -> bool:
-    """Return whether GitHub's API shows a commit; if it does not, a file that seems to be missing there may exist."""
+    """Return whether GitHub's API shows a commit; if not, a 404 for a file at that commit proves nothing."""
     try:
         await github.getitem(COMMIT, url_vars={"repo": repository, "sha": sha})
     except Exception as error:

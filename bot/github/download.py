@@ -1,4 +1,4 @@
-"""Fetch a file that GitHub keeps elsewhere and redirects to, such as the artifact of a workflow run."""
+"""Download a file from where GitHub redirects to, such as the artifact of a workflow run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WHAT = "a file that GitHub redirects to"
 
 
 class TooLong(Exception):
-    """The file has more bytes than were to be read."""
+    """The file is larger than the caller allows."""
 
 
 async def fetch(session: aiohttp.ClientSession, url: str, file: BinaryIO, *, limit: int) -> None:
-    """Write what is at an address to a file, `limit` bytes at most. Raises `TooLong`, or `Unavailable`.
+    """Download a URL into a file, `limit` bytes at most. Raises `TooLong` or `Unavailable`.
 
-    It sends no credentials, because the address itself holds some; so no error names the address.
+    Sends no credentials, because the URL itself contains some. For the same reason, no error names the URL.
     """
     problem = ""
     try:
@@ -36,7 +36,7 @@ async def fetch(session: aiohttp.ClientSession, url: str, file: BinaryIO, *, lim
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         problem = f"no answer ({type(error).__name__})"
     if problem:
-        # Raise outside the `except`: aiohttp's errors hold the address.
+        # Raise outside the `except`: aiohttp's errors contain the URL.
         raise Unavailable(f"GET {WHAT}: {problem}")
 
 

@@ -1,8 +1,8 @@
-"""Where the text of an earlier mail begins in a comment that was written as a reply by mail. Pure.
+"""Find where the quoted e-mail begins in a comment that was sent as an e-mail reply. Pure.
 
-GitHub takes most of the mail that is replied to out of a comment, but not all: what a mail program neither marks as a
-quotation nor puts where GitHub looks for it stays, and looks like the words of whoever replied
-(https://github.com/dependabot/feedback/issues/277). GitHub replaces addresses in it by asterisks.
+GitHub removes most quoted e-mails from such comments, but not all: text that the mail program neither marks as a
+quotation nor puts where GitHub expects it stays, and looks as if the person who replied had written it
+(https://github.com/dependabot/feedback/issues/277). GitHub replaces e-mail addresses in it by asterisks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ def typed_lines(text: str) -> list[str]:
 
 
 def earlier_mail(text: str) -> float:
-    """Return the number of the line with the head of an earlier mail, from 1; infinite if there is none."""
+    """Return the number of the line, from 1, with the header of an earlier e-mail; infinite if there is none."""
     lines = enumerate(typed_lines(text), start=1)
     return next((number for number, line in lines if _HEAD.search(line.rstrip())), inf)

@@ -37,7 +37,7 @@ ODD_ANSWER = "the answer is neither a JSON object nor a list"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer; `headers` are found in any case, `body` is as it came."""
+    """One HTTP answer; `headers` ignore case, `body` is undecoded."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Answer:
 
 
 class RateLimited(TryAgain):
-    """GitHub's limits, or ours below them, forbid the request for `retry_in` seconds. Nothing was written."""
+    """GitHub's limits, or our stricter ones, forbid the request for `retry_in` seconds. Nothing was written."""
 
     retry_in: float
 
@@ -61,10 +61,10 @@ class RateLimited(TryAgain):
 
 
 PARTIAL_PATIENCE = 6 * 3600.0
-"""Seconds for which one request may fail while GitHub answers others: longer than GitHub's usual incidents.
+"""Seconds for which one request may fail while GitHub answers others: longer than GitHub's usual incidents last.
 
-After that the request is most likely one that GitHub can never answer, such as a diff that is too large for it, and
-its pull request must not wait for it any longer.
+After that, GitHub can most likely never answer the request, for example because a diff is too large. Its pull request
+must not wait any longer.
 """
 
 
@@ -91,22 +91,22 @@ class Unavailable(Away):
 
     @property
     def patience(self) -> float:  # type: ignore[override]  # of an error it is only read
-        """How long to wait, in seconds."""
+        """How long to retry, in seconds."""
         return PARTIAL_PATIENCE if self.answering else OUTAGE_PATIENCE
 
 
 class NotAsked(Unavailable):
-    """GitHub does not answer at this time, and another request is already probing whether it does again."""
+    """The request was not sent: GitHub is unavailable, and another request is already probing."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: GitHub does not answer at this time", sent=False)
+        super().__init__(f"{what}: GitHub does not answer at the moment", sent=False)
 
 
 class Vanished(Unavailable):
-    """GitHub has answered 404 for something that was there a moment ago. Nothing was written."""
+    """GitHub answered 404 for something that existed a moment ago. Nothing was written."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: GitHub answered 404 for what was there before", status=404, sent=False)
+        super().__init__(f"{what}: GitHub answered 404 for something that existed before", status=404, sent=False)
 
 
 class UnclearAnswer(Unavailable, UnclearWrite):
@@ -121,8 +121,8 @@ class UnclearAnswer(Unavailable, UnclearWrite):
 class AppRefused(Away):
     """GitHub refuses our credentials (401), so nothing was written.
 
-    This is an outage, not the refusal of one request: nothing works until an operator, or GitHub, fixes the cause. Then
-    everything works. `reason` says what to do.
+    This is treated as an outage: until an operator, or GitHub, fixes the cause, no request works, and then all do.
+    `reason` says what to do.
     """
 
 
@@ -131,7 +131,7 @@ class NoSuchApp(AppRefused):
 
 
 class WriteRefused(GitHubException):
-    """A read-only client was asked to write. This is a bug of ours: code that plans never writes."""
+    """A read-only client was asked to write. This is a bug: planning code must never write."""
 
 
 class NotInstalled(GitHubException):
@@ -139,11 +139,11 @@ class NotInstalled(GitHubException):
 
 
 class TooManyPages(GitHubException):
-    """A list has more pages than the caller allows. The error replaces a list that would end early without notice."""
+    """A list has more pages than the caller allows. Otherwise the list would end early, and nobody would notice."""
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that an error of GitHub's carries, None if there was none."""
+    """Return the HTTP status of an error from GitHub, None if it has none."""
     status = getattr(error, "status_code", None) if isinstance(error, GitHubException) else None
     if isinstance(error, Unavailable):
         status = error.status
@@ -153,7 +153,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def message_of(error: BaseException) -> str:
-    """Return GitHub's own message, such as `Reference does not exist`. It is text from outside."""
+    """Return GitHub's own message, such as `Reference does not exist`. It is untrusted text."""
     return str(error)
 
 
@@ -183,7 +183,7 @@ def is_unprocessable(error: BaseException) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether GitHub will refuse every retry: a 4xx, its like in GraphQL, or a repository without the App."""
+    """Return whether GitHub will refuse every retry: a 4xx, its GraphQL equivalent, or a repository without the App."""
     final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
     return final or is_forbidden(error) or is_not_found(error) or is_unprocessable(error)
 
@@ -203,10 +203,10 @@ def _graphql_types(error: BaseException) -> set[str]:
 
 
 def error_of(answer: Answer, what: str) -> Exception:
-    """Return the error that an answer outside of 2xx stands for; `what` is the method and the route.
+    """Turn an answer other than 2xx into an error; `what` is the method and the route.
 
     Closes gaps of gidgethub 6.0.0: `KeyError` for a 422 with empty `errors`, `ValueError` for a status that
-    `http.HTTPStatus` does not know (Cloudflare's 520) and for a body that is not what its content type says.
+    `http.HTTPStatus` does not know (Cloudflare's 520) and for a body that does not match its content type.
     """
     if answer.status >= 500:
         retry_in = seconds_in(answer.headers.get("retry-after"))
@@ -220,7 +220,7 @@ def error_of(answer: Answer, what: str) -> Exception:
         if answer.status == HTTPStatus.FORBIDDEN and cause_of(str(error)) is Cause.LOCKED:
             return LockedForRest(HTTPStatus.FORBIDDEN, str(error), headers=answer.headers)
         return error
-    # gidgethub could not read the answer; it is read below, with less trust in its form.
+    # gidgethub could not parse the answer, so parse it leniently below.
     except (KeyError, TypeError, AttributeError, ValueError):
         pass
     data = answer.json()
@@ -232,7 +232,7 @@ def error_of(answer: Answer, what: str) -> Exception:
 
 
 def _details(data: object) -> list[str]:
-    """Return the sentences in the `errors` of an answer: there they are texts, where gidgethub expects objects."""
+    """Return the sentences in the `errors` of an answer: some are strings, although gidgethub expects objects."""
     errors = data.get("errors") if isinstance(data, Mapping) else None
     return [one for one in errors if isinstance(one, str)] if isinstance(errors, list) else []
 

@@ -1,7 +1,7 @@
-"""Find the names that a pattern of `merge: required:` matched on the base branch's newest commits.
+"""Find the names that a pattern in `merge: required:` matched on the base branch's newest commits.
 
-A pattern such as `*/pr-head` would be satisfied by the first green job, before others have begun. So those names are
-required as well; which of them count, `bot.github.required.stands_for` decides.
+A pattern such as `*/pr-head` would be satisfied by the first green job, before others have begun. So these names are
+required as well. `bot.github.required.stands_for` decides which of them count.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ async def expected_of(
     """Return the names that each pattern stands for.
 
     CI may report on the heads of pull requests under other names than on the branch. So for each commit, the bot also
-    reads the head of the pull request that became this commit. Requests: none without a pattern; else one, and up to
-    seven for each commit where each list has one page; until each pattern has a commit that is settled, at most
-    `MOST_COMMITS`. Answers that have not changed cost no quota.
+    reads the head of the pull request that was merged as this commit. It stops when every pattern has a settled commit,
+    at the latest after `MOST_COMMITS`. Without a pattern it sends no request; otherwise one, and up to seven for each
+    commit if each list has one page. Unchanged answers cost no quota.
     """
     patterns = [name for name in required if is_pattern(name)]
     if not patterns:
@@ -55,7 +55,7 @@ async def expected_of(
 
 
 async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[BaseCommit]:
-    """Yield the newest commits, each followed by the head that brought it; requests are sent only when needed."""
+    """Yield the newest commits, each followed by the head that was merged as it; send requests only when needed."""
     for sha in await _commits(github, repository, branch):
         yield BaseCommit(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
         head = await _head_that_brought(github, repository, branch, sha)

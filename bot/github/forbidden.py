@@ -1,4 +1,4 @@
-"""Why GitHub forbids something: a 403 has one of many causes, and only GitHub's sentence tells them apart.
+"""Causes of a 403, which only the sentence in GitHub's answer distinguishes.
 
 https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
 """
@@ -23,22 +23,22 @@ class Cause(StrEnum):
 
 
 class ConversationLocked(Refusal):
-    """Somebody locked the conversation: only people with write access may write in it, and no App may.
+    """Somebody locked the conversation: only people with write access may comment, and no App may.
 
     https://docs.github.com/en/communities/moderating-comments-and-conversations/locking-conversations
     """
 
 
 class LockedForRest(ConversationLocked, BadRequest):
-    """The REST API says so."""
+    """The REST API reports a locked conversation."""
 
 
 class LockedForGraphQL(ConversationLocked, QueryError):
-    """GraphQL says so."""
+    """GraphQL reports a locked conversation."""
 
 
-# What GitHub's sentences contain, in lower case. One sentence may say both that a repository was archived and that
-# its issues are therefore locked, so the order matters.
+# Parts of GitHub's sentences, in lower case. One sentence may say that a repository was archived and that its issues
+# are therefore locked, so the order matters.
 _SIGNS = (
     (Cause.ARCHIVED, "was archived so is read-only"),
     (Cause.LOCKED, "is locked"),
@@ -47,15 +47,15 @@ _SIGNS = (
     (Cause.SAML, "saml enforcement"),
 )
 _GENERIC = frozenset({"", "forbidden", "not found", "resource not accessible by integration"})
-"""Sentences that say no more than that the App lacks some permission."""
+"""Sentences that only say that the App lacks some permission."""
 
 
 def cause_of(sentence: str) -> Cause | None:
-    """Return what GitHub's sentence says about the cause, None if it names none that we know."""
+    """Return the cause that GitHub's sentence names, None if it names no known one."""
     small = sentence.casefold()
     return next((cause for cause, sign in _SIGNS if sign in small), None)
 
 
 def is_generic(sentence: str) -> bool:
-    """Return whether GitHub's sentence tells people nothing that the status 403 does not."""
+    """Return whether GitHub's sentence says no more than the status 403 does."""
     return sentence.strip().rstrip(".").casefold() in _GENERIC

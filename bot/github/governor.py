@@ -1,4 +1,4 @@
-"""The one place that every request to GitHub passes: it waits a little, or refuses at once when the wait is long."""
+"""Every request to GitHub goes through here: it waits briefly, or is refused at once if the wait would be long."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, 
 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
 SHORT_WAIT = 5.0  # seconds that a request waits here; for a longer wait, its job returns to the queue
-BOOKING_TIMEOUT = 2.0  # seconds that the database may take to book a write
-SHARE_ALONE = 0.25  # part of the limits on writes, for a process that cannot know what the others write
-ALONE_FOR = 10.0  # seconds after which the database is asked again
+BOOKING_TIMEOUT = 2.0  # seconds to wait for the database to book a write
+SHARE_ALONE = 0.25  # part of the write limits for a process that cannot see what the others write
+ALONE_FOR = 10.0  # seconds after a failure before the process tries the database again
 SPREAD = 10.0  # seconds over which requests that were refused together are spread
+
+ALONE = "the shared write budget is unavailable: this process limits its own writes"
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Time and chance, so that tests need not wait: monotonic and wall clock in seconds, a sleep, and [0, 1)."""
+    """Clocks and randomness, so that tests need not wait: monotonic and wall clock in seconds, a sleep, and [0, 1)."""
 
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -39,10 +41,10 @@ class Timing:
 
 
 class SharedBudget(Protocol):
-    """Where all processes book what counts for an installation: `bot.engine.budget.Budget`."""
+    """The budget of an installation that all processes share: `bot.engine.budget.Budget`."""
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
-        """Return in how many seconds the next one may go; it is booked if that is at most `patience`.
+        """Return in how many seconds the next request may be sent; book it if that is at most `patience`.
 
         Raises ConnectorException when the database cannot be reached.
         """
@@ -50,11 +52,11 @@ class SharedBudget(Protocol):
 
 
 class Governor:
-    """Keep every installation within GitHub's limits: one for the process.
+    """Keep every installation within GitHub's limits. Each process has one governor.
 
-    Writes are booked in `shared`, so that the limits hold for all processes together; the process's own ledger guards
-    everything else, and the writes too if there is no `shared`. While the database is unavailable a process may use a
-    quarter of each limit on writes, by its own ledger.
+    Writes are booked in `shared`, so that the limits hold for all processes together. The process's own ledger limits
+    everything else, and the writes too if `shared` is None. While the database is unavailable, a process may use a
+    quarter of each write limit, by its own ledger.
     """
 
     def __init__(
@@ -75,29 +77,28 @@ class Governor:
 
     @asynccontextmanager
     async def turn(self, installation: str, demand: Demand) -> AsyncIterator[float]:
-        """Hold one of the places in flight from the moment the request may be sent; gives that moment.
+        """Wait until the request may be sent, and hold one of the slots for requests in flight; yield the time.
 
-        Raises `RateLimited` at once where the wait is longer than `SHORT_WAIT`.
+        Raises `RateLimited` at once if the wait would be longer than `SHORT_WAIT`.
         """
         ledger = self._ledger(installation)
-        # Check the limits before taking a place in flight: a request that must wait long is refused here and holds
-        # none.
+        # Check the limits before taking a slot, so that a request that must wait long never holds one.
         self._wait(ledger, demand)
         async with self._slots:
             shared_wait, share = await self._book(installation, ledger, demand)
             starts_at = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
-            # Book before the sleep, so that the next request waits behind this one.
+            # Book before sleeping, so that the next request queues behind this one.
             ledger.book(starts_at, demand)
             while (left := starts_at - self._timing.clock()) > 0:
                 await self._timing.sleep(left)
-            # Meanwhile another request may have learnt that GitHub accepts no more.
+            # Meanwhile GitHub may have limited another request.
             while (blocked := ledger.blocked(self._timing.clock())) > 0:
                 self._refuse_long(blocked, LIMITED, ledger, demand)
                 await self._timing.sleep(blocked)
             yield self._timing.clock()
 
     def learn(self, installation: str, demand: Demand, answer: Answer) -> Quota | None:
-        """Record the quota of an answer, also of a failed one; return it if there was one."""
+        """Record the quota in an answer, even a failed one; return it, None if the answer has none."""
         now = self._timing.clock()
         quota = quota_in(answer, demand.resource, now)
         if quota is not None:
@@ -112,24 +113,26 @@ class Governor:
         if limit is None:
             ledger.succeed(sent_at)
             return
-        # The ledger already holds back the resource of a used-up quota; any other limit stops all requests.
+        # For a used-up quota, the ledger already holds back that resource. Any other limit stops all requests.
         retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.retry_after)
-        log.warning("github limited us", installation=installation, status=answer.status, retry_in=round(retry_in))
+        log.warning(
+            "github rate limit reached", installation=installation, status=answer.status, retry_in=round(retry_in)
+        )
         raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
 
     def _ledger(self, installation: str) -> Ledger:
         return self._ledgers.setdefault(installation, Ledger(self._allowance))
 
     async def _book(self, installation: str, ledger: Ledger, demand: Demand) -> tuple[float, float]:
-        """Book in the budget that all processes share; return the wait and the share of the ledger that may be used."""
+        """Book in the shared budget; return the wait, and which share of the limits the own ledger may use."""
         shared, pace = self._shared, ledger.shared_pace(demand, self._timing.clock())
         if shared is None or pace is None:
             return 0.0, 1.0
-        # All writes share one budget. Of reads only anonymous ones are booked, and they must not use up that of writes.
+        # All writes share one budget. Only anonymous reads are booked, in a budget of their own.
         name = installation if demand.write else f"{installation}/{demand.rank.name.lower()}"
-        # Book one after the other, so that bookings of one process do not contend with each other.
+        # Book one at a time, so that bookings of one process do not contend with each other.
         async with self._booking.setdefault(name, asyncio.Lock()):
-            # Read this under the lock: while the database hangs, only the first request waits for the time-out.
+            # Check this under the lock: while the database hangs, only the first request waits for the time-out.
             if self._timing.clock() < self._away_until:
                 return 0.0, SHARE_ALONE
             try:
@@ -137,7 +140,7 @@ class Governor:
                     wait = await shared.book(name, pace, SHORT_WAIT)
             except (ConnectorException, TimeoutError) as error:
                 self._away_until = self._timing.clock() + ALONE_FOR
-                log.warning("the shared write budget cannot be reached: going slowly", reason=type(error).__name__)
+                log.warning(ALONE, reason=type(error).__name__)
                 return 0.0, SHARE_ALONE
         self._refuse_long(wait, PACED, ledger, demand)
         return wait, 1.0

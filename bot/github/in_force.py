@@ -1,4 +1,4 @@
-"""The settings in force: app.yaml, and over it a repository's own `.github/nightjar.yaml` on its default branch."""
+"""The settings in force: app.yaml, overlaid with a repository's own `.github/nightjar.yaml` on its default branch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 PARSED_FILES = 200
-"""Parsed files in the cache."""
+"""The most parsed files in the cache."""
 
 
 CORRUPT = "cannot read the stored settings of a repository; only app.yaml applies"
@@ -34,9 +34,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """A file without faults: the name of its content, the commit that it was read at, and its text.
+    """A valid file: the SHA of its content, the commit at which it was read, and its text.
 
-    All are empty for no file at all, which is good too.
+    All are empty if there is no file, which is valid too.
     """
 
     sha: str = ""
@@ -48,8 +48,8 @@ class Good:
 class StoredFile:
     """The stored state of a repository's file: `good` is in force, `seen` identifies the file on the default branch.
 
-    They differ if the file on the branch has `faults` (their number). It was pushed with `commit` onto `before`, at
-    `pushed_at` by GitHub's clock, in whole seconds since 1970.
+    They differ if the file on the branch has faults; `faults` is their number. It was pushed with `commit` onto
+    `before`, at `pushed_at` by GitHub's clock, in whole seconds since 1970.
     """
 
     seen: str = ""
@@ -60,7 +60,7 @@ class StoredFile:
     good: Good = field(default_factory=Good)
 
     def is_newer_than(self, pushed_at: int, commit: str) -> bool:
-        """Return whether this is from a later push. Webhooks come in any order, and times are whole seconds."""
+        """Return whether this is from a later push. Webhooks arrive in any order, and times are whole seconds."""
         return self.pushed_at > pushed_at or (self.pushed_at == pushed_at and self.before == commit)
 
 
@@ -83,13 +83,13 @@ async def stored_file_of(records: Records, repository: str) -> StoredFile:
 
 
 async def file_faults(config: Config, records: Records) -> dict[str, int]:
-    """Return how many faults there are in the file on the default branch of each repository whose file is read."""
+    """Return the number of faults in the file of each repository that may have one, on its default branch."""
     read = [name for name, keys in config.repositories.items() if keys.repository_file]
     return {name: (await stored_file_of(records, name)).faults for name in read}
 
 
 async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:
-    """Return the settings in force for `owner/name`: its own valid file over app.yaml; None if app.yaml lacks it.
+    """Return the settings in force for `owner/name`: its last valid file over app.yaml; None if app.yaml lacks it.
 
     Reads one record.
     """
@@ -100,7 +100,7 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
 
 
 async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
-    """Return the settings of a repository whose own file has this text; a text with faults changes nothing."""
+    """Return a repository's settings overlaid with a text of its own file; a text with faults changes nothing."""
     if not text:
         return given
     said = await run_in_thread(partial(_parsed, text), text)
@@ -118,7 +118,7 @@ async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[
         return "", ()
     if found.kind != FILE:
         return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
-    # Check the size before parsing: GitHub sends no content of a file over 1 MB, which would look like an empty file.
+    # Check the size before parsing: GitHub sends no content for a file over 1 MB, which would look like an empty file.
     if found.size > MOST_BYTES:
         return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)
@@ -134,6 +134,6 @@ def _parsed(text: str) -> Keys | None:
     try:
         return parse_repository_file(text.encode())
     except ConfigError as error:
-        # None is cached as well, so this is logged once for each text and not for each delivery.
+        # None is cached too, so this is logged once per text, not for each delivery.
         log.warning(OUTDATED, faults=list(map(str, error.faults[:10])))
         return None

@@ -1,6 +1,6 @@
-"""Keep account of GitHub's limits: who may send what, and when. No I/O and no clock.
+"""Track GitHub's rate limits: which request may be sent, and when. No I/O and no clock.
 
-The numbers are GitHub's, less a margin for what the web interface and other programs of the same installation do:
+The numbers are GitHub's, minus a margin for the web interface and other programs that use the same installation:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
 
@@ -24,17 +24,17 @@ WRITES_PER_HOUR = 450  # GitHub's own is 500
 REST_POINTS_PER_MINUTE = 900
 GRAPHQL_POINTS_PER_MINUTE = 2000
 READ_POINTS, WRITE_POINTS = 1, 5
-"""Points of a read and of a write; GitHub limits the points per minute, for REST and for GraphQL apart."""
+"""Points of a read and of a write; GitHub limits the points per minute, separately for REST and GraphQL."""
 WRITE_SPACING = 1.0  # seconds between writes when busy ...
 WRITE_BURST = 15  # ... but the bot answers a few people in one minute at once: 15 + 60 is under 80
-ANONYMOUS_SHARE = 0.05  # part of the hourly quota, at most, for requests to our API without a token
-USUAL_QUOTA = 5000  # points an hour: an installation's smallest, until an answer gives its own
-FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
+ANONYMOUS_SHARE = 0.05  # maximum part of the hourly quota for requests to our API without a token
+USUAL_QUOTA = 5000  # points an hour: the minimum of any installation, until an answer names its own
+FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, if GitHub names no time
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits of one installation. Enterprise Server sets its own, and a sandbox on this machine has none."""
+    """The limits of one installation. Enterprise Server sets its own; a sandbox has none."""
 
     writes_per_minute: int = WRITES_PER_MINUTE
     writes_per_hour: int = WRITES_PER_HOUR
@@ -46,8 +46,8 @@ class Allowance:
 
 
 def part(whole: int, share: float) -> int:
-    """Return the share of a limit in whole requests, at least one: a rank that may do nothing would wait for ever."""
-    # A product may be just below the intended whole number, as 100 * 0.29 is.
+    """Return the share of a limit in whole requests, at least one: with zero, a rank would wait forever."""
+    # A product may be just below the intended whole number: 100 * 0.29 is 28.999999999999996.
     return max(1, floor(whole * share + 1e-9))
 
 
@@ -60,7 +60,7 @@ PACED = "too many requests in a short time"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A request's cost in the limits, its rank, and the head that it is about, if any."""
+    """What a request costs, its rank, and the head that it is about, if any."""
 
     resource: str = "core"
     points: int = READ_POINTS
@@ -71,7 +71,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The primary limit of one resource, from GitHub's headers; `reset` in seconds since 1970, `ends` on our clock."""
+    """The primary limit of one resource, from GitHub's headers; `reset`: seconds since 1970; `ends`: by our clock."""
 
     resource: str
     limit: int
@@ -81,19 +81,19 @@ class Quota:
 
 
 def resource_of(url: str) -> str:
-    """Return the quota against which a URL probably counts. The headers of its answer name the real one."""
+    """Return the quota that a URL probably counts against. The headers of its answer name the real one."""
     path = urlsplit(url).path
     # Enterprise Server has its API below a path (`/api/graphql`), so only the end is the same everywhere.
     if path.endswith("/graphql"):
         return "graphql"
-    # A repository may be named `search`.
+    # Exclude `/repos/`: a repository may be named `search`.
     if "/search/" in path and "/repos/" not in path:
         return "code_search" if path.endswith("/search/code") else "search"
     return "core"
 
 
 def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
-    """Return the quota in an answer's headers, if they have one; `resource` is used if they name none."""
+    """Return the quota in an answer's headers, None if there is none; `resource` is used if they name no resource."""
     headers = answer.headers
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
@@ -106,7 +106,7 @@ def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
 
 
 class SlidingWindow:
-    """A sliding window: at most `limit` in any `seconds`."""
+    """A sliding window: a total cost of at most `limit` in any period of `seconds`."""
 
     def __init__(self, limit: int, seconds: float) -> None:
         self.limit = limit
@@ -115,7 +115,7 @@ class SlidingWindow:
         self._total = 0
 
     def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
-        """Return when `cost` more fits. Costs that are booked for later count as if they were spent now."""
+        """Return when there is room for `cost`. Costs that are booked for later count as if they were spent now."""
         expired = 0
         while expired < len(self._entries) and self._entries[expired][0] <= now - self._seconds:
             self._total -= self._entries[expired][1]
@@ -131,7 +131,7 @@ class SlidingWindow:
         return inf
 
     def book(self, at: float, cost: int = 1) -> None:
-        """Count `cost` at a moment, which may lie ahead."""
+        """Count `cost` at a moment, which may be in the future."""
         insort(self._entries, (at, cost))
         self._total += cost
 
@@ -144,14 +144,14 @@ class TokenBucket:
         self._full_at = -inf
 
     def earliest(self, now: float, *, burst: int) -> float:
-        """Return when the next one may go, for a caller who may send `burst` at once.
+        """Return when the next request may be sent, for a caller who may send `burst` at once.
 
         A burst below 1 adds one spacing for each request below 1.
         """
         return max(now, self._full_at - self._spacing * (burst - 1))
 
     def book(self, at: float) -> None:
-        """Count one at a moment."""
+        """Count one request at a moment."""
         self._full_at = max(self._full_at, at) + self._spacing
 
 
@@ -167,7 +167,7 @@ class Ledger:
         self._per_minute = SlidingWindow(allowance.writes_per_minute, 60)
         self._per_hour = SlidingWindow(allowance.writes_per_hour, 3600)
         self._bucket = TokenBucket(allowance.write_spacing)
-        # Callers pass the limit each time, because it is a share of a quota that GitHub's answers name later.
+        # Callers pass the limit each time: it is a share of a quota that is known only from GitHub's answers.
         self._anonymous = SlidingWindow(0, 3600)
         self._waiting = WaitingWrites()
         self._quotas: dict[str, Quota] = {}
@@ -176,7 +176,7 @@ class Ledger:
         self._strikes = 0
 
     def earliest(self, now: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
-        """Return when the request may be sent, and why not sooner; of the limits on writes only a share may be used."""
+        """Return when the request may be sent, and why not sooner; `share`: the usable part of the limits on writes."""
         waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
         waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
         if demand.write:
@@ -186,12 +186,12 @@ class Ledger:
             waits.append((self._per_hour.earliest(now, limit=pace.per_hour), PACED))
         elif demand.rank is Rank.ANONYMOUS:
             limit = self._anonymous_limit(demand.resource)
-            at = min(self._anonymous.earliest(now, demand.points, limit=limit), now + 3600)  # never: a share of 0
+            at = min(self._anonymous.earliest(now, demand.points, limit=limit), now + 3600)  # `inf` for a share of 0
             waits.append((at, ANONYMOUS_SPENT))
         return max(waits, key=lambda wait: wait[0])
 
     def book(self, at: float, demand: Demand) -> None:
-        """Count a request that will be sent at `at`, a moment that `earliest` gave."""
+        """Count a request that will be sent at `at`, a moment that `earliest` returned."""
         self._points_of(demand).book(at, demand.points)
         if demand.write:
             self._waiting.end(demand.head)
@@ -201,12 +201,12 @@ class Ledger:
             self._anonymous.book(at, demand.points)
 
     def put_off(self, at: float, demand: Demand) -> None:
-        """Record that a request is tried again at `at`, so that writes about older heads leave room for it."""
+        """Record that a request will be tried again at `at`, so that writes about older heads leave room for it."""
         if demand.write:
             self._waiting.wait(demand.head, at)
 
     def learn(self, quota: Quota, now: float) -> None:
-        """Record a quota. Answers may arrive in another order than GitHub counted them, so an older one is ignored."""
+        """Record a quota. Answers arrive out of order, so an older quota than the known one is ignored."""
         known = self._quotas.get(quota.resource)
         if known is not None and now < known.ends:
             if quota.reset < known.reset:
@@ -220,15 +220,15 @@ class Ledger:
         return self._not_before - now
 
     def succeed(self, sent_at: float) -> None:
-        """Record that a request was not limited, so that the next back-off starts small again."""
+        """Record that a request was not limited, so that the next back-off starts at the minimum."""
         if sent_at > self._struck_at:
             self._strikes = 0
 
     def strike(self, now: float, sent_at: float, retry_after: float | None) -> float:
-        """Pause the whole installation after a limited answer; return for how many seconds.
+        """Pause the whole installation after a rate-limited answer; return for how many seconds.
 
-        `retry_after` is what GitHub asked for; without it the time doubles with each answer in a row, but not for
-        requests that were under way together: they are one incident.
+        `retry_after` is the time that GitHub asked for. Without it, the pause doubles with each limited answer in a
+        row; answers to requests that were in flight together count as one.
         """
         if retry_after is None and sent_at > self._struck_at:
             retry_after = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
@@ -240,7 +240,7 @@ class Ledger:
         return self._not_before - now
 
     def shared_pace(self, demand: Demand, now: float) -> WritePace | None:
-        """Return the pace that a request must keep together with other processes; None if it need not."""
+        """Return the pace that all processes share for a request like this one; None if it is not shared."""
         if demand.write:
             return self._pace_of(demand, now)
         if demand.rank is Rank.ANONYMOUS:
@@ -250,7 +250,8 @@ class Ledger:
 
     def _pace_of(self, demand: Demand, now: float, share: float = 1.0) -> WritePace:
         of_rank, whole, newer = SHARES[demand.rank], self._allowance, self._waiting.newer(demand.head, now)
-        # Writes about newer heads that wait count as done already. A burst below 0 means that many more spacings.
+        # Waiting writes about newer heads count as already sent. A burst below 1 adds spacings
+        # (`TokenBucket.earliest`).
         return WritePace(
             per_minute=max(1, part(whole.writes_per_minute, of_rank.writes * share) - newer),
             per_hour=max(1, part(whole.writes_per_hour, of_rank.writes * share) - newer),
@@ -277,7 +278,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limited answer; times in seconds. `ends_in`: for a used-up quota; `retry_after`: the time that GitHub named."""
+    """A limit that GitHub reported, in seconds. `ends_in`: for a used-up quota; `retry_after`: as GitHub asked."""
 
     retry_after: float | None = None
     ends_in: float | None = None
@@ -297,18 +298,18 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
         return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
     if retry_after is not None:
         return Limit(retry_after=retry_after)
-    # Read this header again: `quota` is None if another of its headers is missing or no number.
+    # Read this header again: `quota` is None if another of its headers is missing or not a number.
     exhausted = answer.headers.get("x-ratelimit-remaining") == "0"
     return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
 
 
-# The pages that GitHub's answers link. go-github uses the same test for secondary limits.
+# The documentation pages that GitHub's answers link. go-github uses the same test for secondary limits.
 _LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
 
 
 def _names_a_limit(answer: Answer) -> bool:
-    """Return whether the body links the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
-    # Search the bytes first: most answers name no limit, and decoding each again would be waste.
+    """Return whether the body links the page on secondary limits or has a GraphQL error of type RATE_LIMITED."""
+    # Search the bytes first: most answers name no limit, and decoding each again would waste time.
     if b"rate-limits" not in answer.body and b"RATE_LIMITED" not in answer.body:
         return False
     data = answer.json()

@@ -1,4 +1,4 @@
-"""GitHub's Markdown, read and written: what a person says in a comment, and text from outside made harmless."""
+"""Read and write GitHub's Markdown: find what a person says in a comment, and make untrusted text harmless."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from markdown_it.token import Token
 from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, PatternMatch
 
 TEXT_LIMIT = 65_536
-"""Characters of a comment or a body that GitHub takes."""
+"""Characters that GitHub accepts in a comment or a body."""
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""Stands in a line's text where something was taken out; no text from outside can hold it."""
+"""Replaces a removed part in a line's text; no text from outside can contain it."""
 
 ELLIPSIS = "…"
 BREAK = "\N{ZERO WIDTH SPACE}"
@@ -30,15 +30,15 @@ _QUIET_HTML = Pattern(
 )
 _FOLDING = Pattern(rf"</?(?:details|summary)(?:[{SPACE}][^<>]*)?>", ignore_case=True)
 _NESTING = 20
-"""Deeper lists, quotes and brackets are not read. This bounds the cost, and nobody writes commands in there."""
+"""Deeper lists, quotes and brackets are not read. This bounds the cost, and nobody writes commands there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line in which a person speaks.
+    """One line of a person's own words.
 
-    `number` counts the lines of the comment from 1. `text` has no markup; each HOLE in it stands for one of
-    `holes`, in order: the text of inline code, or None for a link, an image or an escaped `@`.
+    `number` counts the lines of the comment from 1. `text` has no markup. Each HOLE in it stands for one of `holes`, in
+    order: the text of inline code, or None for a link, an image or an escaped `@`.
     """
 
     number: int
@@ -47,16 +47,16 @@ class Line:
 
 
 def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
-    r"""Return the lines in which a person speaks, as GitHub shows the text.
+    r"""Return the lines of a text that are a person's own words, as GitHub shows them.
 
     Paragraphs, list items and headings are speech (a `---` under a line makes it a heading by accident). Not speech:
-    code, block quotes with their lazy continuations, tables (they show things), blocks of HTML and comments, what
-    stands inside HTML that quotes, hides or strikes, and text struck out with `~~`. Inline code, links and
-    images become a HOLE. An `@` that was escaped (`\@`, `&commat;`) was written to address nobody: a HOLE too.
+    code, block quotes with their lazy continuations, tables, blocks of HTML and comments, text inside HTML that quotes,
+    hides or strikes it out, and text struck out with `~~`. Inline code, links and images become a HOLE. So does an
+    escaped `@` (`\@`, `&commat;`), because its author meant to mention nobody.
 
-    `folded_away`: what stands in `<details>` is speech too.
+    `folded_away`: text in `<details>` is speech too.
 
-    A text over TEXT_LIMIT cannot come from GitHub and has no lines: cut short, it could mean something else.
+    A text over TEXT_LIMIT cannot come from GitHub and has no lines: truncated, it could mean something else.
     Rules: https://github.github.com/gfm/
     """
     if len(text) > TEXT_LIMIT:
@@ -78,10 +78,10 @@ def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
 
 
 def lines_alone(lines: Sequence[str]) -> list[Line]:
-    """Read each line as if it were a text of its own, so that nothing around it hides it; `number` counts from 0.
+    """Read each line as a text of its own, so that no other line can hide it; `number` counts from 0.
 
-    For lines that begin a paragraph: with a mention, not with a space, a fence or a tag. All are one document, so the
-    cost stays linear however many there are.
+    Pass only lines that begin a paragraph: with a mention, not with a space, a fence or a tag. All are parsed as one
+    document, so the cost is linear.
     """
     found: list[Line] = []
     for token in _PARSER.parse("\n\n".join(lines).replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
@@ -93,7 +93,7 @@ def lines_alone(lines: Sequence[str]) -> list[Line]:
 
 
 def outside_code(text: str) -> str:
-    """Return the text that GitHub shows outside of code and links, where it looks for names.
+    """Return the text that GitHub shows outside of code and links, where it searches for mentions.
 
     A HOLE replaces each part that is left out. A text over TEXT_LIMIT, which cannot come from GitHub, shows nothing.
     """
@@ -112,7 +112,7 @@ def outside_code(text: str) -> str:
         elif token.type in ("text", "text_special") and not any(quiet.values()):
             parts.append(token.content)
         else:
-            # Not part of a word with what follows: the end of a line or a block, code, an image.
+            # The end of a line or a block, code and images end a word.
             parts.append("\n" if token.type in ("softbreak", "hardbreak") or token.block else HOLE)
     return "".join(parts)
 
@@ -130,7 +130,7 @@ _TAG = Pattern(r"<[^<>]*>")
 
 
 def _shown_of_html(html: str, quiet: Counter[str]) -> str:
-    """Return the text of some HTML outside of code and links; `quiet` counts what of these is open, and is changed."""
+    """Return the text of some HTML outside of code and links; updates `quiet`, the counts of open elements."""
     shown, position = [], 0
     for match in _CODE_HTML.finditer(html):
         shown.append(HOLE if any(quiet.values()) else html[position : match.start()])
@@ -151,14 +151,14 @@ class _Reader:
     _holes: list[str | None] = field(default_factory=list)
 
     def html(self, source: str) -> None:
-        """Note which quoting elements are open after this HTML."""
+        """Record which quoting elements are open after this HTML."""
         for match in _QUIET_HTML.finditer(source):
             name = match[2].lower()
             if name != "details" or not self.folded_away:
                 self._open_html[name] = max(0, self._open_html[name] + (-1 if match[1] else 1))
 
     def html_block(self, source: str, first_line: int) -> None:
-        """Read a block of HTML without its comments. What is no HTML at all stood beside a comment, and is speech."""
+        """Read a block of HTML without its comments. Text without any HTML stood next to a comment, and is speech."""
         self.html(source)
         if self.folded_away:
             source = _FOLDING.sub("", source)
@@ -172,7 +172,7 @@ class _Reader:
         links = struck = 0
         for token in tokens:
             if token.type in ("softbreak", "hardbreak"):
-                # Inside a link the closing token counts all lines; a link's text is one thing, however long.
+                # Inside a link, the closing token counts all lines: the text of a link is one item, however long.
                 if not links:
                     self._flush(number)
                     number = next_number = next_number + 1
@@ -215,9 +215,9 @@ _COMMENT = Pattern(r"<!--(?:>|->|.*?-->)", dot_is_any=True)
 
 
 def _without_comments(source: str) -> str:
-    """Return HTML with its closed comments blanked out, line for line."""
+    """Remove the closed comments from HTML, but not their line breaks."""
     last_end = source.rfind("-->") + len("-->")
-    # Check that a comment ends: many that never end would each be read to the end of the text.
+    # Check that a comment ends: otherwise many unclosed ones would each be read to the end of the text.
     return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), source[:last_end]) + source[last_end:]
 
 
@@ -225,7 +225,7 @@ _LINES = "nightjar_lines"
 
 
 def _counting_lines(rule: RuleFuncInlineType) -> RuleFuncInlineType:
-    """Wrap a rule of the parser so that its last token knows over how many line ends it went.
+    """Wrap a rule of the parser so that its last token has the number of line ends that it consumed.
 
     Tokens inside a paragraph have no positions of their own.
     """
@@ -243,7 +243,7 @@ def _counting_lines(rule: RuleFuncInlineType) -> RuleFuncInlineType:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": _NESTING})
     parser.enable(["table", "strikethrough"])
-    # Joining would hide which characters were escaped.
+    # Joined texts no longer show which characters were escaped.
     parser.disable("text_join")
     for name, rule in (("backticks", backtick), ("link", link), ("image", image), ("html_inline", html_inline)):
         parser.inline.ruler.at(name, _counting_lines(rule))
@@ -253,10 +253,10 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 _ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
-"""The beginnings of what GitHub acts on *after* it undoes Markdown's escapes: mentions, issues, addresses, emoji."""
+"""How things begin that GitHub acts on *after* it undoes Markdown's escapes: mentions, issues, URLs, emoji."""
 _EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
 _LONGEST_EMOJI = 41
-"""Characters after a colon, within which the colon that ends an emoji's name stands."""
+"""Characters after a colon within which the closing colon of an emoji's name must be."""
 
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "`*_[]~#$"}
@@ -269,19 +269,19 @@ _LINE_END = Pattern(r"\r\n|[\r\n\v\f\x85\x{2028}\x{2029}]")
 
 
 def escape(text: str) -> str:
-    """Return text from outside as Markdown that shows it, in one line, and does nothing.
+    """Return untrusted text as Markdown that shows it in one line and does nothing else.
 
     No mention, issue link, web address, HTML, emphasis, code, list, heading or table can result. Escapes alone do
     not stop mentions: GitHub looks for those in the finished page, so they are broken by a zero-width space, as
     Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
     """
     escaped = _AT_START.sub(_escape_start, _broken(_one_line(text)).translate(_ESCAPES))
-    # With a link behind it, a last `!` would make an image of that: https://github.github.com/gfm/#images
+    # A final `!` would turn a link after it into an image: https://github.github.com/gfm/#images
     return f"{escaped[:-1]}\\!" if escaped.endswith("!") else escaped
 
 
 def _broken(line: str) -> str:
-    """Put a BREAK into everything that GitHub would act on."""
+    """Insert a BREAK into everything that GitHub would act on."""
     pieces, position = [], 0
     for found in _ACTIVE.finditer(line):
         if _acts(line, found[0].lower(), found.start(), found.end()):
@@ -310,9 +310,9 @@ def _escape_start(match: PatternMatch) -> str:
 
 
 def code(text: str) -> str:
-    """Return text from outside as inline code, in one line: GitHub links and mentions nothing in there.
+    """Return untrusted text as inline code, in one line: GitHub links and mentions nothing in code.
 
-    Back-ticks survive by longer fences. A `|` would end a table's cell even in code, so such text becomes `<code>`.
+    A longer fence preserves back-ticks. A `|` would end a table's cell even in code, so such text becomes `<code>`.
     """
     line = _one_line(text)
     if not line or "|" in line:
@@ -323,7 +323,7 @@ def code(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return untrusted text as a code block with its lines, in a fence that nothing in the text can close."""
+    """Return untrusted text as a code block, in a fence that nothing in the text can close."""
     content = lines_of(text)
     longest = max((len(run) for run in _BACK_TICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -331,21 +331,21 @@ def fenced(text: str) -> str:
 
 
 def lines_of(text: str) -> str:
-    """Return text from outside without invisible characters that change how it reads; line ends and tabs stay."""
+    """Return untrusted text without invisible characters that change how it reads; line ends and tabs stay."""
     lines = _LINE_END.split(text)
     return "\n".join("".join(c if c == "\t" else _shown(c) for c in line) for line in lines)
 
 
 def plain(text: str) -> str:
-    """Return text from outside in one line for where GitHub shows text as it is, such as the title of a check run.
+    """Return untrusted text in one line, for places where GitHub does not render Markdown, such as a check run's title.
 
-    GitHub does not document that it ignores mentions and addresses there, so they are broken as in `escape`.
+    GitHub does not document that it ignores mentions and URLs there, so they are broken up as in `escape`.
     """
     return _broken(_one_line(text))
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return at most `limit` characters of the text, ending in `…` where something was cut off."""
+    """Return at most `limit` characters of the text, ending in `…` if something was cut off."""
     if len(text) <= limit:
         return text
     return (text[: max(0, limit - 1)].rstrip() + ELLIPSIS)[:limit]
@@ -363,11 +363,11 @@ def _shown(character: str) -> str:
     if character.isspace():
         return " "
     category = unicodedata.category(character)
-    if category == "Cs":  # half of a surrogate pair: GitHub takes UTF-8 only
+    if category == "Cs":  # a lone surrogate: GitHub accepts only UTF-8
         return "\N{REPLACEMENT CHARACTER}"
     changes_direction = unicodedata.bidirectional(character) in _DIRECTIONS
     return "" if category == "Cc" or changes_direction else character
 
 
 _DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-"""Controls that make text read in another order than it is written (https://www.unicode.org/reports/tr9/)."""
+"""Control characters that change the order in which text is displayed (https://www.unicode.org/reports/tr9/)."""

@@ -1,4 +1,4 @@
-"""`cc @octocat, @hubot and @example-lab/reviewers`: the people and teams that a text asks to look. Pure."""
+"""`cc @octocat, @hubot and @example-lab/reviewers`: the people and teams whose review a text requests. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bot.github.markdown import outside_code, visible_lines
 
 _CC = Pattern(r"(?:^|[ (\[,;.:\x{2013}\x{2014}*-])/?cc(?: ?: ?| )@", ignore_case=True)
 _LOGIN = "[A-Za-z0-9][A-Za-z0-9-]{0,38}"
-"""A hyphen may stand at the end: GitHub no longer allows such names, but many accounts have one."""
+"""A login may end with a hyphen: GitHub no longer allows it, but many accounts have such a login."""
 _NAME = Pattern(
     rf"@(?P<name>{_LOGIN}(?:_[A-Za-z0-9]{{3,8}})?)"  # _shortcode: accounts that an enterprise manages
     r"(?:/(?P<team>[A-Za-z0-9][\w-]*))?"
 )
 _RUN = Pattern(r"@[\w/-]*")
-"""All that may be part of a name: one is taken whole or not at all."""
+"""All characters that may be part of a name: a name is read in full or not at all."""
 _GOES_ON = Pattern(r"@|\.\w|\[bot\]")
-"""If one of these follows, the name is part of something else, such as an address or a bot's name."""
+"""If one of these follows, the name is part of something else, such as an e-mail address or a bot's name."""
 _LISTED = Pattern(rf"(?P<name>@[^{SPACE},;&+]*)(?P<separator> ?[,;&+] ?(?:and )?| and | )?", ignore_case=True)
 _LONGEST_LOGIN = 39
 """Characters that GitHub allows in a login."""
@@ -36,11 +36,11 @@ class Ccs:
 def parse_ccs(body: str | None) -> Ccs:
     """Return the people whose names follow `cc` in a text.
 
-    `cc` is a word of its own in any case, with or without a colon, anywhere in a line (`Fixes a crash, cc @octocat`)
-    and also as `/cc`; the names follow it in the same line, parted by spaces, commas or "and". Only what a person says
-    counts: no code, quotes, HTML comments, links or struck-out text (`visible_lines`). What is folded away in
-    `<details>` counts, for GitHub reports those who are named there. A name that cannot be an
-    account is passed over whole, not cut down to one that can; so are bots, which review nothing.
+    `cc` is a word of its own in any case, with or without a colon, anywhere in a line (`Fixes a crash, cc @octocat`) or
+    as `/cc`; the names follow it on the same line, separated by spaces, commas or "and". Only what a person says
+    counts: no code, quotes, HTML comments, links or struck-out text (`visible_lines`). Text in `<details>` counts,
+    because GitHub notifies people who are mentioned there. A name that cannot be an account is skipped, not shortened
+    to one that can; so are bots, which don't review.
 
     Rules for logins: https://docs.github.com/en/enterprise-cloud@latest/admin/managing-iam/iam-configuration-reference/username-considerations-for-external-authentication
     """
@@ -49,7 +49,7 @@ def parse_ccs(body: str | None) -> Ccs:
     for line in visible_lines(body or "", folded_away=True):
         text = " ".join(line.text.split())
         starts = [cc.end() - 1 for cc in _CC.finditer(text)]
-        # No list goes on behind the next `cc`, so nothing is read twice.
+        # A list ends at the next `cc` at the latest, so nothing is read twice.
         for start, end in pairwise([*starts, len(text)]):
             _read_names(text[start:end], users, teams)
     return Ccs(_each_once(users), _each_once(teams))
@@ -58,9 +58,9 @@ def parse_ccs(body: str | None) -> Ccs:
 def mentioned(text: str, owner: str) -> tuple[str, ...]:
     """Return the people, and teams of the repository's `owner`, that GitHub notifies about a text.
 
-    Each name comes once, in the letter case of its first mention. GitHub ignores names in code, in HTML comments and
-    in links, e-mail addresses, and names such as `@T.prim_func`. It notifies names in quotes and after a backslash,
-    because it searches the rendered page.
+    Each name comes once, in the letter case of its first mention. GitHub ignores names in code, HTML comments, links
+    and e-mail addresses, and names such as `@T.prim_func`. It notifies people who are named in quotes or after a
+    backslash, because it searches the rendered page.
     """
     shown = outside_code(text)
     runs = (run for run in _RUN.finditer(shown) if not _is_part_of_more(shown[max(0, run.start() - 1) : run.start()]))
@@ -69,7 +69,7 @@ def mentioned(text: str, owner: str) -> tuple[str, ...]:
 
 
 def login_or_team(written: str) -> str | None:
-    """Return the login, or `org/team`, that `@octocat` names, None for what can name nobody."""
+    """Return the login, or `org/team`, in a text such as `@octocat`; None if it cannot be the name of an account."""
     match = _name_of(written, "")
     return match[0][1:] if match else None
 
@@ -90,14 +90,14 @@ def _read_names(listed: str, users: list[str], teams: list[str]) -> None:
 
 
 def _name_of(run: str, after: str) -> PatternMatch | None:
-    """Return the account or the team that a run of characters names; `after` is what follows it."""
+    """Match an account or team that a run of characters names in full; `after` is what follows it."""
     match = _NAME.fullmatch(run)
     is_name = match is not None and len(match["name"]) <= _LONGEST_LOGIN and not _GOES_ON.match(after)
     return match if is_name else None
 
 
 def _is_part_of_more(before: str) -> bool:
-    """Return whether an `@` behind this character stands inside of a word, an address or a path."""
+    """Return whether an `@` after this character is inside a word, an address or a path."""
     return before != "" and (before in "@/.+-_" or (before.isascii() and before.isalnum()))
 
 

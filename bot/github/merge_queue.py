@@ -1,6 +1,6 @@
-"""Groups of a merge queue: GitHub tests a commit of its own for each, and waits on it for what the branch requires.
+"""Groups of a merge queue: GitHub makes a commit for each group, and waits for the required checks on that commit.
 
-Nobody asks for anything there, so a feature whose check or status a queue may require reports on the group itself.
+No command starts there, so a feature whose check or status a queue may require reports on the group by itself.
 https://docs.github.com/webhooks/webhook-events-and-payloads#merge_group
 """
 
@@ -14,7 +14,7 @@ from bot.core.events import MERGE_GROUP, queued_pull
 from bot.core.payload import Payload
 
 CHECKS_REQUESTED = "checks_requested"
-"""The action of `MERGE_GROUP` that asks for the checks of a group."""
+"""The action of `MERGE_GROUP` that requests the checks of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MergeGroup:
 
     @classmethod
     def of(cls, payload: Payload) -> Self:
-        """Read it from the payload of a delivery."""
+        """Read the group from the payload of a delivery."""
         group = payload.at(MERGE_GROUP)
         ref = group.string("head_ref")
         return cls(group.string("head_sha"), ref.removeprefix(HEADS), queued_pull(ref))

@@ -9,7 +9,7 @@ class RequestObserver(Protocol):
     """Receives every request that the client makes: its methods must be quick and must not fail."""
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Record one request: `route` is the URL's template, `status` 0 if no answer came."""
+        """Record one request: `route` is the URL's template, `status` is 0 without an answer."""
         ...
 
     def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:

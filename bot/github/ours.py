@@ -1,8 +1,8 @@
-"""Tell the bot's own statuses, check runs and workflow runs from CI's: they say nothing about a commit.
+"""Distinguish the bot's own statuses, check runs and workflow runs from CI's: they say nothing about a commit.
 
-A commit that was just pushed has our statuses at once, all of them green. A branch that we push starts workflows whose
-runs have the same commit as those of the branch that it tracks. If these counted as CI, untested commits would pass. So
-all code that reads the state of a commit asks this module.
+A commit gets our statuses as soon as it is pushed, all of them green. Pushing a branch of ours starts workflow runs on
+the same commit as those of the branch that it tracks. If these counted as CI, untested commits would pass. So all code
+that reads the state of a commit asks this module.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from bot.github.app import AppIdentity
 
 _APP_PICTURE = Pattern(r"/in/([0-9]{1,18})(?:\?|$)")
-"""As in `https://avatars.githubusercontent.com/in/15368`; people's pictures are below `/u/`."""
+"""As in `https://avatars.githubusercontent.com/in/15368`; people's avatars are below `/u/`."""
 OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
-"""Events whose runs belong to a pull request: its branch, perhaps a fork's, may have the name of one of ours."""
+"""Events whose runs belong to a pull request, whose branch, perhaps in a fork, may have the name of one of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Recognizes our own reports: by who reported them, and, as a second sign, by their names in app.yaml.
+    """Recognizes our own reports: by their creator, or by their names in app.yaml.
 
-    `app_id` is the App's number and `user_id` that of its account. `contexts` are in lower case, for GitHub compares
-    them so. `branches` are those that we push to.
+    `app_id` is the App's ID and `user_id` that of its account. `contexts` are in lower case, because GitHub ignores
+    their case. `branches` are those that we push to.
     """
 
     app_id: int
@@ -39,7 +39,7 @@ class Ours:
 
     @classmethod
     def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
-        """Return the signs of our own reports in a repository."""
+        """Return what identifies our own reports in a repository."""
         pushed = (config.nightly, config.last_good, config.docker_update)
         branches = frozenset(one.branch for one in pushed if one is not None)
         return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
@@ -49,17 +49,17 @@ class Ours:
         return replace(self, branches=self.branches - {branch})
 
     def has_status(self, status: Payload) -> bool:
-        """Return whether a status is ours: a list of statuses names its creator, a combined status only the picture."""
+        """Return whether a status is ours: lists of statuses have the creator, a combined status only the avatar."""
         by = status.integer("creator", "id") if status.has("creator", "id") else 0
         reported = by == self.user_id or app_of(status) == self.app_id
         return reported or status.text("context").casefold() in self.contexts
 
     def has_check(self, app_id: int) -> bool:
-        """Return whether a check run of the App with this number is ours."""
+        """Return whether a check run of the App with this ID is ours."""
         return app_id == self.app_id
 
     def has_run(self, run: Payload) -> bool:
-        """Return whether a workflow run, as the API and webhooks show it, began because we pushed to our own branch."""
+        """Return whether a workflow run, from the API or a webhook, began because we pushed to our own branch."""
         heads = [run.integer(name, "id") for name in ("head_repository", "repository") if run.has(name, "id")]
         # A run for a fork's branch has two repositories, and its branch may have any name.
         from_here = len(set(heads)) == 1
@@ -78,6 +78,6 @@ def own_contexts(config: RepositoryConfig) -> set[str]:
 
 
 def app_of(status: Payload) -> int:
-    """Return the number of the App that set a status, 0 for a person: its picture tells it."""
+    """Return the ID of the App that set a status, from its avatar; 0 for a person."""
     found = _APP_PICTURE.search(status.text("avatar_url"))
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""Lists to their end: page size, wrapped lists, and a limit that is loud."""
+"""Pagination: the page size, wrapped lists, and a limit that raises an error."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from bot.core.errors import AnswerError
 
-PER_PAGE = 100  # GitHub's largest; its default is 30
+PER_PAGE = 100  # GitHub's maximum; its default is 30
 MOST_LINKS = 16  # GitHub sends four: first, prev, next, last
-MAX_PAGES = 100  # 10,000 items: a list that is longer is asked for in a narrower way
+MAX_PAGES = 100  # 10,000 items; a caller with a longer list must narrow its request
 
 
 def with_page_size(url: str) -> str:
-    """Return the URL asking for the largest pages, unless it names a size itself."""
+    """Return the URL with the largest page size, unless it names a size itself."""
     if "per_page=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}per_page={PER_PAGE}"
 
 
 def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:
-    """Return an answer's headers; raise `AnswerError` where `Link` has more links than GitHub sends.
+    """Return an answer's headers; raise `AnswerError` if `Link` has more links than GitHub sends.
 
-    gidgethub looks for the next page from each `<` on: thousands of them would hold up the event loop.
+    gidgethub searches for the next page from every `<`: thousands of them would block the event loop.
     """
     if headers.get("link", "").count("<") > MOST_LINKS:
         raise AnswerError(f"GET {route}", "it has more links than GitHub sends")

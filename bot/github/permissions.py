@@ -16,7 +16,7 @@ https://docs.github.com/en/organizations/managing-user-access-to-your-organizati
 """
 
 REMEMBERED_SECONDS = 45
-"""Seconds for which a role is cached; a role that somebody lost counts until then."""
+"""Seconds for which a role is cached; a role that somebody has lost still counts for that long."""
 REMEMBERED_PEOPLE = 10_000
 
 
@@ -29,7 +29,8 @@ class Permissions:
     async def role(self, github: GitHub, repository: str, person: Person) -> str:
         """Return the person's role, one of `ROLES`.
 
-        The answer's user id must be the person's: a login that somebody else has taken over, or nobody, gives `none`.
+        The user ID in the answer must be the person's: a login that now belongs to another account, or to none, gives
+        `none`.
         """
         key = (repository.lower(), person.id)
         role = self._roles.get(key)
@@ -44,7 +45,7 @@ async def role_of(github: GitHub, repository: str, person: Person) -> str:
     try:
         answer = Payload(await github.getitem(url, url_vars={"repo": repository, "login": person.login}))
     except HTTPException as error:
-        # GitHub answers 404 for a login that is no account:
+        # GitHub answers 404 for a login without an account:
         # https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
         if error.status_code == 404:
             return "none"
@@ -52,5 +53,5 @@ async def role_of(github: GitHub, repository: str, person: Person) -> str:
     if not answer.has("user", "id") or answer.integer("user", "id") != person.id:
         return "none"
     role = answer.text("role_name")
-    # An organization's own role has a name of its own; `permission` is then the nearest of the old four.
+    # A custom role has a name of its own; `permission` is then the nearest of the four legacy levels.
     return role if role in ROLES else answer.string("permission")

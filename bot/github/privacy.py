@@ -1,7 +1,7 @@
-"""Remember which repositories a payload called private since GitHub last answered that they are public.
+"""Remember which repositories a payload has described as private since GitHub last answered that they are public.
 
-All processes share the record, so one that receives no webhook knows it too. A payload may be days old, so it only ever
-makes a repository private; only GitHub's own answer reverts that.
+The records are shared, so a process that receives no webhooks knows it too. A payload may be days old, so it can only
+make a repository private; only GitHub's own answer reverts that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLED_PRIVATE = Record(
 
 
 def is_called_public(repository: Payload) -> bool:
-    """Return whether GitHub's description of a repository calls it public; `internal` is a visibility of its own.
+    """Return whether GitHub describes a repository as public; the visibility `internal` is not public.
 
     https://docs.github.com/rest/repos/repos#get-a-repository
     """
@@ -51,17 +51,17 @@ class CalledPrivate:
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:
         """Remember that the delivery with this GUID calls `owner/name` private.
 
-        `changed`: the delivery reports the change itself. It replaces an older delivery's GUID, so that an answer that
-        GitHub sent before the change cannot undo it. Other payloads do not, so that all events of a private repository
-        together write once.
+        `changed`: the delivery reports the change itself. Its GUID replaces that of an older delivery, so that an
+        answer that GitHub sent before the change cannot undo it. Other payloads don't replace it, so all events of a
+        private repository together write once.
         """
         if changed or not await self.by(name):
             await self._records.put(_key(name), CalledPrivateBy(delivery))
 
     async def take_back(self, name: str, delivery: str) -> None:
-        """Forget that this delivery called `owner/name` private; what another has said since stands."""
+        """Forget that this delivery called `owner/name` private, unless a later one has called it private since."""
         said = CalledPrivateBy(delivery)
-        # Remove the record only if it has not changed: a later delivery has the last word.
+        # Change the record only if it still names this delivery.
         await self._records.change(_key(name), lambda known: CalledPrivateBy() if known == said else None)
 
 

@@ -1,7 +1,7 @@
 """Our own record of each pull request's head, updated from the payloads of webhooks.
 
-An `issue_comment` payload names no commit, and GitHub's API can lag behind its own webhooks. The head that a command's
-author saw is the one in the newest webhook that we received.
+An `issue_comment` payload names no commit, and GitHub's API can lag behind its webhooks. So the head that the author of
+a command saw is the one in the newest webhook that we received.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 MOST_PULLS = 20
-"""The most pull requests that we store for one commit, the latest ones: a branch may have several pull requests."""
+"""We store this many pull requests for one commit, the latest ones: one branch may have several pull requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullHead:
     """A pull request as its newest payload describes it.
 
-    `heads` are the heads that payloads of the second `updated_at` named, in the order of their arrival. Each maps to
-    the head that its push replaced, empty if no payload reported a push. `head_ref` is the pull request's branch in
-    this repository, empty for one from a fork. `moved_at` is the time of the payload that first named this head in
-    place of another, so no earlier than the push; empty if we know of no other head. `since` is the time since which
-    this is known to be the head: `moved_at`, or else the time of our first payload; empty if the pull request was
-    opened with this head. The author of an earlier comment may have seen another head.
+    `heads` are the heads that payloads with this `updated_at` named, in order of arrival. Each maps to the head that
+    its push replaced, empty if no payload reported a push. `head_ref` is the pull request's branch in this repository,
+    empty for one from a fork. `moved_at` is the time of the payload that first named this head instead of another, so
+    no earlier than the push; empty if we know of no other head. `since` is the time since when we know this head:
+    `moved_at`, or else the time of our first payload; empty if the pull request was opened with this head. The author
+    of an earlier comment may have seen another head.
     """
 
     sha: str
@@ -66,8 +66,8 @@ class PullHead:
     def after(self, known: PullHead) -> PullHead:
         """Merge this payload's head with what is `known`, and return the newer state.
 
-        Webhooks come in any order. GitHub's times are whole seconds, so pushes decide between heads of one second: the
-        head is the one that no push replaced; of several, the one that arrived last.
+        Webhooks arrive in any order. GitHub's times are whole seconds, so pushes decide between heads of the same
+        second: the head is the one that no push replaced; of several, the one that arrived last.
         """
         if self.updated_at < known.updated_at:
             return known
@@ -79,29 +79,29 @@ class PullHead:
         return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
 
     def _moved_from(self, known: PullHead, sha: str) -> PullHead:
-        """Return this with the known head's times if `sha` is that head, else with the time of this payload."""
+        """Return a copy with the times of the known head if `sha` is that head, else with the time of this payload."""
         if sha == known.sha:
             return replace(self, moved_at=known.moved_at, since=known.since)
         return replace(self, moved_at=self.updated_at, since=self.updated_at)
 
     def may_follow(self, written_at: str) -> bool:
-        """Return whether the author of a text of that time may have seen another head.
+        """Return whether the author of a text from that time may have seen another head.
 
-        Times are whole seconds: we assume that a text from the second of a push was written before it.
+        Times are whole seconds: a text from the same second as a push counts as written before it.
         """
         return bool(self.since) and self.since >= written_at
 
 
 @dataclass(frozen=True, slots=True)
 class PullNumbers:
-    """The numbers of pull requests, the latest one last."""
+    """The numbers of pull requests, the latest last."""
 
     numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryId:
-    """The number by which GitHub knows a repository."""
+    """GitHub's ID of a repository."""
 
     id: int
 
@@ -152,18 +152,18 @@ async def head_of(records: Records, repository_id: int, number: int) -> PullHead
 
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
-    """Store which pull request has a commit as its head: a status or a workflow run names the commit alone."""
+    """Store which pull request has a commit as its head: statuses and workflow runs name only the commit."""
 
     def with_number(known: PullNumbers | None) -> PullNumbers | None:
         numbers = known.numbers if known is not None else ()
         return PullNumbers((*numbers, number)[-MOST_PULLS:]) if number not in numbers else None
 
-    # Pull requests with the same head have different locks, so their deliveries are noted at the same time.
+    # Pull requests with the same head have different locks, so their deliveries may be processed concurrently.
     await records.update(PULLS_OF_COMMIT.of(repository_id, sha), with_number)
 
 
 async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
-    """Return the pull requests that have a commit as their head, also those from forks, without a request to GitHub.
+    """Return the pull requests that have a commit as their head, including those from forks, without a request.
 
     https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit lists none from a fork.
     """
@@ -175,7 +175,7 @@ async def pulls_with_head(records: Records, repository_id: int, sha: str) -> lis
 async def confirmed_head(
     records: Records, github: GitHub, repository: Repository, number: int, sha: str
 ) -> PullHead | None:
-    """Return the stored pull request if this is its head; ask GitHub if our own record has another head.
+    """Return the pull request if `sha` is its head; ask GitHub if our own record has another head.
 
     Raises GitHub's errors.
     """

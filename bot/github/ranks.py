@@ -1,6 +1,6 @@
-"""Who comes first when GitHub's limits leave little: the rank of a request, and the share of a budget it may use.
+"""Priorities when GitHub's limits are tight: the rank of a request, and the share of each budget that it may use.
 
-A rank is set around the code that makes requests and holds for everything inside, tasks started there included:
+A rank applies to all requests inside a block, including those of tasks started there:
 
     with ranked(Rank.WRITER):
         await client.post(...)
@@ -18,12 +18,12 @@ from enum import IntEnum
 
 
 class Rank(IntEnum):
-    """Who waits for a request; a higher number comes first."""
+    """Who waits for a request; higher numbers come first."""
 
     ANONYMOUS = 0
-    """Somebody who asked the API without a token. What they may read has a budget of its own as well."""
+    """Somebody who asked the API without a token. Their reads also have a budget of their own."""
     STRANGER = 1
-    """A person who may not run the command that they wrote: answers that say so."""
+    """A person who may not run the command that they wrote: the replies that say so."""
     SWEEP = 2
     """Nobody waits for it: timers, reconciliation."""
     EVENT = 3
@@ -47,7 +47,7 @@ class Share:
 
 SHARES = {
     Rank.WRITER: Share(writes=1.0, burst=1.0, reads=1.0),
-    # Reads are not held back: who has the write role is itself found out by reading.
+    # All reads are allowed: it takes a read to find out who has the write role.
     Rank.EVENT: Share(writes=0.9, burst=2 / 3, reads=1.0),
     Rank.SWEEP: Share(writes=0.8, burst=1 / 3, reads=0.8),
     Rank.STRANGER: Share(writes=0.5, burst=1 / 3, reads=0.8),

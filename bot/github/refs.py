@@ -1,4 +1,4 @@
-"""Read branches, and compare commits, by GitHub's API."""
+"""Read branches and compare commits with GitHub's API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a branch; `committed_at` is its committer's date, in ISO 8601: when GitHub merged it, or earlier."""
+    """A commit of a branch; `committed_at` is the committer date in ISO 8601: when GitHub merged it, or earlier."""
 
     sha: str
     title: str
@@ -74,7 +74,7 @@ async def message_at(github: GitHub, repository: str, sha: str) -> str:
 
 
 async def merge_base(github: GitHub, repository: str, base: str, head: str) -> str | None:
-    """Return the newest commit that two have in common, None if their histories have none."""
+    """Return the newest common ancestor of two commits, None if there is none."""
     try:
         answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
     except Exception as error:
@@ -85,9 +85,10 @@ async def merge_base(github: GitHub, repository: str, base: str, head: str) -> s
 
 
 async def first_parents(github: GitHub, repository: str, branch: str) -> list[Commit]:
-    """Return a branch's newest commits, newest first: each one's first parent follows it; one request.
+    """Return a branch's newest commits, newest first, along first parents. Costs one request.
 
-    What a merge brought in is left out: it was never the head of the branch, so nothing says that it is fit.
+    Commits that a merge brought in are left out: they were never the head of the branch, so no result says whether they
+    are good.
     """
     page = await github.getitem(COMMITS + "&per_page=100", url_vars={"repo": repository, "sha": branch})
     listed = {}
@@ -105,7 +106,7 @@ async def first_parents(github: GitHub, repository: str, branch: str) -> list[Co
 
 
 async def first_between(github: GitHub, repository: str, base: str, head: str) -> str:
-    """Return when the oldest commit that `head` has and `base` lacks was committed; empty if there is none.
+    """Return when the oldest commit in `head` but not in `base` was committed; empty if there is none.
 
     Call it rarely: GitHub's answer also lists up to 300 files.
     """

@@ -1,8 +1,8 @@
-"""The repositories that app.yaml names: their ids, their current names on GitHub, and which the bot must leave alone.
+"""The repositories that app.yaml names: their IDs, their current names on GitHub, and which ones the bot leaves alone.
 
-A repository keeps its id when it is renamed or transferred, so everything from GitHub is matched by id. The record
-`known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. Another
-repository may get the old name on GitHub: it has another id, and the settings of the first do not apply to it.
+A repository's ID survives renames and transfers, so everything from GitHub is matched by ID. The record
+`known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. If
+another repository gets the old name on GitHub, it has another ID, and the settings of the first don't apply to it.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _STORED_AS_TEXT = {
 """Version 1 of the record stored these sentences. They must not change, even if the texts above do."""
 
 AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, "unarchived": LeftAlone.NO}
-"""The effect of a `repository` event's action on whether the bot works on it; other actions have none.
+"""What the action of a `repository` event changes about whether the bot works on it; other actions change nothing.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
-"""Reasons after which another repository may take the name, such as one that was created again."""
+"""Reasons after which another repository may get the name, for example if somebody creates it again."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that says that a repository became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
@@ -90,7 +90,7 @@ class KnownRepository:
 
     @property
     def reason(self) -> str:
-        """Why its timers are stopped, as a text for people; empty while they run."""
+        """Why its timers are stopped, as text for people; empty while they run."""
         return AWAY_TEXTS[self.away]
 
     @property
@@ -114,12 +114,12 @@ class Repositories:
         self._seen: dict[int, KnownRepository] = {}
 
     async def all(self) -> list[KnownRepository]:
-        """Return every repository of app.yaml that the bot knows. It reads many records, so it is for timers."""
+        """Return every repository of app.yaml that the bot knows. Reads many records, so only timers should call it."""
         known = await self._records.under(KNOWN_REPOSITORY)
         return [one for one in known.values() if self._config.repository(one.name)]
 
     async def get(self, repository_id: int) -> KnownRepository | None:
-        """Return the repository with an id; None if the bot has not seen it, or app.yaml no longer lists it."""
+        """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it."""
         known = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
         return known if known is not None and self._config.repository(known.name) is not None else None
 
@@ -132,7 +132,7 @@ class Repositories:
         return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
-        """Return the other repository that holds this name in app.yaml; None if the one with this ID may have it."""
+        """Return the other repository that has this name in app.yaml; None if the one with this ID may have it."""
         others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
@@ -142,7 +142,7 @@ class Repositories:
         return repository if known is None else replace(repository, full_name=known.full_name)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
-        """Store what GitHub says about a repository if app.yaml names it, by `name` or by its full name, or did before.
+        """Store what GitHub says about a repository if app.yaml lists it, by `name` or its full name, or used to.
 
         With `away` None, the stored reason stays.
         """
@@ -158,7 +158,7 @@ class Repositories:
         if now == self._seen.get(repository_id):
             return
         if now != before:
-            # Store the id first: after a crash between the two, `now` still differs from `before`, and both are
+            # Store the ID first: after a crash between the two writes, `now` still differs from `before`, and both are
             # repeated.
             await note_id(self._records, given, repository_id)
             await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
@@ -177,7 +177,7 @@ class Repositories:
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may have stored more since
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
-        # Events with a dot in their names are our own: their bodies repeat what we know, and do not come from GitHub.
+        # Events with a dot in their names are our own: their bodies repeat what we know already.
         elif "." not in delivery.event and payload.has("repository", "id"):
             repository = Repository.of(payload)
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:

@@ -1,4 +1,4 @@
-"""What is required of a commit: patterns over the contexts of its statuses and the names of its check runs. Pure."""
+"""Required checks of a commit: patterns over the contexts of statuses and the names of check runs. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTLED_SECONDS = 2 * 60 * 60
 
 
 class State(StrEnum):
-    """The state of a status or check; MISSING if there is none. In the order in which texts list them."""
+    """The state of a status or check; MISSING if there is none. Texts list them in this order."""
 
     RED = "red"
     PENDING = "pending"
@@ -25,11 +25,10 @@ class State(StrEnum):
 class Signal:
     """A commit status or a check run, by its context or name; signals are equal if name and state are.
 
-    `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are shown
-    beside it: a status's description and target, a check run's title and details. All of them come from outside. `app`
-    is the number of the App that reported it, 0 if no App is known; `at` is the time of the report in seconds since
-    1970, None if GitHub names none. `ours`: this bot reported it, so it says nothing about the commit
-    (`bot.github.ours`).
+    `result` is the status's state or the check run's conclusion, empty while a check runs. `says` and `url` are a
+    status's description and target, or a check run's title and details. All of these are untrusted. `app` is the number
+    of the App that reported it, 0 if no App is known; `at` is the time of the report in seconds since 1970, None if
+    GitHub names none. `ours`: this bot reported it, so it says nothing about the commit (`bot.github.ours`).
     """
 
     name: str
@@ -44,7 +43,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Names that a pattern stands for, as it matched them on the commit `sha`."""
+    """The names that a pattern stands for, because it matched them on the commit `sha`."""
 
     pattern: str
     names: tuple[str, ...]
@@ -53,25 +52,25 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class BaseCommit:
-    """A commit of the base branch, or the head that was merged as one, with all that was reported on it."""
+    """A commit of the base branch, or the head that was merged as one, with everything reported on it."""
 
     sha: str
     signals: tuple[Signal, ...]
 
     def matched(self, pattern: str) -> list[Signal]:
-        """Return what a pattern matches here; what the bot itself reported is left out."""
+        """Return what a pattern matches on this commit, except for the bot's own reports."""
         return [signal for signal in self.signals if not signal.ours and matches([pattern], signal.name)]
 
     def is_green(self, pattern: str) -> bool:
-        """Return whether a pattern matches something here, and all of it is green."""
+        """Return whether a pattern matches something on this commit, and all of it is green."""
         theirs = self.matched(pattern)
         return bool(theirs) and all(signal.state is State.GREEN for signal in theirs)
 
     def is_settled(self, pattern: str, now: float) -> bool:
-        """Return whether a pattern is green here and nothing new was reported for `SETTLED_SECONDS`.
+        """Return whether a pattern is green on this commit and nothing new was reported for `SETTLED_SECONDS`.
 
-        Only then can we say that a missing job is not part of CI: a job that `needs:` others has no check run before
-        they end. After a failure we cannot say it: the failure may have stopped other jobs from starting.
+        Only then does a missing job show that CI has no such job: a job that `needs:` others has no check run before
+        they end. After a failure it shows nothing, because the failure may have stopped other jobs from starting.
         """
         return self.is_green(pattern) and all(
             signal.at is not None and now - signal.at >= SETTLED_SECONDS for signal in self.matched(pattern)
@@ -98,7 +97,7 @@ def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Exp
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
-    """Return what keeps a commit from passing: red signals first, then pending ones, then patterns that match nothing.
+    """Return why a commit does not pass: red signals first, then pending ones, then patterns that match nothing.
 
     Each pattern must match at least one signal, and all that match must be green. The bot's own reports never count,
     whatever a pattern matches.

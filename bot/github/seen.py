@@ -1,4 +1,4 @@
-"""Addresses that GitHub has answered: the bot doubts a 404 there at first, because parts of GitHub lag behind."""
+"""URLs that GitHub has answered with an object: the bot doubts a 404 there at first, because parts of GitHub lag."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from cachetools import LRUCache
 from bot.core.patterns import Pattern
 
 DOUBTED_FOR = 30.0
-"""Seconds for which the bot takes a 404 on such an address for a fault of GitHub's."""
+"""Seconds for which the bot treats a 404 for such a URL as a fault of GitHub."""
 REMEMBERED = 20_000
 
-# People remove these all the time, and callers ask whether they exist.
+# These are removed all the time, and callers check whether they exist.
 _COMES_AND_GOES = Pattern(
     r"/git/refs?/|/branches/|/contents/|/collaborators/|/labels/|/comments/\d+$|/reactions/\d+$|/rules/|/compare/"
-    # The list of a branch's commits: the address names the branch in its query, which is not part of the path.
+    # The list of a branch's commits: the branch is in the query, which is not part of the path.
     r"|/repos/[^/]+/[^/]+/commits$"
 )
 
 
 class SeenAddresses:
-    """The addresses that have answered each installation, the last `REMEMBERED` of them."""
+    """The paths at which each installation has seen an object, `REMEMBERED` of them at most."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._missing_since: LRUCache[tuple[str, str], float | None] = LRUCache(REMEMBERED)
 
     def there(self, installation: str, path: str) -> None:
-        """Record that something exists."""
+        """Record that an object exists."""
         if not _COMES_AND_GOES.search(path):
             self._missing_since[installation, path] = None
 
     def removed(self, installation: str, path: str) -> None:
-        """Record that we have removed something ourselves."""
+        """Record that we have removed an object ourselves."""
         self._missing_since.pop((installation, path), None)
 
     def doubts(self, installation: str, path: str) -> bool:

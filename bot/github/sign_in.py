@@ -1,7 +1,8 @@
-"""Sign people in with GitHub: the App's user-to-server OAuth, and requests with a person's own token.
+"""Sign people in with GitHub: the App's user-to-server OAuth flow, and requests with a person's own token.
 
-These requests do not pass `bot.github.client`: its limits are those of installations, and here each person has limits
-of their own. https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
+These requests don't go through `bot.github.client`: that applies the limits of installations, and here each person has
+their own.
+https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ NOT_VALID = "GitHub no longer accepts the token"
 
 
 class SignInRefused(Exception):
-    """GitHub does not exchange a code; `kind` is the name of its error."""
+    """GitHub refuses to exchange a code for a token; `kind` is the name of its error."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(REFUSED.format(kind=kind[:60]))
@@ -45,7 +46,7 @@ class SignInRefused(Exception):
 
 
 class TokenEnded(Exception):
-    """A person's token is revoked or expired."""
+    """A person's token was revoked or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class PersonToken:
 
 
 class SignInClient:
-    """Asks GitHub on behalf of people. All methods that ask raise `TryAgain` while GitHub does not answer."""
+    """Asks GitHub on behalf of people. All methods that send requests raise `TryAgain` while GitHub does not answer."""
 
     def __init__(
         self, session: aiohttp.ClientSession, *, github_url: str, api_url: str, client_id: str, client_secret: str
@@ -72,7 +73,7 @@ class SignInClient:
         return f"SignInClient({self._id})"
 
     def authorize_url(self, redirect_uri: str, state: str, challenge: str) -> str:
-        """Return the address at which a person signs in; `challenge` is that of PKCE, by S256."""
+        """Return the URL at which a person signs in; `challenge` is the PKCE challenge (S256)."""
         query = {
             "client_id": self._id,
             "redirect_uri": redirect_uri,
@@ -91,7 +92,7 @@ class SignInClient:
             "redirect_uri": redirect_uri,
             "code_verifier": verifier,
         }
-        # GitHub answers errors with 200 too.
+        # GitHub reports errors with status 200 too.
         answer = await self._asked("POST", f"{self._github}/login/oauth/access_token", {}, form=form)
         if error := answer.text("error"):
             raise SignInRefused(error)
@@ -103,10 +104,10 @@ class SignInClient:
         return Person.of(await self._asked("GET", f"{self._api}/user", _bearer(token)))
 
     async def readable(self, token: str, repositories: Sequence[str]) -> dict[str, int]:
-        """Return the ids of those repositories, `owner/name`, that a person was given access to, asked in one query.
+        """Return the IDs of those of the repositories (`owner/name`) that a person was given access to, in one query.
 
-        In a public repository that is somebody with the triage role or a higher one. Raises `TokenEnded`, and
-        ValueError for more than 100 repositories.
+        For a public repository, that means the triage role or a higher one. Raises `TokenEnded`, and ValueError for
+        more than 100 repositories.
         """
         if len(repositories) > MOST_REPOSITORIES:
             raise ValueError(f"more than {MOST_REPOSITORIES} repositories")
@@ -123,11 +124,11 @@ class SignInClient:
         query = f"query({', '.join(names)}) {{ {' '.join(fields)} }}"
         body = {"query": query, "variables": variables}
         answer = await self._asked("POST", graphql_url(self._api), _bearer(token), content=body)
-        # What the person may not see is null, with an error beside it.
+        # A repository that the person cannot see is null, and `errors` has an entry for it.
         return _readable(answer.at("data"), repositories)
 
     async def revoke(self, token: str) -> None:
-        """End a token; one that has ended already is fine."""
+        """Revoke a token; it may already be invalid."""
         auth = {"Authorization": aiohttp.encode_basic_auth(self._id, self._secret)}
         await self._asked(
             "DELETE",
@@ -147,7 +148,7 @@ class SignInClient:
         content: Mapping[str, Any] | None = None,
         fine: Sequence[int] = (200,),
     ) -> Payload:
-        """Ask GitHub; a redirection is an error. Raises `TokenEnded` for a 401, `TryAgain` for all else that is odd."""
+        """Send a request; a redirect is an error. Raises `TokenEnded` for a 401, `TryAgain` for any other problem."""
         what = f"{method} {url.removeprefix(self._api).removeprefix(self._github).partition('?')[0]}"
         sent = {"Accept": "application/json", "User-Agent": USER_AGENT, "X-GitHub-Api-Version": API_VERSION, **headers}
         try:

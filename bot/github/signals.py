@@ -1,9 +1,8 @@
-"""Read the state of a commit: its statuses, and for each name of a check run the one that counts.
+"""Read the state of a commit: its statuses, and for each check name the check run that counts.
 
-Two workflows may have a job of the same name, and whoever opens a pull request may add one: a green job of theirs must
-not hide a red one of CI. So for GitHub Actions, the latest run of a name counts in each workflow, and of several
-workflows the worst. GitHub names the workflow of a check run only in another list, which the bot requests only if runs
-of one name differ in state.
+Two workflows may have jobs of the same name, and a pull request may add one: its green job must not hide a red one of
+CI. So for GitHub Actions, the latest run in each workflow counts, and the worst of these. Only another list names the
+workflow of a check run; the bot requests it if runs of the same name differ in state.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ GREEN_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> list[Signal]:
     """Return all statuses and checks of a commit, over all pages. Raises GitHub's errors.
 
-    Those that the bot itself reported are marked; jobs that its pushes to its own branches started are left out.
+    The bot's own reports are marked. Jobs that its pushes to its own branches started are left out.
     """
     where = {"repo": repository, "sha": sha}
     found = []
-    # The combined status has the latest of each context.
+    # The combined status has only the latest status of each context.
     async for item in github.getiter(STATUSES, url_vars=where, iterable_key="statuses"):
         found.append(_of_status(Payload(item, "status"), ours))
     return found + await _of_checks(github, where, ours)
@@ -47,7 +46,7 @@ async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A check run, with the facts that decide whether it counts."""
+    """A check run, and what decides whether it counts."""
 
     id: int
     suite: int
@@ -57,7 +56,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Workflow:
-    """What ran in a check suite: the workflow, its event, and whether one of our own pushes started it."""
+    """The workflow that ran in a check suite, its event, and whether one of our own pushes started it."""
 
     id: int
     event: str
@@ -70,7 +69,7 @@ async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> li
         run = _of_run(Payload(item, "check run"), ours)
         same[run.signal.app, run.signal.name].append(run)
     of_actions = [runs for runs in same.values() if runs[0].of_actions]
-    # Workflows cost a request, and only decide something if runs of one name differ, or if we pushed.
+    # The workflows cost a request, and only matter if runs of the same name differ, or if we push branches here.
     differ = any(len({run.signal.state for run in runs}) > 1 for runs in of_actions)
     workflows = await _workflows(github, where, ours) if differ or (of_actions and ours.branches) else {}
     begun_by_us = {suite for suite, workflow in workflows.items() if workflow.ours}
@@ -90,14 +89,14 @@ async def _workflows(github: GitHub, where: Mapping[str, str], ours: Ours) -> di
 
 
 def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signal:
-    """Return the check run that counts, of those of one App and name.
+    """Return the check run that counts among those of one App and name.
 
-    GitHub Actions has a new suite for each run of a workflow, so the latest run of each workflow counts, and the worst
-    of several workflows; a suite of an unknown workflow counts as one of its own. Any other App runs again in the suite
-    that it has: its latest run counts.
+    GitHub Actions creates a suite for each run of a workflow, so the latest run of each workflow counts, and the worst
+    of these; a suite without a known workflow counts as a workflow of its own. Any other App reuses its suite, so its
+    latest run counts.
     """
     latest: dict[object, _Run] = {}
-    # GitHub's IDs increase, so the last run of a workflow is its latest.
+    # GitHub's IDs increase, so the run with the highest ID is the latest.
     for run in sorted(runs, key=lambda run: run.id):
         latest[workflows.get(run.suite, run.suite) if run.of_actions else None] = run
     order = list(State)

@@ -1,7 +1,7 @@
-"""Words in a commit message that make a CI skip the commit. Our merge commits must not contain them.
+"""Directives in a commit message that make a CI skip the commit. Our merge commits must not contain them.
 
 A pull request's title and text go into its merge commit. With `[skip ci]` in them, no CI would test or deploy the base
-branch. The words are removed from code too, because no CI reads Markdown. Sources:
+branch. They are removed from code too, because no CI parses Markdown. Sources:
 https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs (GitHub Actions; `skip-checks:`),
 https://docs.gitlab.com/ci/pipelines/#skip-a-pipeline, https://circleci.com/docs/guides/orchestrate/skip-build/,
 https://docs.travis-ci.com/user/customizing-the-build/#skipping-a-build (`[skip KEYWORD]`),
@@ -31,10 +31,10 @@ _MARKS = str.maketrans("", "", "[]*")
 
 
 def without_directives(text: str) -> str:
-    """Return a text without what tells a CI to skip the commit.
+    """Return a text without directives that make a CI skip the commit.
 
-    What is taken out may leave another one behind (`[skip [no ci]ci]`): that one loses its brackets, which leaves
-    nothing behind, so two passes are enough however deep they are nested.
+    Removing one may create another (`[skip [no ci]ci]`). The second pass removes only the brackets, which cannot create
+    a new one, so two passes are enough at any depth of nesting.
     """
     if not (_DIRECTIVE.search(text) or _TRAILER.search(text)):
         return text

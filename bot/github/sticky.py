@@ -9,7 +9,7 @@ from bot.core.patterns import SPACE, Pattern
 
 MARKER = "<!-- nightjar:sticky -->"
 SIZE_LIMIT = 65_536
-"""Characters of a comment that GitHub takes."""
+"""Characters that GitHub accepts in a comment."""
 UNFOLDED = "\n\n</details>"
 CUT = "\n\n*(cut: this section was longer than a comment can hold)*"
 
@@ -32,13 +32,13 @@ class PostedComment:
 
 
 def is_sticky(comment: PostedComment, author_id: int) -> bool:
-    """Return whether a comment is ours *and* marked: a marker alone can be quoted or forged by anybody."""
+    """Return whether a comment is ours *and* marked: anybody can quote or forge a marker."""
     return comment.author_id == author_id and comment.body.startswith(MARKER)
 
 
 def sections_of(body: str) -> dict[str, str]:
     """Return the sections of a sticky comment, in their order; drop any other text."""
-    # A maintainer who edits the comment in a browser leaves its line ends as browsers write them.
+    # If somebody edits the comment in a browser, its lines end in CRLF.
     lines = _LINE_END.sub("\n", body)
     boundaries = list(_BOUNDARY.finditer(lines))
     last_end = {boundary["ends"]: boundary.start() for boundary in boundaries}
@@ -54,13 +54,13 @@ def sections_of(body: str) -> dict[str, str]:
 
 
 def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bool = False) -> dict[str, str]:
-    """Return the sections with one replaced, added at the end, or, where its text is empty, left out.
+    """Return the sections with one replaced, added at the end, or removed if its text is empty.
 
-    `first`: it comes before all others.
+    `first`: put it before all others.
     """
     if not SECTION_NAME.fullmatch(name):
         raise ValueError(f"a section is named by lowercase letters, digits and hyphens, not {name!r}")
-    # A marker inside a section's text would end it early and tear its neighbors.
+    # A marker inside a section's text would end the section early and break its neighbors.
     clean = _ANY_MARKER.sub("<!-- ", _LINE_END.sub("\n", text)).strip()
     others = {key: value for key, value in sections.items() if key != name}
     changed = {name: clean, **others} if first else {**sections, name: clean}
@@ -68,7 +68,7 @@ def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bo
 
 
 def merged_sections(twins: Iterable[PostedComment]) -> dict[str, str]:
-    """Return the sections of several sticky comments that a race left behind: of each section the newest."""
+    """Merge the sections of several sticky comments that a race created; the newest of each section wins."""
     whole: dict[str, str] = {}
     for comment in sorted(twins, key=lambda twin: (twin.updated_at, twin.id)):
         whole |= sections_of(comment.body)
@@ -76,10 +76,10 @@ def merged_sections(twins: Iterable[PostedComment]) -> dict[str, str]:
 
 
 def render(sections: Mapping[str, str]) -> str:
-    """Write the comment; empty when no section has anything to say."""
+    """Return the text of the comment; empty if there is no section."""
     if not sections:
         return ""
-    frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)  # and the empty line before it
+    frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)  # plus the empty line before it
     share = (SIZE_LIMIT - frame) // len(sections)
     parts = [_frame(name, _cut(text, share)) for name, text in sections.items()]
     return "\n\n".join([MARKER, *parts])
@@ -90,7 +90,7 @@ def _frame(name: str, text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Cut at the end of a line if there is one: half a code span would no longer disable the mentions in it."""
+    """Cut a text, at the end of a line if possible: half a code span would no longer disable the mentions in it."""
     if len(text) <= limit:
         return text
     start = text[: limit - len(CUT) - len(UNFOLDED)]

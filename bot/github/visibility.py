@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 FRESH_SECONDS = 300.0
-"""Seconds for which GitHub's answer counts. It counts no longer than that, even while GitHub is unavailable.
+"""Seconds for which GitHub's answer is valid, even while GitHub is unavailable.
 
-Most pages for strangers need GitHub too, and refusing them for a while does less harm than showing them a private
-repository.
+Refusing strangers for a while does less harm than showing them a private repository, and most of their pages need
+GitHub anyway.
 """
 PATIENCE = 3.0
-"""Seconds that somebody waits for GitHub's answer before the repository counts as private."""
+"""Seconds that a visitor waits for GitHub's answer before the repository counts as private."""
 PAUSE = 60.0
 """Seconds from a failed request to the next."""
 
@@ -35,7 +35,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Known:
-    """GitHub's answer and the time of the request, on the given clock. `public` is None if GitHub did not answer."""
+    """GitHub's answer and the time of the request, by the given clock. `public` is None without an answer."""
 
     public: bool | None = None
     at: float = 0.0
@@ -46,7 +46,7 @@ class _Known:
 class Visibility:
     """Say whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
 
-    `github_for` returns a client for `owner/name`; `clock` counts seconds from any start. There is one per process.
+    `github_for` returns a client for `owner/name`; `clock` counts seconds from any start. Each process has one.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Visibility:
     async def is_public(self, repository: str) -> bool:
         """Return whether anybody may read about `owner/name`. False for a repository that is unknown here or on GitHub.
 
-        It answers at once about one that was private, so that the time does not reveal which repositories exist.
+        Answers at once for a repository that was private, so that the time does not reveal which repositories exist.
         Raises ConnectorException while the database is unavailable.
         """
         config = self._config.repository(repository)
@@ -95,19 +95,19 @@ class Visibility:
 
     async def _ask(self, repository: str, known: _Known) -> None:
         try:
-            # Read both before asking GitHub: the answer may be older than a payload that arrives meanwhile, and must
-            # not undo it.
+            # Read both before the request: GitHub's answer may be older than a payload that arrives meanwhile, and must
+            # not override it.
             called, at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
             found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-            # The name may belong to another repository by now, whose visibility says nothing about our records.
+            # The name may belong to another repository by now; its visibility says nothing about our records.
             public = is_called_public(found) and await self._is_same(repository, found)
             if public and called:
                 await self._called_private.take_back(repository, called)
             known.public, known.at = public, at
         except Exception as error:
-            # Also after a 404: the repository was deleted, or it is private and the App was removed from it.
+            # A 404 is handled here too: the repository was deleted, or it is private and the App was removed from it.
             known.public, known.not_before = None, self._clock() + PAUSE
-            log.warning("whether a repository is public is not known", repository=repository, reason=str(error))
+            log.warning("cannot find out whether a repository is public", repository=repository, reason=str(error))
         finally:
             known.asking = None

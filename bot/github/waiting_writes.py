@@ -1,6 +1,6 @@
-"""Keep track of writes about heads that wait for GitHub's limits: those about older heads leave room for newer ones.
+"""Track the writes that wait for GitHub's limits: writes about older heads leave room for those about newer heads.
 
-Each process knows of its own: see docs/decisions/newest-heads-first.md.
+Each process knows only its own writes: see docs/decisions/newest-heads-first.md.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 RETURNS_WITHIN = 30.0
-"""Seconds after its moment in which a write that was put off tries again; after that it no longer counts as waiting."""
+"""Seconds after the planned time for a postponed write to be tried again; then it no longer counts as waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadWrite:
-    """A write about a head: `key` names what is written, `since` is when the head came up, in seconds since 1970."""
+    """A write about a head: `key` names what is written, `since` is when the head appeared, in seconds since 1970."""
 
     key: str
     since: float
@@ -36,28 +36,28 @@ def about_head(write: HeadWrite | None) -> Iterator[None]:
 
 
 def current_head_write() -> HeadWrite | None:
-    """Return the head write that the running code makes, None if it makes none."""
+    """Return the head write that the running code is making, None if it makes none."""
     return _WRITE.get()
 
 
 class WaitingWrites:
-    """The writes of one installation that wait. Moments are seconds on one monotonic clock."""
+    """The waiting writes of one installation. Times are seconds on one monotonic clock."""
 
     def __init__(self) -> None:
         self._until: dict[HeadWrite, float] = {}
 
     def wait(self, write: HeadWrite | None, at: float) -> None:
-        """Note that a write is put off until `at`."""
+        """Record that a write is postponed until `at`."""
         if write is not None:
             self._until[write] = at + RETURNS_WITHIN
 
     def end(self, write: HeadWrite | None) -> None:
-        """Note that a write no longer waits."""
+        """Record that a write no longer waits."""
         if write is not None:
             self._until.pop(write, None)
 
     def newer(self, write: HeadWrite | None, now: float) -> int:
-        """Return how many waiting writes are about newer heads; takes time in proportion to the waiting writes."""
+        """Return how many waiting writes are about newer heads, in time linear in the number of waiting writes."""
         if write is None or not self._until:
             return 0
         for other in [other for other, until in self._until.items() if until <= now]:

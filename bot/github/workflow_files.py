@@ -1,7 +1,8 @@
-"""Find out whether a change touches `.github/workflows`: an App needs a permission of its own for such a change.
+"""Find out whether a change touches `.github/workflows`: for that, an App needs the *Workflows* permission.
 
-GitHub refuses it with the same sentence as for any permission (https://github.com/chdsbd/kodiak/issues/641), so the
-changed files are read. All these requests follow only after a refusal.
+Without it, GitHub's refusal has the same sentence as for any missing permission
+(https://github.com/chdsbd/kodiak/issues/641), so we read the list of changed files. These requests are only sent after
+a refusal.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ FOLDER = ".github/workflows/"
 PULL = "/repos/{+repo}/pulls/{number}"
 PULL_FILES = "/repos/{+repo}/pulls/{number}/files"
 MOST_PULL_FILES = 3000
-"""Files that GitHub lists at most: https://docs.github.com/rest/pulls/pulls#list-pull-requests-files"""
+"""The most files that GitHub lists: https://docs.github.com/rest/pulls/pulls#list-pull-requests-files"""
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 MOST_COMPARED_FILES = 300
-"""Files that the first page has at most: https://docs.github.com/rest/commits/commits#compare-two-commits"""
+"""The most files that the first page has: https://docs.github.com/rest/commits/commits#compare-two-commits"""
 CONTENTS = "/repos/{+repo}/contents/.github/workflows?ref={sha}"
 PARENT_FOLDER = "/repos/{+repo}/contents/.github?ref={sha}"
-"""It lists folders with the SHA of their tree: https://docs.github.com/rest/repos/contents#get-repository-content"""
+"""Lists folders with the SHA of their tree: https://docs.github.com/rest/repos/contents#get-repository-content"""
 
 
 def may_lack_workflows(error: BaseException) -> bool:
-    """Return whether a refusal may be for workflow files: it is a 403 that gives no other cause."""
+    """Return whether workflow files may be the reason for a refusal: a 403 that names no other cause."""
     return is_forbidden(error) and is_generic(message_of(error))
 
 
@@ -47,7 +48,7 @@ async def pull_changes_workflows(github: GitHub, repository: str, number: int) -
 
 
 async def move_changes_workflows(github: GitHub, repository: str, before: str | None, sha: str) -> bool:
-    """Return whether a branch that moves from `before` to `sha` gets other workflow files; None: it is a new branch."""
+    """Return whether moving a branch from `before` (None if it is new) to `sha` changes its workflow files."""
     if before is None:
         return await _exists(github, repository, sha)
     answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": before, "head": sha})
@@ -55,7 +56,7 @@ async def move_changes_workflows(github: GitHub, repository: str, before: str | 
     files = list(comparison.items("files"))
     if any(map(_is_workflow, files)):
         return True
-    # A list of files may be cut short, so compare the trees of the folder.
+    # The list of files may be truncated, so compare the trees of the folder.
     if len(files) < MOST_COMPARED_FILES:
         return False
     start = comparison.string("merge_base_commit", "sha")
@@ -84,5 +85,5 @@ async def _folder(github: GitHub, repository: str, sha: str) -> str | None:
 
 
 def _is_workflow(file: Payload) -> bool:
-    # Include the old name of a moved file: moving a workflow away changes it too.
+    # Check the old name of a moved file too: moving a workflow out of the folder is a change.
     return any(file.text(name).startswith(FOLDER) for name in ("filename", "previous_filename"))
