@@ -43,17 +43,20 @@ def main() -> None:
     for module in sys.argv[2:]:
         importlib.import_module(module)
     collect_what_comes_later()  # a fork then copies fewer pages, too
-    while True:
-        _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-        if not descriptors:
-            return  # the server has ended
-        parent, child = os.getpid(), os.fork()
-        if child == 0:
-            control.close()
-            _work(socket.socket(fileno=descriptors[0]), parent)
-        os.close(descriptors[0])
-        _, status = os.waitpid(child, 0)
-        control.sendall(wire.STATUS.pack(os.waitstatus_to_exitcode(status)))
+    # If the server is killed before it has read a status, the connection is reset:
+    # https://man7.org/linux/man-pages/man7/unix.7.html
+    with suppress(ConnectionError):
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+            if not descriptors:
+                return  # the server has ended
+            parent, child = os.getpid(), os.fork()
+            if child == 0:
+                control.close()
+                _work(socket.socket(fileno=descriptors[0]), parent)
+            os.close(descriptors[0])
+            _, status = os.waitpid(child, 0)
+            control.sendall(wire.STATUS.pack(os.waitstatus_to_exitcode(status)))
 
 
 def _work(job: socket.socket, parent: int) -> NoReturn:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -280,6 +281,20 @@ async def test_processes_end_with_the_server_even_when_it_is_killed() -> None:
         working = int(children.read_text())
         server.kill()
     await until(lambda: not Path(f"/proc/{waiting}").exists() and not _lives(working))
+
+
+def test_the_waiting_process_ends_quietly_if_the_server_dies_before_it_reads_how_a_job_ended() -> None:
+    """The end of the server is then no end of file: the connection is reset, because of what nobody has read."""
+    control, theirs = socket.socketpair()
+    job, end_of_job = socket.socketpair()
+    end_of_job.close()
+    command = [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno())]
+    with theirs, job, subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE) as waiting:
+        theirs.close()
+        socket.send_fds(control, [b"j"], [job.fileno()])
+        control.recv(1, socket.MSG_PEEK)
+        control.close()
+        assert (waiting.communicate()[1], waiting.returncode) == (b"", 0)
 
 
 def _lives(pid: int) -> bool:
