@@ -2,9 +2,9 @@
 
 Only the bot's own objects, which labs read, are overwritten; each such write names the version that it replaces.
 
-An object that appeared is known by bucket, key and ETag, whichever notification named it. The version ID would not do:
-a notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the
-same content once more is nothing new: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
+A new object is identified by bucket, key and ETag, whichever notification named it. The version ID would not do:
+notifications have it and listings don't, while both have the ETag. The ETag differs whenever the content does, and the
+same content uploaded again is nothing new: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NotThere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BucketFolder:
-    """Where runs lie: a bucket, and the folder in it below which they are, with its slash at the end or empty."""
+    """Where runs are: a bucket and a folder in it, with a slash at the end, or empty for the whole bucket."""
 
     bucket: str
     prefix: str
@@ -53,7 +53,7 @@ class BucketFolder:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An object that appeared, the same value whichever notification named it.
+    """A new object; the value is the same whichever notification named it.
 
     `version` is its ETag, without quotes.
     """
@@ -75,7 +75,7 @@ class ObjectHead(NamedTuple):
 
 
 class Small(NamedTuple):
-    """A small object's content, and which version of it that is: it may be another one than was listed."""
+    """A small object's content and version, which may be newer than the one that was listed."""
 
     body: bytes
     version: str
@@ -90,7 +90,7 @@ class Downloaded(NamedTuple):
 
 
 class PresignedPost(NamedTuple):
-    """A permission to upload by POST of a form: its address, and the fields that go before the file."""
+    """A permission to upload with an HTML form: its URL, and the fields that precede the file."""
 
     url: str
     fields: Mapping[str, str]

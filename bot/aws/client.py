@@ -1,4 +1,4 @@
-"""Reach S3 and SQS: one client of each in a process, calls beside the event loop, errors in our own words.
+"""Call S3 and SQS: one client of each per process, calls in threads, errors in our own words.
 
 Where the services are and who we are there, boto3 reads from its own `AWS_*` variables and files:
 https://docs.aws.amazon.com/boto3/latest/guide/configuration.html. No text of this module repeats a value of theirs.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
 """Seconds; the second bounds a silence, not the whole answer, and is longer than a long poll of SQS (20 s)."""
 CONNECTIONS = 32
-"""Connections that one client keeps open."""
+"""The most connections of one client."""
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_SQS")
 KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 
@@ -84,7 +84,7 @@ class Aws:
         return self._client("sqs", region_of(queue_url), 1)
 
     def close(self) -> None:
-        """Close every connection that is not in use; a client that is asked for later is a new one."""
+        """Close every connection that is not in use; later calls make new clients."""
         with self._lock:
             clients, self._clients = self._clients, {}
         for client in clients.values():
@@ -137,15 +137,15 @@ def _loader() -> Loader:
 
 
 def region_of(queue_url: str) -> str | None:
-    """Return the region that a queue's address names, if it does."""
+    """Return the region in a queue's URL, if there is one."""
     found = _QUEUE_REGION.match(queue_url)
     return found[1] if found else None
 
 
 def check_environment(queue_urls: Iterable[str] = ()) -> None:
-    """Raise `SettingsError`, with a line for each variable that is missing or malformed; asks nothing of the network.
+    """Raise `SettingsError`, with a line for each variable that is missing or malformed. Sends no request.
 
-    That there are no credentials at all only the first use can tell: the machine itself may have a role.
+    Only the first use shows whether there are credentials at all, because the machine itself may have a role.
     """
     import boto3
     from botocore.exceptions import ProfileNotFound
@@ -189,7 +189,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         value: object
         try:
             value = call()
-        # Catch everything: otherwise the caller would wait for ever.
+        # Catch everything: otherwise the caller would wait forever.
         except BaseException as error:
             settled, value = outcome.set_exception, error
         with suppress(RuntimeError):  # the loop is closed, so nobody waits for the result
@@ -241,7 +241,7 @@ def _answered(place: str, error: Any) -> Exception:
 
 
 def _unanswered(place: str, error: Exception) -> Exception:
-    """Return our error for a request without an answer. It names the kind only: the text may contain an address."""
+    """Return our error for a request without an answer. It only names the kind: the text may contain an address."""
     from botocore import exceptions as of
 
     kind = type(error).__name__

@@ -25,7 +25,7 @@ from bot.core.errors import PayloadError, TryAgain, UserError
 from bot.core.payload import Payload
 
 WAIT, BATCH = 20, 10
-"""Seconds that SQS keeps a poll waiting, and messages that it hands out at once: the most that it offers."""
+"""Seconds that SQS lets a poll wait, and messages that it returns at once: the maxima that SQS allows."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before the next poll after a failure, doubled each time; the first also after a poll that brought nothing."""
 MAJOR_VERSION = "2"
@@ -113,7 +113,7 @@ class Notifications:
 
         SQS sends a message that we could not deliver again after the queue's visibility timeout. A dead-letter queue
         would remove such messages while the database is unavailable. A message that we cannot read, or that is not
-        ours, is deleted: otherwise it would come again for ever.
+        ours, is deleted: otherwise it would come again forever.
         """
         pause = 0.0
         while True:

@@ -45,7 +45,7 @@ class PullOrigin:
 
 
 def why_not_restart(run: Payload, origin: PullOrigin) -> str:
-    """Say why a command about a pull request must not start a workflow run; empty where it may.
+    """Say why a command about a pull request must not start a workflow run; empty if it may.
 
     `run` is a `workflow-run` of GitHub's API. The answer is the end of a sentence, in Markdown. A run may be started if
     an event of the pull request itself started it (`pull_request`, or `merge_group` for its place in the merge queue)
@@ -59,12 +59,12 @@ def why_not_restart(run: Payload, origin: PullOrigin) -> str:
 
 
 def why_not_own(run: Payload, origin: PullOrigin) -> str:
-    """Say why a workflow run is not the pull request's own; empty where it is."""
+    """Say why a workflow run is not the pull request's own; empty if it is."""
     event, branch = run.text("event"), run.text("head_branch")
     repository = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
     match event:
         case "pull_request":
-            # GitHub names no repository of a fork that was deleted; two that are 0 need not be the same one.
+            # GitHub names no repository for a deleted fork, so two IDs of 0 may be different forks.
             if not repository or not origin.head_repository_id:
                 return NO_FORK
             own = (repository, branch) == (origin.head_repository_id, origin.head_branch)

@@ -1,4 +1,4 @@
-"""Answers to commands: pure functions that return Markdown, out of the sentences in `bot.commands.texts`.
+"""Answers to commands: pure functions that build Markdown from the sentences in `bot.commands.texts`.
 
 Text from outside goes in through `code` alone.
 """
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def shown(command: Command | BadCommand) -> str:
-    """Show a command in an answer, as code, so that it mentions nobody; a long one is cut."""
+    """Show a command in an answer, as code, so that it mentions nobody; truncate a long one."""
     return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
 
 
 def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
-    """Return why a line is no command, which one may be meant, and where all are listed."""
+    """Say why a line is not a command, which command may be meant, and where all commands are listed."""
     listed = code(f"{bad.mention} help")
     if help_url:
         listed = f"[{listed}]({help_url})"
@@ -43,7 +43,7 @@ def not_allowed(command: Command, override: Sequence[Role] | None = None) -> str
 
 
 def not_own_words(command: Command, author: str) -> str:
-    """Say that a command does not count where somebody edits it into another person's comment."""
+    """Say that a command does not run if somebody edits it into another person's comment."""
     return texts.NOT_OWN_WORDS.format(author=code(author), command=shown(command))
 
 
@@ -68,7 +68,7 @@ def _access(allowed: Sequence[Role]) -> str:
 def help_text(
     registry: CommandRegistry, mentions: Sequence[str], config: RepositoryConfig, details: Mapping[str, str]
 ) -> str:
-    """Answer `@ci help`: the commands that are of use in a repository, and who can use each.
+    """Answer `@ci help`: the commands that work in a repository, and who can use each.
 
     `details` are the `details` of those that have any, by name.
     """

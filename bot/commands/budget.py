@@ -20,9 +20,9 @@ HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
 """Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200
-"""People per pull request that the bot remembers as informed about who may run commands."""
+"""The most people per pull request that the bot remembers as informed about who may run commands."""
 MOST_COUNTED = 1_000
-"""Comments of one hour that we store for a pull request or a person; the limits are far lower."""
+"""The most comments of one hour that we store for a pull request or a person; the limits are far lower."""
 
 
 class CommandOutcome(StrEnum):
@@ -37,9 +37,9 @@ class CommandResponse(StrEnum):
     """What to do about a comment with commands."""
 
     RUN = "run"
-    """Carry the commands out."""
+    """Run the commands."""
     REFUSE = "refuse"
-    """Answer why the person may not run the commands, and who may."""
+    """Reply why the person may not run the commands, and who may."""
     REACT = "react"
     """React only: an earlier comment on this pull request explained to this person who may run commands."""
     PERSON_OVER = "person-over"
@@ -47,7 +47,7 @@ class CommandResponse(StrEnum):
     PULL_OVER = "pull-over"
     """Say that the pull request's limit is reached."""
     NOTHING = "nothing"
-    """Leave it alone."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)

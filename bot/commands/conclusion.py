@@ -81,7 +81,7 @@ def decide_conclusion(
     if done and (results.edited or outcomes.again):
         # We may have reacted with 😕 earlier: to the text before an edit, or before a replay.
         effects.append(RemoveReaction(kind, about, node_id, CONFUSED, results.number))
-    # Two commands may be about one thing: the later has the last word.
+    # Two commands may have the same target: the later one counts.
     return tuple({effect.target: effect for effect in effects}.values())
 
 

@@ -1,7 +1,7 @@
 """Handle the commands of a comment: read them, check permissions, plan their effects, and answer once.
 
-This is a handler like the others, except that features lend it their commands: a declaration and a function for each.
-However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
+This is a handler like the others, except that features register their commands with it: a declaration and a function
+for each. However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
         )
         for command, answer in answered
     ]
-    # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
+    # Two commands may have the same target, such as `run slow tests` and `skip slow tests`: the later one counts.
     once = {effect.target: effect for effect in effects}
     why = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
     return Plan(tuple(once.values()), why=why, conclusion_basis=CommandResults.of(comment, items))

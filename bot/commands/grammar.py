@@ -33,7 +33,7 @@ from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
 
 MOST_COMMANDS = 20
-"""Commands of one comment; the bot ignores the lines after them and says so."""
+"""The most commands in one comment; the bot ignores further ones and says so."""
 MOST_NAMES = 20
 LONGEST_NAME = 255
 """Characters of a name."""
@@ -44,7 +44,7 @@ _SHORTEST_TYPO = 4
 _TYPO = 0.8
 
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-"""Characters without a shape of their own, which keyboards and copying leave behind."""
+"""Invisible characters that keyboards and copying insert."""
 _INVISIBLE_ANYWHERE = Pattern(f"[{_INVISIBLE}]+")
 _BEFORE_MENTION = Pattern(f"^[{SPACE}{_INVISIBLE}]*")
 _AFTER_MENTION = Pattern(f"[,:;.!?{_INVISIBLE}]*(?:[{SPACE}]|$)")
@@ -100,7 +100,7 @@ class _Word:
 
     @property
     def key(self) -> str:
-        """The word as commands are compared; nothing in quotes is part of a command."""
+        """The word in the form in which commands are compared; nothing in quotes is part of a command."""
         return "" if self.quoted else folded(_INVISIBLE_ANYWHERE.sub("", self.text))
 
 
@@ -236,7 +236,7 @@ def _command(
 
 
 def _asked(line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]) -> Command | None:
-    """Return the command of a line, None if the line is mere courtesy. Raises `_Fault` for anything else."""
+    """Return the command of a line, None if the line is only a courtesy. Raises `_Fault` for anything else."""
     words = _without_courtesy(list(_words(rest, line.holes)))
     if rest and not words:
         return None

@@ -21,21 +21,21 @@ _RANKS = ("triage", "write", "maintain", "admin")
 
 _LIKE_ENOUGH = 0.7
 _COMPARED = 60
-"""Characters of a text that are compared; its cost grows with their square."""
+"""The most characters of a text that are compared; the cost is quadratic."""
 _MORE_FOLLOWS = 0.9
 """Factor for the similarity to the first words of a text alone; similarity to the whole text counts in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What may follow a command: nothing, one of `choices`, or, where `names` says what they are, names."""
+    """What may follow a command: nothing, one of `choices`, or names, if `names` says what they are."""
 
     choices: tuple[str, ...] = ()
     names: str = ""
 
     @property
     def usage(self) -> str:
-        """Write them as help does, as in `[failed | all | NAME…]`."""
+        """Write the arguments as help shows them, as in `[failed | all | NAME…]`."""
         return f"[{' | '.join([*self.choices, *([self.names] if self.names else [])])}]"
 
 
@@ -67,7 +67,7 @@ class CommandSpec:
     offered: Callable[[RepositoryConfig], bool] | None = None
     """Whether help shows it in a repository where its feature is on; None: it does."""
     details: Callable[[Context], Awaitable[str]] | None = None
-    """What `@ci help` says about it at this moment, behind the summary: Markdown of our own."""
+    """What `@ci help` currently says about it after the summary: our own Markdown."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return the roles that may run this; `override` is what app.yaml allows for its feature."""

@@ -43,7 +43,7 @@ CHECK_RUN = Record("check-run", 1, WrittenCheckRun, "a check run of ours on a co
 
 @dataclass(frozen=True, slots=True)
 class PutCheckRun:
-    """Make the newest check run of a name on a commit say this.
+    """Ensure that the newest check run of a name on a commit has this content.
 
     `as_of` is when its plan began to read the data that it shows, in seconds since 1970. The plans for one check are
     made one after the other, but a retry may come late: an older effect does not overwrite newer content. `again`:
@@ -60,10 +60,10 @@ class PutCheckRun:
     as_of: float
     again: bool = False
     details_url: str = ""
-    """Where *Details* lead; where it is empty, GitHub links its own page."""
+    """The target of the link *Details*; if it is empty, GitHub links its own page."""
     head_since: float | None = None
-    """When the commit appeared, in seconds since 1970. If GitHub's limits leave little, check runs of newer heads are
-    written first. None: this one waits for no other."""
+    """When the commit appeared, in seconds since 1970. If GitHub's limits are tight, check runs of
+    newer heads are written first. None: this one waits for no other."""
 
     @property
     def target(self) -> str:
@@ -71,7 +71,7 @@ class PutCheckRun:
         return f"check:{self.sha}:{self.name}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the newest run of the name, then write nothing, what differs, or a new run."""
+        """Find the newest run of the name; then write nothing, the differences, or a new run."""
         key = f"{context.repository.id}:{self.target}"
         with about_head(None if self.head_since is None else HeadWrite(key, self.head_since)):
             return await self._put(context)
@@ -118,20 +118,20 @@ class PutCheckRun:
         if says_so and not there and not self.content.annotations:
             return same
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
-        # Requested only if GitHub counts some, which saves a request for most check runs.
+        # Request them only if there are any, which saves a request for most check runs.
         known = await _annotations(context, where) if there else Counter[_AnnotationKey]()
         wanted = Counter(map(_annotation_key, self.content.annotations))
         if known - wanted:
             return await self._create(context)
         if says_so and known == wanted:
             return same
-        # GitHub appends the annotations of an update to those that are there:
+        # GitHub appends the annotations of an update to the existing ones:
         # https://docs.github.com/en/rest/checks/runs#update-a-check-run
         await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
         return self._applied(), found.integer("id")
 
     async def _newest(self, context: EffectContext, known: int) -> Payload | None:
-        """Return our newest run of the name; one request, or two where GitHub's list does not show the `known` one."""
+        """Return our newest run of the name; one request, or two if GitHub's list does not show the `known` one."""
         ours = await self._runs(context, "latest")
         # The list lags behind a run that was just created: docs/decisions/late-writes.md
         if known and all(run.integer("id") < known for run in ours):
@@ -230,7 +230,7 @@ def _as_json(annotation: Annotation) -> dict[str, Any]:
         "message": annotation.message,
     }
     if annotation.column:
-        # GitHub takes columns only where both lines are the same:
+        # GitHub accepts columns only if both lines are the same:
         # https://docs.github.com/en/rest/checks/runs#create-a-check-run
         body |= {"start_column": annotation.column, "end_column": annotation.column}
     return {**body, "raw_details": annotation.details} if annotation.details else body

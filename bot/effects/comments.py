@@ -18,7 +18,7 @@ from bot.github.errors import is_not_found
 from bot.plan.effect import Applied, EffectContext
 
 REPLY_LIMIT = sticky.SIZE_LIMIT - 100
-"""Characters of an answer; the rest is for its marker."""
+"""The most characters of an answer; the rest of GitHub's limit is for its marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
 class UpsertSection:
     """Write one section of the pull request's sticky comment; an empty text removes the section.
 
-    The comment is found by its marker and our author id, over all pages. Twins that a race left are merged into the
-    oldest and deleted. A comment without sections is deleted.
+    The comment is found by its marker and our user ID, over all pages. Twins from a race are merged into the oldest and
+    deleted. A comment without sections is deleted.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -75,7 +75,7 @@ class Reply:
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
-    """The same as those of `React`, which nearly always accompanies a reply, so that one token serves both."""
+    """The same permissions as for `React`, which almost always accompanies a reply, so that one token serves both."""
 
     number: int
     text: str
@@ -112,7 +112,7 @@ class Reply:
 async def write_section(
     context: EffectContext, number: int, section: str, text: str, *, first: bool = False
 ) -> Applied:
-    """Make one section of a pull request's sticky comment say this; see `UpsertSection`."""
+    """Ensure that one section of a pull request's sticky comment has this text; see `UpsertSection`."""
     changed, page = await change_sections(
         context, number, lambda present: sticky.with_section(present, section, text, first=first)
     )
@@ -125,8 +125,8 @@ async def marked_comments(
 ) -> list[sticky.PostedComment]:
     """Return our comments of an issue or pull request that begin with a marker, oldest first.
 
-    There is more than one only where a write took effect late and was sent again meanwhile: all but the first are
-    twins. `since` (ISO 8601) is when the first can have been written.
+    There is more than one only if a write took effect late and was sent again meanwhile: all but the first are twins.
+    `since` (ISO 8601) is the earliest time at which the first can have been written.
     """
     found = [
         comment
@@ -163,7 +163,7 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
 
 
 async def _known_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:
-    """Return the sticky comment that we have written if GitHub's list does not show it yet: lists lag."""
+    """Return the sticky comment by its stored number, for when GitHub's list, which lags, does not show it yet."""
     known = await context.records.get(STICKY.of(context.repository.id, number))
     if known is None:
         return []

@@ -43,7 +43,7 @@ class OpenIssue:
 
 @dataclass(frozen=True, slots=True)
 class IssueMoment:
-    """The moment of the newest news in an issue, in seconds since 1970."""
+    """The time of the newest news in an issue, in seconds since 1970."""
 
     as_of: float = 0.0
 
@@ -92,7 +92,7 @@ class EnsureIssue:
         return f"issue:{self.key}" + (f":{self.news_key}" if self.news_key else "")
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
+        """Find the open issue by its marker and our user ID; then open, change or close it, or do nothing."""
         posted = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
         if self.news_key and not context.writes.may_have_twins and await context.records.get(posted) is not None:
             return Applied(texts.ALREADY_REPORTED, changed=False)
@@ -157,7 +157,7 @@ class EnsureIssue:
         )
 
     async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
-        """Return the open issue of the key; close its twins, which a write that took effect late has left.
+        """Return the open issue of the key; close its twins, which exist if a write took effect late.
 
         The list may lack issues that Apps have opened, so the recorded number decides. Without one, the newest issues
         are searched.

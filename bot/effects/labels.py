@@ -36,10 +36,10 @@ class EnsureLabel:
         return f"label:{self.number}:{self.label}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look whether it is so, then write."""
+        """Check the label, then add or remove it if necessary."""
         where, page = {"repo": context.repository.full_name, "number": str(self.number)}, pull_on_github(self.number)
         present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
-        # GitHub has one label of a name, whatever its case.
+        # GitHub ignores the case of a label's name.
         is_on = self.label.casefold() in (name.casefold() for name in present)
         if is_on == self.on:
             return Applied(texts.LABEL_SAME, changed=False, page=page)

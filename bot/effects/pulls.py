@@ -30,9 +30,9 @@ ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
 PLAIN_FILE = "100644"
 MOST_READ = "10"
-"""Pull requests of the branch that we read, newest first: at most one of a branch is open."""
+"""The most pull requests of the branch that we read, newest first: at most one of a branch is open."""
 MOST_COMMITS = 10
-"""Commits of ours that are remembered for a branch."""
+"""The most commits of ours that we remember for a branch."""
 
 MARKER = "<!-- nightjar:pull:{key} -->"
 _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
@@ -71,7 +71,7 @@ class EnsurePull:
     title: str = ""
     body: str = ""
     message: str = ""
-    """That of the commit."""
+    """The message of the commit."""
 
     @property
     def target(self) -> str:

@@ -20,7 +20,7 @@ DONE = "+1"
 CONFUSED = "confused"
 
 
-# Reviews have no reactions in the REST API, so they take GraphQL's addReaction and removeReaction
+# The REST API has no reactions for reviews, so these use GraphQL's addReaction and removeReaction
 # (https://docs.github.com/en/graphql/reference/mutations#addreaction).
 _GRAPHQL_CONTENT = {EYES: "EYES", DONE: "THUMBS_UP", CONFUSED: "CONFUSED"}
 _ADD_REACTION = """
@@ -64,18 +64,18 @@ class React:
 
     @property
     def target(self) -> str:
-        """The reaction and what it is put on."""
+        """The reaction and its target."""
         return f"react:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """React; what was deleted meanwhile no longer needs a reaction."""
+        """React; succeed if the target was deleted meanwhile."""
         page = _page(self.number, self.comment_kind, self.id)
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)
             else:
                 where = _where(context, self.id)
-                # It may be sent twice: GitHub answers 200 and adds nothing if the App has reacted so already.
+                # This may be sent twice: GitHub answers 200 and adds nothing if the App already has this reaction.
                 # https://docs.github.com/en/rest/reactions/reactions#create-reaction-for-an-issue-comment
                 await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
         # Not only BadRequest: for a review the error is GraphQL's.
@@ -88,7 +88,7 @@ class React:
 
 @dataclass(frozen=True, slots=True)
 class RemoveReaction:
-    """Remove a reaction of ours from what a person wrote; those of others stay."""
+    """Remove our reaction from what a person wrote; those of others stay."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
@@ -105,7 +105,7 @@ class RemoveReaction:
         return f"unreact:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for it among the reactions, and remove it."""
+        """Find our reaction, and remove it."""
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _REMOVE_REACTION, self.node_id, self.content)

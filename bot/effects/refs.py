@@ -1,4 +1,4 @@
-"""Branches: moved forward, never back and never by force."""
+"""Branches: moved forward only, never by force."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MoveBranch:
         return f"branch:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Read where the branch is, then move it without force, so that GitHub refuses anything but a fast-forward.
+        """Read the branch, then move it without force, so that GitHub refuses anything but a fast-forward.
 
         Raises `UserError` if the branch has other commits, is protected, or the App may not write to it, and `TryAgain`
         if somebody else moved it meanwhile.

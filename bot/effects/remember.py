@@ -1,4 +1,4 @@
-"""What handlers write into our own records."""
+"""Writes to our own records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """Store a value under a key, in place of what is there; without a value, remove what is there."""
+    """Store a value under a key, replacing any other; without a value, remove the record."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
@@ -33,7 +33,7 @@ class StoreRecord:
         return f"record:{self.key}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the record; writing the same twice is the same as once."""
+        """Write the record; this is idempotent."""
         await self.write(context.records)
         return Applied((texts.RECORD_REMOVED if self.stored is None else texts.RECORD_STORED).format(key=self.key))
 

@@ -21,15 +21,15 @@ def section_router(sections: tuple[str, ...]) -> Router:
 
     @router.on(SECTION_TEXT.name, name=SHOW_NAME)
     async def show(context: Context) -> Plan:
-        """Write a section's text that was handed over."""
+        """Write the text that an internal event has for a section."""
         event = SECTION_TEXT.read(context.delivery.payload)
         effect = ShowSection(event.section, event.number, event.sha, event.text, event.as_of)
         return Plan((effect,), why=texts.SECTION_COMPUTED.format(section=event.section, sha=event.sha))
 
-    # Always on: a section may outlive the key in app.yaml that it comes from.
+    # Always on: a section may outlive the key in app.yaml that enabled it.
     @router.on("pull_request", "synchronize", name=NAME)
     async def mark(context: Context) -> Plan:
-        """Mark the sections of another commit; where our records know of none, nothing is to be done."""
+        """Mark the sections that show another commit; do nothing if our records have none."""
         pull = PullRequestEvent.of(context.delivery.payload).pull
         keys = [SECTION.of(context.repository.id, pull.number, section) for section in sections]
         known = [await context.records.get(key) for key in keys]

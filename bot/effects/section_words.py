@@ -1,4 +1,4 @@
-"""Commits and moments as the sections of the sticky comment show them.
+"""Format commits and times for the sections of the sticky comment.
 
 Processes that read untrusted input import this, and nothing of the engine with it.
 """
@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from bot.github.markdown import code
 
 SHOWN_SHA = 7
-"""Digits of a commit that people see."""
+"""Digits of a SHA that people see."""
 
 
 def short(sha: str) -> str:
-    """Return the digits of a commit that people see, as code: GitHub makes no link of it, and a link to it is ours."""
+    """Return a short SHA as code, so that GitHub does not link it and we can add our own link."""
     return code(sha[:SHOWN_SHA])
 
 
 def moment(at: str | float) -> str:
-    """Return a moment, in ISO 8601 or in seconds since 1970, as people read it."""
+    """Format a time, given in ISO 8601 or in seconds since 1970, for people."""
     seconds = seconds_since_1970(at) if isinstance(at, str) else at
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 

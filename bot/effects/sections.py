@@ -38,7 +38,7 @@ class RequestSection:
         return f"ask:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Announce it, once for each intent."""
+        """Announce the request, once for each intent."""
         event = SectionEvent(self.section, self.number, self.sha, self.about, _digest(context.intent))
         new = await announce(context.announce, SECTION_EVENT, context.repository, event)
         return Applied(texts.SECTION_REQUESTED.format(section=self.section, sha=self.sha[:7]), changed=new)
@@ -62,7 +62,7 @@ class SubmitSection:
         return f"hand-over:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Announce it, once for each text that an intent has led to."""
+        """Announce the request, once for each text of an intent."""
         asked = _digest(f"{context.intent}\0{self.text}")
         written = SectionText(self.section, self.number, self.sha, self.text, self.as_of, asked)
         new = await announce(context.announce, SECTION_TEXT, context.repository, written)
@@ -102,13 +102,13 @@ class ShowSection:
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
         same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
-        # A twin that an earlier try left is in no record of ours; only GitHub's list shows it.
+        # A twin from an earlier try is not in our records; only GitHub's list shows it.
         if same and not context.writes.may_have_twins:
             return Applied(texts.SECTION_SAME.format(**written), changed=False, page=pull)
         _, page = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
-        # After the comment: a crash in between makes the next try write again, and not skip it.
+        # Store this after writing the comment: after a crash in between, the next try must write again, not skip it.
         await context.records.put(key, after)
         said = texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED
         return Applied(said.format(**written), page=page)
@@ -158,5 +158,5 @@ def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[s
 
 
 def _digest(text: str) -> str:
-    # A text may hold half of a surrogate pair, which strict UTF-8 refuses.
+    # A text may contain a lone surrogate, which strict UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24] if text else ""

@@ -13,12 +13,12 @@ from bot.github.addresses import commit_on_github
 from bot.plan.effect import Applied, EffectContext
 
 DESCRIPTION_LIMIT = 140
-"""Characters that GitHub takes (https://docs.github.com/en/rest/commits/statuses)."""
+"""The most characters that GitHub accepts (https://docs.github.com/en/rest/commits/statuses)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatus:
-    """Make a commit's newest status of a context say this."""
+    """Ensure that a commit's newest status of a context says this."""
 
     permissions: ClassVar[WritePermissions] = frozenset({STATUSES})
 
@@ -28,9 +28,9 @@ class SetStatus:
     description: str
     target_url: str = ""
     record: str = ""
-    """The key of the record that this was read out of, if what it says may be out of date by the time of a retry."""
+    """The key of the record from which this status was read, if the record may have changed by the time of a retry."""
     recorded: Mapping[str, Any] | None = None
-    """What the record said; where it says otherwise by now, whoever changed it shows that themselves."""
+    """The content of the record at that time; if it has changed since, whoever changed it writes the new status."""
 
     @property
     def target(self) -> str:
@@ -38,7 +38,7 @@ class SetStatus:
         return f"status:{self.sha}:{self.context_name}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Compare it with the record, if it came out of one, then with the newest status; write it if that differs."""
+        """Compare with the record, if there is one, then with the newest status; write the status if it differs."""
         if self.record and await context.records.stored(self.record) != self.recorded:
             page = commit_on_github(self.sha, checks=True)
             said = texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name)
@@ -49,10 +49,10 @@ class SetStatus:
 async def ensure_status(
     context: EffectContext, sha: str, name: str, state: str, description: str, target_url: str = ""
 ) -> Applied:
-    """Write a status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
+    """Write a status if the newest one differs: GitHub accepts only 1,000 for a commit and context."""
     where = {"repo": context.repository.full_name, "sha": sha}
     page = commit_on_github(sha, checks=True)
-    # Cut before it is compared, or a long one would differ from GitHub's each time.
+    # Truncate before comparing: otherwise a long text would always differ from GitHub's.
     wanted = (state, description[:DESCRIPTION_LIMIT], target_url)
     statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
     async for item in statuses:

@@ -1,4 +1,4 @@
-"""What an effect is: one write, described as data, that may be applied any number of times and happens once."""
+"""Effects: one write each, described as data. An effect may be applied several times, but writes only once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of an effect: `text` for the audit record, `changed` false when the world was already so."""
+    """The outcome of an effect: `text` for the audit log; `changed` is False if nothing had to change."""
 
     text: str
     changed: bool = True
     value: object = None
     """What the handler's conclude stage reads: an enum or a frozen dataclass of plain JSON values."""
     page: GitHubPage = NO_PAGE
-    """Where GitHub shows what was made, changed or left as it was; empty where it has no page for it."""
+    """The page where GitHub shows what was created, changed or left unchanged; empty if it has no page for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class EffectContext:
     parts: PartMap
     announce: Announce
     writes: Writes
-    """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
+    """For writes that don't go to GitHub and must not be sent twice; `github` does this by itself."""
     elsewhere: Callable[[str], Awaitable[tuple[int, GitHub]]]
     """Gives the ID of another repository, by its `owner/name`, and a client that writes there with this effect's
     permissions. Raises `NotInstalled`."""
 
     def part(self, key: PartKey[P]) -> P:
-        """Return what a feature or a module shares. Raises LookupError where nobody provides it."""
+        """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
         return self.parts[key]
 
 
@@ -74,7 +74,7 @@ class Effect(Protocol):
         ...
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Check whether the change is there already, merge twins that an unclear write left, then write.
+        """Check whether the change exists already, merge twins that an unclear write created, then write.
 
         A try after an unclear write may be allowed to check only: see `bot.engine.writes`.
 

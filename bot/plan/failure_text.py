@@ -22,7 +22,7 @@ LACKS_PERMISSION = f"{DENIED}the App needs {{permission}}. {GRANT}"
 UNNAMED_PERMISSION = "a permission that it doesn't have"
 REFUSED = "GitHub refused this: {message}."
 LONGEST_QUOTE = 300
-"""Characters of GitHub's own words that are quoted."""
+"""The most characters of GitHub's own words that are quoted."""
 NEEDS_WORKFLOWS = (
     f"{DENIED}it changes files in `.github/workflows`, so the App needs *Contents: write* and *Workflows: write*. "
     f"{GRANT} Someone with write access can also do it on GitHub."

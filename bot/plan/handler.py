@@ -1,4 +1,4 @@
-"""What a handler is given, what it returns, and how it says which events it wants."""
+"""Handlers: their input, their result, and how they register for events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Context:
     parts: PartMap
 
     def part(self, key: PartKey[P]) -> P:
-        """Return what a feature or a module shares. Raises LookupError where nobody provides it."""
+        """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
         return self.parts[key]
 
 
@@ -51,10 +51,10 @@ class Plan:
     effects: tuple[Effect, ...] = ()
     why: str = ""
     conclusion_basis: object = None
-    """What the handler's conclude stage is given once all effects have ended, well or badly: a frozen dataclass of
-    plain JSON values. None: nothing follows from how they end."""
+    """The input of the conclude stage, which runs when all effects have succeeded or failed: a frozen dataclass of
+    plain JSON values. None: there is no conclude stage."""
     rank: Rank = Rank.EVENT
-    """Who waits for the effects; it sets their order where GitHub's limits leave little."""
+    """Who waits for the effects; it sets their order when GitHub's limits are tight."""
 
 
 NOTHING = Plan()
@@ -64,7 +64,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True)
 class ConcludeStage(Generic[B]):
-    """What a handler decides once the effects of its plan have ended: `decide` is given the plan's `conclusion_basis`.
+    """The conclude stage of a handler, when its effects have ended: `decide` gets the plan's `conclusion_basis`.
 
     It may read, as a plan function does. Its plan is stored, shown and applied like any other, and is the last one.
     """
@@ -103,13 +103,13 @@ class Handler:
     """The key of app.yaml that must be on for the repository; empty for what is always on."""
     on_failure: FailurePlan | None = field(default=None)
     accepts: Accepts | None = field(default=None)
-    """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
+    """Says, from the payload alone, whether a delivery needs a plan: some events arrive hundreds of times an hour."""
     conclude: ConcludeStage[Any] | None = field(default=None)
-    """What follows from how the effects ended, for plans that say so."""
+    """The conclude stage, for plans that have a `conclusion_basis`."""
     needs_mention: bool = False
-    """Whether it does nothing about a text that does not mention the bot."""
+    """Whether it ignores texts that do not mention the bot."""
     after_removal: bool = False
-    """Whether it also runs, with no key set, for a repository that app.yaml no longer names: to end what it shows."""
+    """Whether it also runs, without settings, for repositories that app.yaml no longer lists, to clean up there."""
 
 
 class Router:
@@ -142,9 +142,9 @@ class Router:
         return register
 
     def add(self, handler: Handler) -> None:
-        """Register a handler; two of one name are one handler that wants both sets of events."""
+        """Register a handler; two with the same name become one handler for both sets of events."""
         self._wanting.clear()
-        # `on` may stand several times above one function, once for each event.
+        # `on` may decorate one function several times, once for each event.
         for index, known in enumerate(self.handlers):
             if known.name == handler.name:
                 if (known.plan, known.conclude) != (handler.plan, handler.conclude):
@@ -154,7 +154,7 @@ class Router:
         self.handlers.append(handler)
 
     def wanting(self, event: str, action: str) -> Sequence[Handler]:
-        """Return the handlers that asked for this event, in the order of registration."""
+        """Return the handlers registered for this event, in the order of registration."""
         if not self._wanting:
             for handler in self.handlers:
                 for wanted in {wanted for wanted, _ in handler.wants}:

@@ -1,4 +1,4 @@
-"""How the effects of a plan ended: what the conclude stage of a handler decides by."""
+"""How the effects of a plan ended: the input of a handler's conclude stage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EffectOutcome:
     """Whether this is a dry run, which assumes that the effect is applied."""
 
     def returned(self, kind: type[T], simulated: T) -> T | None:
-        """Return the value that `Applied` had, None where it had none; in a dry run, `simulated`."""
+        """Return the value of `Applied`, None if it had none; in a dry run, `simulated`."""
         if self.simulated:
             return simulated
         return None if self.value is None else adapter_of(kind).validate_python(self.value)
@@ -37,7 +37,7 @@ class EffectOutcome:
 class EffectOutcomes:
     """How all effects of a plan ended, in their order.
 
-    `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.
+    `again`: people may already have seen an earlier conclusion, or the answer to a failed plan.
     """
 
     ended: tuple[EffectOutcome, ...] = ()
@@ -49,5 +49,5 @@ class EffectOutcomes:
         return [one for one in self.ended if one.state.is_failure]
 
     def of(self, kind: type[Effect]) -> EffectOutcome | None:
-        """Return how the first effect of a kind ended, None where the plan had none."""
+        """Return how the first effect of a kind ended, None if the plan had none."""
         return next((one for one in self.ended if isinstance(one.effect, kind)), None)

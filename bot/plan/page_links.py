@@ -1,6 +1,6 @@
-"""Addresses of our own pages, for what is written on GitHub: empty without `public_url` in app.yaml.
+"""URLs of our own pages, for texts on GitHub: empty without `public_url` in app.yaml.
 
-A private repository's pages are linked too; who follows the link has to sign in.
+Pages of private repositories are linked too; visitors have to sign in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bot.plan.handler import Context
 
 LONGEST_HISTORY_LINK = 500
-"""Characters of an address of a test's page in an issue that lists many."""
+"""The most characters of a link to a test's page in an issue that lists many tests."""
 HistoryLink = Callable[[str, str], str]
 """Returns the address of a test's page on a target (LAB/TARGET), empty where there is none to link."""
 
@@ -36,7 +36,7 @@ def pull_page_url(context: Context, number: int | None) -> str:
 
 
 def history_link(context: Context) -> HistoryLink:
-    """Return what links tests of the repository; an address that is too long to follow is left out."""
+    """Return a function that links tests of the repository; URLs that are too long are left out."""
 
     def link(test: str, target: str) -> str:
         url = page_url(context, history_path(context.repository.full_name, test, target))
