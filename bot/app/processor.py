@@ -140,7 +140,7 @@ class Pipeline:
         """Let one handler decide."""
         context, found = await self._context(delivery, intent, handler), self._handler(handler)
         if found.feature and found.feature not in context.config.features:
-            # Somebody switched the feature off since the delivery was routed.
+            # Somebody turned the feature off after the delivery was routed.
             return PlannedEffects(why=FEATURE_OFF)
         return self._as_data(await found.plan(context), found)
 
@@ -197,7 +197,7 @@ class Pipeline:
         except RateLimited:
             if rank is not Rank.STRANGER:
                 raise
-            # A wait would delay everybody's commands on this pull request.
+            # Waiting would delay everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
         finally:
             if isinstance(effect, StoreRepositoryFile):

@@ -37,15 +37,15 @@ WINDOW = 3 * 86400.0
 OVERLAP = 600.0
 """Seconds that a sweep reads back beyond the newest attempt of the last one: the list is not strictly ordered."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
-"""Seconds before a GUID is asked for again, doubled each time: a delivery that we refuse stays refused."""
+"""Seconds before a GUID is requested again, doubled each time: a delivery that we refuse stays refused."""
 PER_SWEEP = 240
-"""Redeliveries that one sweep asks for: four minutes of work. The next sweep continues a minute later."""
+"""The most redeliveries that one sweep requests: four minutes of work. The next sweep continues a minute later."""
 PER_NOTE = 25
-"""Redeliveries after which a sweep stores its progress: after a crash, at most these are asked for again."""
+"""Redeliveries after which a sweep stores its progress: after a crash, at most these are requested again."""
 URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "issues"})
 """Events of people who wait for an answer of the bot."""
 MAX_PAGES = 1_000
-"""Pages of GitHub's list that one sweep reads."""
+"""The most pages of GitHub's list that one sweep reads."""
 READING_SECONDS = 300.0
 """Seconds for which a sweep reads the list; with the requests after it, it stays below the time limit of a job."""
 MOST_MISSING = 10_000
@@ -208,7 +208,7 @@ class Redelivery:
                 # The times of these requests are stored before the next ones, or a crash would request all of them
                 # again.
                 await self._note(since, missing, asked=done, recovered=0)
-                if missing[some[-1].guid] == some[-1]:  # GitHub wants no more for now
+                if missing[some[-1].guid] == some[-1]:  # GitHub accepts no more for now
                     break
         if asked or recovered:
             log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))

@@ -72,7 +72,7 @@ class Address:
     host: str
     port: int
     listening: socket.socket | None = None
-    """A socket that listens there already, and stays open."""
+    """A socket that already listens there, and stays open."""
 
 
 class MorePages(Protocol):
@@ -88,7 +88,7 @@ class MorePages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """The parts of one process, open and joined."""
+    """The parts of one process, opened and connected."""
 
     config: Config
     settings: Settings

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CiState(StrEnum):
-    """How a run stands; `failed` is every end that leaves somebody wanting to try again."""
+    """The state of a run; `failed` covers every end after which somebody may want to try again."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -67,7 +67,7 @@ class CiRun:
     attempt: int = 1
     parts: tuple[CiRunPart, ...] = ()
     untouchable: str = ""
-    """Why we cannot run it again, as the end of a sentence; empty where we can."""
+    """Why we cannot rerun it, as the end of a sentence; empty if we can."""
     is_outdated: bool = False
     """Whether its status on the commit says pending though its CI says that it is over; `conclusion` is the CI's."""
     server: str = ""
@@ -75,7 +75,7 @@ class CiRun:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names by which a person may call for it."""
+        """All names that a person may use for it."""
         return (self.name, *(part.name for part in self.parts))
 
 
@@ -92,5 +92,5 @@ class CiProvider(Protocol):
         ...
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
-        """Return the effect that runs it, what failed of it, or one part of it, again."""
+        """Return the effect that reruns it, its failed parts, or one part."""
         ...

@@ -1,4 +1,4 @@
-"""How builds ended, as Jenkins itself says: one that was aborted may leave its commit status pending for ever.
+"""How builds ended, as Jenkins itself says: one that was aborted may leave its commit status pending forever.
 
 https://www.jenkins.io/doc/book/using/remote-access-api/
 """
@@ -26,9 +26,9 @@ TIMEOUT = aiohttp.ClientTimeout(total=5)
 LARGEST = 16 * 1024
 """Bytes of an answer that are read."""
 MOST = 20
-"""Builds that are asked about for one command; the others count as their statuses say."""
+"""The most builds to ask about for one command; for the others, their statuses count."""
 AT_ONCE = 5
-"""Requests at one time."""
+"""The most concurrent requests."""
 # `tree` asks for these two fields: the whole of a build has its changes and artifacts, without a limit.
 BUILD = "{url}/api/json?tree=building,result"
 

@@ -149,13 +149,13 @@ class _Jenkins:
                 return
 
     async def _crumb(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the header that proves this is no forged request, and the session it belongs to; 404: not wanted."""
+        """Return Jenkins' CSRF header and the session that it belongs to; a 404 means that Jenkins wants none."""
         async with self._request("GET", f"{self.server}/crumbIssuer/api/json") as response:
             if response.status == 404:
                 return {}, {}
             self._check(response.status)
             crumb = Payload(await _json(response, self.name), "Jenkins crumb")
-            # A crumb is valid in its own session alone:
+            # A crumb is valid only in its own session:
             # https://www.jenkins.io/doc/book/security/csrf-protection/
             cookies = {key: morsel.value for key, morsel in response.cookies.items()}
             return {crumb.string("crumbRequestField"): crumb.string("crumb")}, cookies
@@ -179,7 +179,7 @@ class _Jenkins:
         try:
             async with self.http.request(
                 method,
-                # As it is written: the `%2F` of a branch must not become a slash.
+                # Don't decode the URL: the `%2F` of a branch must not become a slash.
                 URL(url, encoded=True),
                 headers={**self.headers, **(extra or {})},
                 cookies=cookies,
@@ -189,7 +189,7 @@ class _Jenkins:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem, sent = type(error).__name__, not isinstance(error, aiohttp.ClientConnectorError)
-        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        # Raise outside the `except`: aiohttp's errors hold the request's headers, and with them the token.
         if problem is not None:
             kind = UnclearWrite if sent and method == "POST" else TryAgain
             raise kind(texts.JENKINS_NO_ANSWER.format(name=self.name, problem=problem))

@@ -17,9 +17,9 @@ import structlog
 from bot.core.rarely import Rarely
 
 BACKLOG = 64
-"""Connections that wait to be accepted; as many may be accepted at once before one of them is refused."""
+"""The most connections that wait to be accepted, and the most that are accepted at once."""
 RETRY_SECONDS = 1.0
-"""How long a socket is left alone after a connection could not be accepted."""
+"""How long a socket pauses after it failed to accept a connection."""
 OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 UNUSABLE = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 """Errors of one address of a host, such as that of IPv6 on a machine without it."""
@@ -62,7 +62,7 @@ class Acceptor:
             self._loop.add_reader(one, self._accept, one)
 
     def close(self) -> None:
-        """Accept no more connections; those that are open stay so."""
+        """Accept no more connections; open ones stay open."""
         for one in self.sockets:
             self._loop.remove_reader(one)
             if (retry := self._retries.pop(one, None)) is not None:

@@ -79,7 +79,7 @@ class ApiAccess:
         return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
 
     def _for_operators(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """Return a handler that answers operators alone."""
+        """Return a handler that answers only operators."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
@@ -97,7 +97,7 @@ class ApiAccess:
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
                 repository = repository_of(request)
-            except Problem:  # nothing can have this name, and so nothing is at this address
+            except Problem:  # no repository can have this name, so there is no such page
                 raise Problem(404, NO_PAGE) from None
             try:
                 public = await self._is_public(repository)

@@ -39,18 +39,18 @@ from bot.web.webhook import (
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
-"""How long requests in flight may take to end once a stop was asked for."""
+"""How long requests in flight may take after a request to stop."""
 MOST_HEADERS = 64
 """GitHub sends about 15, and proxies some more."""
 LONGEST_LINE = 4096
 """Bytes of a request's first line, and of each header."""
 SERVER_NAME = "nightjar"
 LINGER_SECONDS = 5.0
-"""How long the rest of a refused body is still read, so that whoever sends it gets to see the answer."""
+"""How long to read the rest of a refused body, so that the client sees the response."""
 
 
 READ_AHEAD = 64 * 1024
-"""Bytes that a connection may hold before anybody reads them; what is read is counted by `Bodies`."""
+"""Bytes that a connection may buffer before they are read; `Bodies` counts what is read."""
 
 
 class Taken(BaseModel):
@@ -103,7 +103,7 @@ class Parts:
     proxies: int = 0
     """As app.yaml has them below `http`."""
     metrics_here: bool = True
-    """Whether `/metrics` is served beside everything else."""
+    """Whether `/metrics` is served on the same port."""
 
 
 STOPPING = web.AppKey("stopping", asyncio.Event)
@@ -118,7 +118,7 @@ def create_app(parts: Parts) -> web.Application:
 
     @functools.cache
     def described() -> bytes:
-        """Return the document, made when somebody asks for it: it would take a third of a start."""
+        """Return the document; it is made on request, because it would take a third of the time to start."""
         return json.dumps(document(operations, parts.version)).encode()
 
     async def openapi(_: web.Request) -> web.Response:
@@ -141,7 +141,7 @@ def create_app(parts: Parts) -> web.Application:
 
 
 def create_metrics_app(parts: Parts, connections: Connections) -> web.Application:
-    """Return what is served on a port of its own: `/metrics`, and the health of the process."""
+    """Return the application for a separate port: `/metrics`, and the health of the process."""
     return _application([*health.operations(parts.checks), _metrics(parts)], connections)
 
 
@@ -152,7 +152,7 @@ def _application(
     app[STOPPING] = asyncio.Event()
     app.on_shutdown.append(_answer_who_waits)
     for operation in operations:
-        # HEAD is what GET is, without the content (RFC 9110, 9.3.2).
+        # HEAD is GET without the content (RFC 9110, 9.3.2).
         for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
             app.router.add_route(method, operation.path, operation.handler, expect_handler=answer_without_the_body)
     return app
@@ -173,7 +173,7 @@ def create_runner(app: web.Application) -> web.AppRunner:
         access_log=None,
         logger=_http_log(),
         handle_signals=False,
-        # A signature is over the bytes as they were sent.
+        # A signature covers the bytes as they were sent.
         auto_decompress=False,
         keepalive_timeout=IDLE_SECONDS,
         lingering_time=LINGER_SECONDS,

@@ -19,7 +19,7 @@ from bot.web.problems import Problem
 from bot.web.texts import BODY_INCOMPLETE, BODY_TOO_LARGE, BODY_TOO_SLOW, TOO_MANY_BODIES
 
 IN_FLIGHT = 64 * 1024 * 1024
-"""Bytes of bodies that are held at a time, unless app.yaml says otherwise."""
+"""The most bytes of bodies in memory, unless app.yaml sets another limit."""
 READ_SECONDS = 10.0
 """How long a body may take to arrive; GitHub itself gives up on a delivery after ten seconds."""
 RETRY_AFTER = {"Retry-After": "30"}
@@ -42,7 +42,7 @@ class Bodies:
         self._most = most
         self._arriving: dict[_Arriving, None] = {}
         self.held = 0
-        """Bytes that are held now."""
+        """The bytes in memory now."""
 
     @asynccontextmanager
     async def read(self, request: web.Request) -> AsyncIterator[bytearray]:

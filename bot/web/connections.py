@@ -28,7 +28,7 @@ from bot.web.accepting import Acceptor, open_sockets
 from bot.web.problems import Answer
 
 MOST = 256
-"""Connections that are open at a time, unless app.yaml or the limit of descriptors says otherwise."""
+"""The most open connections, unless app.yaml or the limit on descriptors sets another limit."""
 HEAD_SECONDS = 15.0
 """How long a new connection may take to send the headers of its first request."""
 IDLE_SECONDS = 75.0
@@ -94,7 +94,7 @@ class Connections:
                     "all connections are in use", most=self.most, busy=len(open_ones) - len(idle), held_back=held_back
                 )
             if not idle:
-                # By hand: no protocol of aiohttp knows this connection.
+                # Write the response directly: aiohttp has no protocol for this connection.
                 transport.write(FULL)
                 transport.close()
                 return False
@@ -158,7 +158,7 @@ class _Newcomer(asyncio.Protocol):
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not `isinstance`: the transports of uvloop are classes of their own.
+        # Don't use `isinstance`: uvloop has its own transport classes.
         transport = cast("asyncio.Transport", transport)
         if self._connections.admit(transport):
             handler = self._server()

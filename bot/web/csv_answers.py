@@ -27,7 +27,7 @@ def in_format(most_rows: int) -> Parameter:
 
 
 def wants_csv(request: web.Request) -> bool:
-    """Say whether a request asks for a table. Raises `Problem` 400 for a format that there is not."""
+    """Say whether a request asks for a table. Raises `Problem` 400 for an unknown format."""
     wanted = request.query.get(FORMAT) or AS_JSON
     if wanted not in (AS_JSON, AS_CSV):
         raise Problem(HTTPStatus.BAD_REQUEST, UNKNOWN_FORMAT)

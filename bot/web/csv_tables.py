@@ -11,9 +11,9 @@ from datetime import datetime
 Cell = str | float | datetime | None
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (full-width forms)
-"""What begins a formula, in one spreadsheet or another: https://owasp.org/www-community/attacks/CSV_Injection."""
+"""Characters that begin a formula in some spreadsheet: https://owasp.org/www-community/attacks/CSV_Injection."""
 AS_TEXT = "'"
-"""In front of a cell, it says that the cell is text."""
+"""At the start of a cell, it marks the cell as text."""
 
 
 @dataclass(frozen=True, slots=True)

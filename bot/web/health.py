@@ -1,4 +1,4 @@
-"""What operators' programs ask: does it live, is it ready, how is it doing."""
+"""Liveness, readiness and metrics, for the operators' programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SparingRefresh:
         self._flights: SingleFlight[None, None] = SingleFlight()
 
     async def __call__(self) -> None:
-        """Return once the gauges were read."""
+        """Return when the gauges have been read."""
         await self._flights.do(None, self._once)
 
     async def _once(self) -> None:
@@ -61,7 +61,7 @@ class SparingRefresh:
 
 
 def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
-    """Return the routes that return whether the process lives and can work."""
+    """Return the routes that report whether the process lives and can work."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _answer(200, HealthAnswer(status=OK))
@@ -95,7 +95,7 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
 
 
 OF_ANY = frozenset({"queue", "lab"})
-"""Labels that may reveal something about any repository."""
+"""Labels that may reveal something about a repository."""
 
 
 class PublicPart:
@@ -112,7 +112,7 @@ class PublicPart:
 
     async def refresh(self) -> None:
         """Find out which repositories are public; none is, where the database cannot tell."""
-        # Empty until the new answer is here: what was public may be private by now.
+        # Empty until the new answer arrives: a public repository may be private by now.
         self._public = frozenset()
         answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
         pairs = zip(self._repositories, answers, strict=True)

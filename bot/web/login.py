@@ -47,7 +47,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def own_path(text: str) -> str:
-    """Return an address within these pages that a person is sent to; `/` for everything else."""
+    """Return a path within these pages to redirect a person to; `/` for anything else."""
     fits = len(text) <= LONGEST_NEXT and _PATH.fullmatch(text) is not None
     return text if fits and not text.startswith((LOGIN_PATH, LOGOUT_PATH)) else HOME
 

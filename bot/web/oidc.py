@@ -25,13 +25,13 @@ from bot.core.single_flight import SingleFlight
 from bot.core.web_json import Reader
 
 ALGORITHM = "RS256"
-"""The only one that is accepted: with another, a token could be signed with what everybody knows, or not at all."""
+"""The only accepted algorithm: with others, a token could be signed with a public key, or not at all."""
 LEEWAY = 30.0
 """Seconds by which two clocks may differ."""
 FRESH_SECONDS = 3600.0
 """How long an issuer's keys are used before it is asked again. If it does not answer, they are used on."""
 LONGEST_OUTAGE = 7 * 86_400.0
-"""How long keys are used that could not be read again."""
+"""How long keys are used while the issuer does not answer."""
 PAUSE_SECONDS = 30.0
 """Between two questions to an issuer, whoever sends tokens with keys that do not exist."""
 TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)

@@ -84,11 +84,11 @@ class Operation:
     """The parameters of the query besides those, as a model."""
     request_body: type[BaseModel] | Schema | None = None
     public: bool = False
-    """Whether a route below /api/ is of no repository, and so open to everybody."""
+    """Whether a route below /api/ is about no repository, and so is open to everybody."""
     takes_token: bool = False
     """Whether a token is checked; `bot.web.access` sets it."""
     for_labs: bool = False
-    """Whether a lab must show who it is; the route itself asks for that."""
+    """Whether a lab must authenticate; the route itself checks that."""
 
 
 def problem(description: str) -> ResponseSchema:

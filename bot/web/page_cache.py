@@ -1,4 +1,4 @@
-"""Pages that were made already, for as long as what they show has not changed.
+"""Cache rendered pages until their content changes.
 
 A page says what its content depends on: the revision of the data, and the moment that it is about. Answers are stored
 under that and their address. Nothing is stored for whoever sends a cookie or a token: what is here, everybody may read.
@@ -31,7 +31,7 @@ class RenderedPage:
 
     @property
     def size(self) -> int:
-        """How many bytes it takes in memory."""
+        """Its size in memory, in bytes."""
         return len(self.body) + len(self.compressed or b"")
 
 
@@ -46,7 +46,7 @@ def answer_key(request: web.Request, kind: str, content: object) -> bytes:
 
 
 class PageCache:
-    """The answers that were asked for last, in bounded memory. For one event loop."""
+    """The most recently used answers, in bounded memory. For one event loop."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._pages: LRUCache[bytes, RenderedPage] = LRUCache(most_bytes, getsizeof=lambda page: page.size)
@@ -54,7 +54,7 @@ class PageCache:
         self._making: dict[bytes, asyncio.Task[RenderedPage]] = {}
 
     def tag(self, key: bytes) -> str | None:
-        """Return the tag of an answer that was made before."""
+        """Return the tag of an earlier answer."""
         return self._tags.get(key)
 
     async def page(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
@@ -65,7 +65,7 @@ class PageCache:
         making = self._making.get(key)
         if making is None:
             making = self._making[key] = asyncio.ensure_future(self._made(key, make))
-        # Whoever goes away leaves it to the others.
+        # A client that disconnects must not cancel the work for the others.
         return await asyncio.shield(making)
 
     async def _made(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:

@@ -48,7 +48,7 @@ ERRORS = {
 
 
 class NoQuery(BaseModel):
-    """The query of an address that takes none."""
+    """The query of a page without parameters."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -233,7 +233,7 @@ def _fault(model: type[BaseModel], name: str, given: Mapping[str, str], error: E
 def _json(shown: BaseModel) -> bytes:
     try:
         return shown.model_dump_json().encode()
-    except PydanticSerializationError:  # half of a pair of surrogates, which JSON can write escaped
+    except PydanticSerializationError:  # a lone surrogate, which JSON can escape
         return json.dumps(shown.model_dump(mode="json"), separators=(",", ":")).encode()
 
 

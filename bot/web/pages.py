@@ -35,7 +35,7 @@ MOST_WAITING = 64
 """Pages that are rendered or wait for a thread; more are refused, because readers would wait too long."""
 RETRY_SECONDS = 5
 SMALL = 1_000
-"""Pages up to this size in bytes are not compressed."""
+"""Pages of at most this many bytes are not compressed."""
 LEVEL = 6
 HTML, JSON = "text/html", "application/json"
 VARY = "Accept-Encoding, Cookie"

@@ -41,7 +41,7 @@ def _text_of(event: str, payload: Mapping[str, Any]) -> str | None:
     where = payload.get(TEXTS[event]) if event in TEXTS else None
     if not isinstance(where, Mapping) or "body" not in where:
         return None
-    # A review without words has null.
+    # A review without text has null.
     text = where["body"] or ""
     return text if isinstance(text, str) else None
 
