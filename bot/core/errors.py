@@ -31,14 +31,14 @@ class UnknownName(Exception):
 
 
 class UnknownHandler(UnknownName):
-    """A job is of a handler that this version does not have."""
+    """A job names a handler that this version does not have."""
 
     def __init__(self, name: str) -> None:
         super().__init__(NO_HANDLER.format(name=name))
 
 
 class UnknownEffect(UnknownName):
-    """A job is of a kind of effect that this version does not have."""
+    """A job names a kind of effect that this version does not have."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(NO_EFFECT.format(kind=kind))

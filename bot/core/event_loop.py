@@ -1,4 +1,4 @@
-"""Run the bot on uvloop where it is installed, which takes less processor time, and else on Python's own event loop."""
+"""Run the bot on uvloop where it is installed, which takes less CPU time, and otherwise on Python's own event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 _new_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
     import uvloop
-except ImportError:  # there is no build for this machine
+except ImportError:  # not available for this machine
     _new_loop = asyncio.new_event_loop
 else:
     _new_loop = uvloop.new_event_loop

@@ -70,7 +70,7 @@ class Person:
 
 
 GHOST = Person(id=10137, login="ghost", is_bot=False)
-"""Who GitHub shows where an account was deleted (https://github.com/ghost)."""
+"""The user that GitHub shows in place of a deleted account (https://github.com/ghost)."""
 
 
 def person_or_ghost(parent: Payload, key: str = "user") -> Person:

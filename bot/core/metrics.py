@@ -33,7 +33,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 @dataclass(frozen=True, slots=True)
 class LeftQuota:
-    """What is left of a quota of GitHub; `reset` is in seconds since 1970."""
+    """The rest of one of GitHub's quotas; `reset` is in seconds since 1970."""
 
     remaining: int
     limit: int
@@ -134,7 +134,7 @@ class Metrics:
         self._recovered.inc(recovered)
 
     def health(self, names: Iterable[str], health: Health) -> None:
-        """Note which checks fail at this moment."""
+        """Record which checks fail at the moment."""
         failing = health.failures.keys() | health.warnings.keys()
         for name in names:
             self._failing.labels(name).set(name in failing)

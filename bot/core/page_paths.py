@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
 REPLACED = "replace"
-"""The error handler for encoding: a lab's JSON may hold half of a surrogate pair, which UTF-8 cannot encode."""
+"""The error handler for encoding: a lab's JSON may contain a lone surrogate, which UTF-8 cannot encode."""
 HELP = "/help"
 
 

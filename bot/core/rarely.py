@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 
 SECONDS = 1.0
-"""Seconds after a line in which no further line of its kind is written."""
+"""Seconds after a line during which no further line of its kind is written."""
 
 
 class Rarely:

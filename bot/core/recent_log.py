@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 MOST_LINES = 2_000
 LONGEST_LINE = 2_000
-"""Characters of a line; 2,000 lines of them are 4 MB at most."""
+"""The most characters of a line; 2,000 such lines take at most 4 MB."""
 LAST_SECONDS = 900.0
 _OWN_FIELDS = ("time", "level", "event")
 
@@ -33,7 +33,7 @@ class RecentLog:
         self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add a line that was redacted already."""
+        """Add a line that is already redacted."""
         fields = {name: value for name, value in event.items() if name not in _OWN_FIELDS}
         text = json.dumps(fields, ensure_ascii=False, default=str)
         self._lines.append(

@@ -38,7 +38,7 @@ _SHAPES = (
 """The text before a secret, the secret itself, and the text after it. Redaction removes the secret alone."""
 _SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
 _ANY_SECRET = Pattern("|".join(map("".join, _SHAPES)))
-"""One search finds out whether a text has any secret; most texts have none."""
+"""One search decides whether a text has any secret; most texts have none."""
 
 
 class Redactor:

@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Let those who ask for the same thing at the same time share one answer, or one error."""
+    """Let concurrent callers who ask for the same thing share one answer, or one error."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[V]] = {}

@@ -1,4 +1,4 @@
-"""Text for a terminal: aligned, and unable to do anything but be read."""
+"""Text for a terminal: aligned, and without control sequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nightjar_formats.terminal import escape_controls
 
 GAP = "  "
 SHORTEST_CUT = 30
-"""Columns that are left of a cut cell, even where the line becomes too long."""
+"""The fewest columns of a truncated cell, even if the line becomes too long."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:

@@ -18,7 +18,7 @@ _WRITABLE = Pattern(r"[!#-;=?-\[\]_a-z~]+")
 """The characters of a URL that need no escape (RFC 3986, section 2); not the backslash, which browsers read as `/`."""
 
 LONGEST_LINK = 800
-"""Characters of an address that is linked; longer ones are nothing that people follow."""
+"""The most characters of an address that is linked; nobody follows longer ones."""
 
 _HOST = Pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
 

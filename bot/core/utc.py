@@ -1,4 +1,4 @@
-"""Moments as text: UTC in the form of RFC 3339, as GitHub's API writes them."""
+"""Times as text: UTC in the format of RFC 3339, as in GitHub's API."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def iso_utc(seconds: float) -> str:
 
 
 def iso_utc_or_none(seconds: float | None) -> str | None:
-    """Return the text of a moment, None if there is none."""
+    """Return the text of a time, None for None."""
     return None if seconds is None else iso_utc(seconds)
