@@ -25,7 +25,7 @@ from tests.serving import served
 from tests.waiting import until
 
 PASSES = 'cat answer.txt > "$NIGHTJAR_RESULTS/te.xml"; echo "$NIGHTJAR_SUITE" >> "$NIGHTJAR_RESULTS/suite.txt"; exit 3'
-HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; sleep 600) & touch {here}/started; sleep 600"
+HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; touch {here}/started; sleep 600) & sleep 600"
 
 
 @pytest.fixture
