@@ -81,6 +81,11 @@ class RequestJournal:
         return Counter(f"{record.method} {record.route}" for record in self.records)
 
     @property
+    def of_installation(self) -> list[Request]:
+        """Return the requests with an installation's token: without those for tokens, and those of the bot's clock."""
+        return [record for record in self.records if record.token == "installation"]
+
+    @property
     def writes(self) -> list[Request]:
         """Return the requests with a writing method, without those for tokens."""
         return [r for r in self.records if r.points == WRITE_POINTS and not r.route.endswith("/access_tokens")]

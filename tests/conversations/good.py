@@ -60,7 +60,7 @@ class GoodTown(BranchTown):
         """Run a scan, and return its requests."""
         self.town.github.requests.clear()
         await self.scan()
-        return [one for one in self.town.github.requests.records if one.token == "installation"]
+        return self.town.github.requests.of_installation
 
     async def measured(self) -> dict[str, float]:
         """Return the metrics of the branch: each line's name and labels, with its value."""

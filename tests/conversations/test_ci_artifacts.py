@@ -92,7 +92,7 @@ def section(pull: PullRequest) -> str:
 async def cost(here: Town) -> dict[str, int]:
     """Return the requests since the previous call."""
     await here.quiet()
-    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
     here.github.requests.clear()
     return dict(made)
 

@@ -61,7 +61,7 @@ async def asked_of_github(here: Town, folder: Path, pull: PullRequest, *more: st
 
 
 def requests(here: Town) -> list[str]:
-    return [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
+    return [f"{r.method} {r.route}" for r in here.github.requests.of_installation]
 
 
 async def test_a_ci_step_asks_the_bot(here: Town, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_results_of_a_head_cost_one_listing_of_its_ancestors_and_one_write
     many: dict[str, Any] = {f"t{number}": "passed" for number in range(2_000)}
     uploaded(place, pull.head_sha, pull, **many)
     await place.settle()
-    asked = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.records if r.token == "installation")
+    asked = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.of_installation)
     # Is the commit on the branch, and is its baseline its ancestor: the check run and the two sections may ask both at
     # the same time.
     assert asked[COMPARE] in (2, 3, 4)

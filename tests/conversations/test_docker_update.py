@@ -228,7 +228,7 @@ async def test_the_cost_of_an_update_is_fixed(place: ImageTown) -> None:
         place.town.github.requests.clear()
         place.hub.requests.clear()
         await place.nightly_run()
-        made = [one for one in place.town.github.requests.records if one.token == "installation"]
+        made = place.town.github.requests.of_installation
         of_ours = [one for one in made if "/contents/" not in one.path or FILE in one.path]
         counts.append(Counter(f"{one.method} {one.route.removeprefix(REPO)}" for one in of_ours))
         assert len(place.hub.requests) == 4, "each image in both namespaces"

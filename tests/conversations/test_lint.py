@@ -43,7 +43,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 async def cost(here: Town) -> Counter[str]:
     """Return the requests about checks and lists since the previous call."""
     await here.quiet()
-    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
     here.github.requests.clear()
     return Counter({what: count for what, count in made.items() if "/statuses/" not in what and "/status" not in what})
 

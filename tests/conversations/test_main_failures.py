@@ -289,7 +289,7 @@ async def test_a_channel_that_is_down_gets_the_message_later_and_the_others_at_o
 
 def asked(place: AlarmTown) -> Counter[str]:
     """Return the requests since the count began, without one-time lookups of account and repository."""
-    records = [r for r in place.town.github.requests.records if r.token == "installation"]
+    records = place.town.github.requests.of_installation
     return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
 
 

@@ -347,7 +347,7 @@ async def test_the_timer_finds_a_success_whose_events_were_lost(tmp_path: Path) 
         moments.ahead += 15 * 60
         await here.bot.timers.tick()
         await here.quiet()
-        assert here.github.requests.records == [], "without a pending merge there are no requests"
+        assert here.github.requests.of_installation == [], "without a pending merge there are no requests"
 
 
 async def test_events_during_the_handling_of_the_command_are_not_lost(here: Town) -> None:

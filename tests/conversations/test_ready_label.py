@@ -111,7 +111,7 @@ async def test_the_checks_of_an_unapproved_pull_request_cost_nothing(here: Town)
     pull.label("hubot", "docs")
     pull.review("reader", "Hm.")
     await here.quiet()
-    assert here.github.requests.records == []
+    assert here.github.requests.of_installation == []
 
 
 async def test_a_burst_of_checks_causes_one_more_refresh(here: Town) -> None:

@@ -113,7 +113,7 @@ async def cost(here: Town, step: Callable[[], object]) -> Counter[str]:
     here.github.requests.clear()
     step()
     await here.quiet()
-    return Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    return Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
 
 
 @pytest.mark.parametrize("what", TABLE)

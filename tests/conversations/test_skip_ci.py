@@ -190,7 +190,7 @@ async def test_many_questions_from_ci_cost_only_a_few_requests(here: Town) -> No
     path = f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision?sha={pull.head_sha}"
     answers = [await here.ask(path) for _ in range(30)]
     assert {answer["skip_ci"]["reason"] for _, _, answer in answers} == {CODE}
-    asked = [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
+    asked = [f"{r.method} {r.route}" for r in here.github.requests.of_installation]
     # The first question also asks whether the repository is public.
     assert asked[:4] == ["GET /repos/{owner}/{repo}", PULL, FILES, PULL]
     assert len(asked) < 10  # the title, once every ten seconds

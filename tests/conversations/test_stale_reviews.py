@@ -203,7 +203,7 @@ async def test_a_scan_costs_a_request_per_25_pull_requests_and_a_reminder_three(
     assert len(place.reminders(pending)) == 1
     place.town.github.requests.clear()
     await place.scan()
-    again = {one.route for one in place.town.github.requests.records if one.token == "installation"}
+    again = {one.route for one in place.town.github.requests.of_installation}
     assert again == {"/graphql"}
     second = place.opened(9, "hubot")
     await place.town.quiet()

@@ -59,7 +59,7 @@ async def warm(place: Town) -> None:
 async def cost(here: Town) -> Counter[str]:
     """Return the requests since the previous call."""
     await here.quiet()
-    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
     here.github.requests.clear()
     return made
 

@@ -215,7 +215,7 @@ async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World)
         """Return the confirmed head, and how many requests that took."""
         world.github.requests.clear()
         head = await confirmed_head(world.records, github, repository, number, sha)
-        made = [record for record in world.github.requests.records if record.token == "installation"]
+        made = world.github.requests.of_installation
         return head.sha if head else None, len(made)
 
     first = pull.head_sha

@@ -49,7 +49,7 @@ def sections(pull: PullRequest) -> dict[str, str]:
 
 def requests(world: World) -> list[str]:
     """Return the requests since the previous call."""
-    made = [f"{r.method} {r.route}" for r in world.github.requests.records if r.token == "installation"]
+    made = [f"{r.method} {r.route}" for r in world.github.requests.of_installation]
     world.github.requests.clear()
     return made
 

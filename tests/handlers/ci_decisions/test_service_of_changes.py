@@ -46,7 +46,7 @@ class Asker:
 
     def requests(self) -> list[str]:
         """Return the requests to GitHub since the previous call."""
-        found = [f"{r.method} {r.route}" for r in self.world.github.requests.records if r.token == "installation"]
+        found = [f"{r.method} {r.route}" for r in self.world.github.requests.of_installation]
         self.world.github.requests.clear()
         return found
 

@@ -156,7 +156,7 @@ async def test_without_artifacts_nothing_more_is_requested(world: World) -> None
     run.upload("wheel", {})
     world.github.requests.clear()
     assert await read(world, run, "tests-*") == Reports({})
-    assert [r.route for r in world.github.requests.records if r.token == "installation"] == [LIST]
+    assert [r.route for r in world.github.requests.of_installation] == [LIST]
 
 
 async def test_an_unreadable_artifact_is_reported_and_the_others_count(world: World) -> None:
@@ -246,6 +246,6 @@ async def test_concurrent_readers_of_a_run_read_it_once(world: World) -> None:
     assert second is first, "both asked at the same time"
     world.github.requests.clear()
     assert await read(world, run, reader=reader) is first
-    assert [r for r in world.github.requests.records if r.token == "installation"] == []
+    assert world.github.requests.of_installation == []
     run.attempt += 1
     assert await read(world, run, reader=reader) is not first

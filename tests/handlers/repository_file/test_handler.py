@@ -118,7 +118,7 @@ async def cost(world: World, step: Callable[[], object]) -> dict[str, int]:
     world.github.requests.clear()
     step()
     await world.happen()
-    asked = Counter(f"{r.method} {r.route}" for r in world.github.requests.records if r.token == "installation")
+    asked = Counter(f"{r.method} {r.route}" for r in world.github.requests.of_installation)
     del asked["GET /users/{username}"]
     return dict(asked)
 

@@ -126,5 +126,5 @@ async def test_a_reminder_costs_three_requests(world: World) -> None:
     await applied_text(world, reminder(world, known))  # looks up the bot's own account, once
     world.github.requests.clear()
     await applied_text(world, reminder(world, pull))
-    asked = [f"{one.method} {one.route}" for one in world.github.requests.records if one.token == "installation"]
+    asked = [f"{one.method} {one.route}" for one in world.github.requests.of_installation]
     assert asked == ["GET /repos/{owner}/{repo}/pulls/{pull_number}", f"GET {COMMENT}", f"POST {COMMENT}"]
