@@ -101,6 +101,7 @@ async def measure(options: Options) -> list[Row]:
             for work in (_throughput, _webhooks):
                 others += await work(on, pages, options)
                 click.echo(others[-3:], err=True)
+            await _rested(on)
             for page in pages:
                 rows.append(await _page_row(on, page, sql[page.name], options))
                 click.echo(rows[-1], err=True)
@@ -122,9 +123,19 @@ def _stored(size: StoreSize) -> Iterator[Path]:
             store.close()
         if made != path:
             shutil.copyfile(made, path)
+        _show_all_checks(path)
         yield path
     finally:
         shutil.rmtree(folder)
+
+
+def _show_all_checks(path: Path) -> None:
+    """Mark the check runs of all runs as written. Otherwise the bot writes thousands of them during the measurement."""
+    store = ResultsStore(f"sqlite:///{path}")
+    store.open()
+    for check in store.scheduled_checks(REPOSITORY, time.time(), 0.0, 0.0):
+        store.announced(check)
+    store.close()
 
 
 def _config() -> str:
