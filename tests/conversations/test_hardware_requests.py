@@ -59,8 +59,7 @@ class Counted:
         began = time.monotonic()
         step()
         await self.place.settle()
-        records = self.place.town.github.requests.records
-        asked = Counter(f"{r.method} {r.route}" for r in records if r.token == "installation")
+        asked = Counter(f"{r.method} {r.route}" for r in self.place.town.github.requests.of_installation)
         # The repository's own number is looked up once.
         del asked[f"GET {REPO}"], asked["GET /users/{username}"]
         of_s3 = Counter(kind_of(path) for _, path in self.s3.requests)

@@ -70,8 +70,7 @@ async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) ->
 
 def asked(labs: Labs) -> list[str]:
     """Return the requests about the repository since the count was cleared."""
-    records = labs.world.github.requests.records
-    return [f"{r.method} {r.route}" for r in records if r.token == "installation" and "{repo}" in r.route]
+    return [f"{r.method} {r.route}" for r in labs.world.github.requests.of_installation if "{repo}" in r.route]
 
 
 async def confirmed(labs: Labs) -> str:

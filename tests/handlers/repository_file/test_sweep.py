@@ -57,10 +57,8 @@ class Desk:
 
     @property
     def asked(self) -> dict[str, int]:
-        records = self.world.github.requests.records
-        return dict(
-            Counter(r.route.removeprefix("/repos/{owner}/{repo}") for r in records if r.token == "installation")
-        )
+        records = self.world.github.requests.of_installation
+        return dict(Counter(r.route.removeprefix("/repos/{owner}/{repo}") for r in records))
 
     async def in_force(self) -> str:
         return (await stored_file_of(self.world.records, FULL_NAME)).good.text
