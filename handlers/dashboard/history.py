@@ -139,12 +139,9 @@ def _on_targets(
     flaky = _flakiness(store, [seen for seen in every if seen.flaky], test, settings)
     failing = _failing(store, [seen for seen in every if seen.is_failing], test, aliases)
     return [
-        _on_target(
-            settings, seen, nightly, seconds, test, links, now, flaky.get(seen.line.series),
-            failing.get(seen.line.series),
-        )
-        for seen in every
-    ]  # fmt: skip
+        _on_target(settings, seen, nightly, seconds, test, links, now, flaky.get(number), failing.get(number))
+        for number, seen in ((seen.line.series, seen) for seen in every)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
