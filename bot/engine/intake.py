@@ -1,52 +1,54 @@
-"""While many deliveries wait to be stored, they go before jobs that could begin.
+"""While many deliveries come in, they go before jobs that could begin.
 
-GitHub gives up after ten seconds, whereas a job may begin a moment later. So a worker fetches no jobs while more than
-`FEW` deliveries are being stored. It waits for at most `LONGEST_PAUSE`, so jobs begin however many deliveries come in.
-If it waited for any delivery, each step of a command would be delayed by deliveries that are answered in time anyway.
+GitHub gives up after ten seconds, whereas a job may begin a moment later. Jobs and deliveries share one event loop, and
+each of its turns runs a step of every job that can go on. So while many deliveries come in, only `FEW` jobs run beside
+them. But every `PAUSE`, `AT_LEAST` more begin, so jobs never starve. A job that waits for GitHub counts as running, so
+if GitHub takes 200 ms to answer, about 20 run at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections import deque
+from collections.abc import Sized
 
-FEW = 16
-"""Deliveries that one process may be storing while its worker fetches jobs."""
+MANY, WITHIN = 8, 0.1
+"""So many deliveries within so many seconds are a flood. A push causes fewer."""
 
-LONGEST_PAUSE = 0.02
-"""Seconds. A worker then fetches as many jobs as it has free slots: with 50 slots, that allows 2,500 jobs a second."""
+FEW = 2
+"""Jobs of one process that run beside a flood; up to this number, a job does not wait for deliveries."""
+
+AT_LEAST = 2
+"""Jobs that begin after each pause."""
+
+PAUSE = 0.02
+"""Seconds. With `AT_LEAST`, this allows 100 jobs a second under any flood."""
 
 
 class Intake:
-    """The deliveries that one process is storing right now; `longest_pause` is in seconds."""
+    """The deliveries that lately came to one process; `pause` and `within` are in seconds."""
 
-    def __init__(self, few: int = FEW, longest_pause: float = LONGEST_PAUSE) -> None:
+    def __init__(self, few: int = FEW, pause: float = PAUSE, many: int = MANY, within: float = WITHIN) -> None:
         self._few = few
-        self._longest_pause = longest_pause
-        self._count = 0
-        self._calm = asyncio.Event()
-        self._calm.set()
+        self._pause = pause
+        self._within = within
+        self._came: deque[float] = deque(maxlen=many)
 
-    @contextmanager
-    def accepting(self) -> Iterator[None]:
-        """Count a delivery while the caller stores it."""
-        self._changed(1)
-        try:
-            yield
-        finally:
-            self._changed(-1)
+    def count(self) -> None:
+        """Count a delivery."""
+        self._came.append(time.monotonic())
 
-    async def give_way(self) -> None:
-        """Wait until few deliveries are being stored, but not for long."""
-        if not self._calm.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._longest_pause):
-                    await self._calm.wait()
+    async def room(self, running: Sized, most: int) -> int:
+        """Return how many jobs may begin, at least one, for a worker that may run `most` and already runs some.
 
-    def _changed(self, by: int) -> None:
-        self._count += by
-        if self._count > self._few:
-            self._calm.clear()
-        else:
-            self._calm.set()
+        Pause first if enough jobs run beside a flood.
+        """
+        if self._is_flooded() and len(running) >= self._few:
+            await asyncio.sleep(self._pause)
+        if self._is_flooded():
+            most = min(most, max(self._few, len(running) + AT_LEAST))
+        return max(1, most - len(running))
+
+    def _is_flooded(self) -> bool:
+        return len(self._came) == self._came.maxlen and time.monotonic() - self._came[0] < self._within

@@ -95,7 +95,7 @@ class EngineJobManager(JobManager):
     """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all.
 
     The manager tries for `patience` seconds to write it, and tells the `guard` whether the note of a try was stored.
-    The worker runs at most `concurrency` jobs at once, and begins none while the `intake` stores deliveries.
+    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries.
     """
 
     connector: BaseAsyncConnector
@@ -129,9 +129,8 @@ class EngineJobManager(JobManager):
                 # The worker always asks once more. The last fetch found nothing else to run, and nothing has been
                 # announced since it began.
                 return None
-            await self._intake.give_way()
+            most = await self._intake.room(self._begun, self._concurrency)
             heard = self._heard()
-            most = max(1, self._concurrency - len(self._begun))
             rows = await self.connector.execute_query_all_async(
                 FETCH, worker_id=worker_id, most=most, window=WINDOW * most
             )

@@ -201,10 +201,10 @@ class Engine:
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
+        self._intake.count()
         try:
             async with asyncio.timeout(self._accept_timeout):
-                with self._intake.accepting():
-                    new = await store_delivery(self.database.connector, job, raw, ignored)
+                new = await store_delivery(self.database.connector, job, raw, ignored)
         except TimeoutError:
             raise StorageError("TimeoutError") from None
         except ConnectorException as error:
