@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
-from functools import lru_cache
 from types import TracebackType
 from typing import TextIO
 
@@ -25,8 +24,6 @@ from bot.core.redaction import Redactor
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
 """Characters of a value, and of a traceback; the middle of longer ones is left out."""
-MOST_NAMES = 500
-"""Field names whose redacted form is cached."""
 
 _FIRST = ("time", "level", "event", "delivery")
 """Fields to write first, because people read them first."""
@@ -78,12 +75,9 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
 
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
-    # Field names are half of a line's text, and only a few differ, so their redacted form is cached.
-    redacted_name = lru_cache(maxsize=MOST_NAMES)(redactor.text)
-
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         order = [key for key in _FIRST if key in event] + [key for key in event if key not in _FIRST]
-        redacted = {redacted_name(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
+        redacted = {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
         RECENT_LOG.add(redacted)
         return redacted
 

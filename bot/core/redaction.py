@@ -6,6 +6,7 @@ Nothing should put a secret where this is needed. Errors of libraries sometimes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from bot.core.patterns import Pattern, escape_pattern
 
@@ -37,8 +38,9 @@ _SHAPES = (
 )
 """The text before a secret, the secret itself, and the text after it. Redaction removes the secret alone."""
 _SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
-_ANY_SECRET = Pattern("|".join(map("".join, _SHAPES)))
-"""One search decides whether a text has any secret; most texts have none."""
+
+SHORT = 64
+"""Characters. Most texts of a log line are short, and the same in many lines: its keys, the level, names."""
 
 
 class Redactor:
@@ -48,13 +50,22 @@ class Redactor:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
         # Replace the longest first: a secret that contains another one must disappear as a whole.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._known = Pattern("|".join(map(escape_pattern, ordered))) if ordered else None
+        known = list(map(escape_pattern, ordered))
+        self._known = Pattern("|".join(known)) if known else None
+        # One search decides whether a text has any secret; most texts have none.
+        self._any = Pattern("|".join([*known, *map("".join, _SHAPES)]))
+        self._short = lru_cache(maxsize=1024)(self._redacted)
 
     def text(self, text: str) -> str:
         """Return the text without secrets."""
+        return self._short(text) if len(text) <= SHORT else self._redacted(text)
+
+    def _redacted(self, text: str) -> str:
+        if not self._any.search(text):
+            return text
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
-        for shape in _SECRETS if _ANY_SECRET.search(text) else ():
+        for shape in _SECRETS:
             text = shape.sub(lambda found: f"{found[1]}{REDACTED}{found[2]}", text)
         return text
 
