@@ -32,7 +32,8 @@ async def measure(options: Options) -> list[Row]:
         load = replace(paced, rate=None, connections=8, count=options.count(STORED), first=new_first())
         load = replace(load, templates=_stored(on, made[UNWANTED]))
         rows.append(await _row(on, "that nobody wants, 8 connections: new", load))
-        return [*rows, await _row(on, "that nobody wants, 8 connections: seen before", load)]
+        rows.append(await _row(on, "that nobody wants, 8 connections: seen before", load))
+        return [*rows, await _row(on, "that nobody wants, 64 connections", replace(load, connections=64, first=None))]
 
 
 def _stored(on: BenchmarkStage, order: list[Template]) -> str:

@@ -113,6 +113,12 @@ def decide_response(
     return CommandResponse.RUN
 
 
+def is_ignored(intent: str, at: float, person: CommandTally, limits: Commands) -> bool:
+    """Return whether a person's limit is reached and an answer has said so: whatever they write gets no response."""
+    by_person = person.within_an_hour(at, intent)
+    return _run(by_person) >= limits.per_person and any(one.kind is CommandOutcome.OVER for one in by_person)
+
+
 def _run(counted: Sequence[CountedComment]) -> int:
     return sum(one.commands for one in counted if one.kind is CommandOutcome.RUN)
 

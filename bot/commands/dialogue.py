@@ -17,7 +17,14 @@ import structlog
 from bot.ci.providers import FoundCiRuns, find_runs
 from bot.ci.rerun_actions import one_for_each_run
 from bot.commands import answers, texts
-from bot.commands.budget import CommandOutcome, CommandResponse, CommandsQuestion, CommandTally, decide_response
+from bot.commands.budget import (
+    CommandOutcome,
+    CommandResponse,
+    CommandsQuestion,
+    CommandTally,
+    decide_response,
+    is_ignored,
+)
 from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, CommandSpec, new_commands, parse
@@ -144,6 +151,12 @@ class Dialogue:
         comment = comment_in(context.delivery)
         if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
+        person = await context.records.get(COMMANDS_BY.of(context.repository.id, comment.sender.id)) or CommandTally()
+        # Decided before GitHub is asked: otherwise each comment of a flood would cost requests.
+        if comment.written_at and is_ignored(
+            context.intent, _seconds(comment.written_at), person, context.app_config.commands
+        ):
+            return Plan(why=texts.WHY_SILENT)
         url_vars = {"repo": context.repository.full_name, "number": str(comment.number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
         head = await head_of(context.records, context.repository.id, comment.number)
@@ -157,7 +170,7 @@ class Dialogue:
             return Plan(why=texts.WHY_ONLY_TYPOS)
         question = _question(context, comment, asked, may, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
-        response = await self._response(context, comment, question)
+        response = await self._response(context, comment, question, person)
         if response in (
             CommandResponse.REACT,
             CommandResponse.NOTHING,
@@ -177,11 +190,11 @@ class Dialogue:
         eyes, *others = plan.effects
         return replace(plan, effects=(eyes, _count(comment, question, response), *others), rank=rank)
 
-    async def _response(self, context: Context, comment: UserComment, question: CommandsQuestion) -> CommandResponse:
+    async def _response(
+        self, context: Context, comment: UserComment, question: CommandsQuestion, person: CommandTally
+    ) -> CommandResponse:
         """Return the response that the budgets of the person and of the pull request allow."""
-        repository = context.repository.id
-        person = await context.records.get(COMMANDS_BY.of(repository, comment.sender.id)) or CommandTally()
-        on_pull = await context.records.get(COMMANDS_ON.of(repository, comment.number)) or CommandTally()
+        on_pull = await context.records.get(COMMANDS_ON.of(context.repository.id, comment.number)) or CommandTally()
         return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, message: str) -> Plan:
@@ -274,8 +287,12 @@ def _question(
     """Return a comment as the budgets need it; a command that is off counts as refused to nobody."""
     commands = [item for item in asked if isinstance(item, Command)]
     refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
-    written = datetime.fromisoformat(comment.written_at or pull.updated_at).timestamp()
+    written = _seconds(comment.written_at or pull.updated_at)
     return CommandsQuestion(context.intent, written, len(asked), comment.sender.id, refused=refused, writer=writer)
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def _count(comment: UserComment, question: CommandsQuestion, response: CommandResponse) -> CountCommands:

@@ -17,6 +17,7 @@ from bot.commands.budget import (
     CommandTally,
     CountedComment,
     decide_response,
+    is_ignored,
 )
 from bot.config.commands import Commands
 
@@ -77,6 +78,22 @@ def test_over_a_limit_one_answer_says_so() -> None:
     full, said = tally((CommandOutcome.RUN, 6)), tally((CommandOutcome.RUN, 6), (CommandOutcome.OVER, 1))
     assert decide_response(question(), tally(), full, LIMITS) is CommandResponse.PULL_OVER
     assert decide_response(question(), tally(), said, LIMITS) is CommandResponse.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("person", "ignored"),
+    [
+        (tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1)), True),
+        (tally((CommandOutcome.RUN, 5), (CommandOutcome.OVER, 1)), True),
+        (tally((CommandOutcome.RUN, 3), (CommandOutcome.OVER, 2)), False),  # one command would still run
+        (tally((CommandOutcome.RUN, 4)), False),
+        (tally((CommandOutcome.RUN, 4), (CommandOutcome.REFUSED, 1)), False),
+        (tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1), at=NOW - HOUR), False),
+        (tally(), False),
+    ],
+)
+def test_a_person_is_ignored_at_the_limit_after_the_answer_about_it(person: CommandTally, ignored: bool) -> None:
+    assert is_ignored("this", NOW, person, LIMITS) is ignored
 
 
 @pytest.mark.parametrize(

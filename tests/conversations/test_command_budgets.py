@@ -84,6 +84,19 @@ async def test_one_answer_tells_people_that_they_are_over_their_limit(tmp_path: 
         assert pull.reactions(later) == done
 
 
+async def test_further_comments_of_a_person_over_the_limit_cost_no_request(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        for _ in range(3):
+            pull.comment("somebody", "@ci help")
+        await here.quiet()
+        before = len(here.github.requests.of_installation)
+        ignored = pull.comment("somebody", "@ci help")
+        await here.quiet()
+        assert pull.reactions(ignored) == NOTHING
+        assert len(here.github.requests.of_installation) == before
+
+
 async def test_people_with_the_write_role_are_answered_beyond_the_limit_of_a_pull_request(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
