@@ -5,14 +5,15 @@ take a day, and the bot's own time for them could not be measured.
 
 Each booking of a write reads the bookings of the last hour. github.com's limits allow at most 450; without limits there
 would be thousands, and reading them would cost more than all else that the bot does. So here no budget has more than
-that: after `BOOKINGS` writes, an installation gets a new one.
+that: after `WRITES_PER_HOUR` writes, an installation gets a new one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import Any
+
+from procrastinate.connector import BaseAsyncConnector
 
 from bot.app import serve
 from bot.cli.main import main
@@ -20,7 +21,6 @@ from bot.engine.budget import WriteBudget, WritePace
 from bot.github.limits import WRITES_PER_HOUR, Allowance
 
 PLENTY = 10_000_000
-BOOKINGS = WRITES_PER_HOUR
 UNLIMITED = Allowance(
     writes_per_minute=PLENTY,
     writes_per_hour=PLENTY,
@@ -32,16 +32,16 @@ UNLIMITED = Allowance(
 
 
 class RenewedBudget(WriteBudget):
-    """A budget of writes that begins again after `BOOKINGS` writes."""
+    """A budget of writes that begins again after `WRITES_PER_HOUR` writes."""
 
-    def __init__(self, *args: Any, **others: Any) -> None:
-        super().__init__(*args, **others)
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        super().__init__(connector)
         self._booked: Counter[str] = Counter()
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
         """Book in the newest budget of a name."""
         self._booked[name] += 1
-        return await super().book(f"{name}/{self._booked[name] // BOOKINGS}", pace, patience)
+        return await super().book(f"{name}/{self._booked[name] // WRITES_PER_HOUR}", pace, patience)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def decide_response(
 def is_ignored(intent: str, at: float, person: CommandTally, limits: Commands) -> bool:
     """Return whether a person's limit is reached and an answer has said so: whatever they write gets no response."""
     by_person = person.within_an_hour(at, intent)
-    return _run(by_person) >= limits.per_person and any(one.kind is CommandOutcome.OVER for one in by_person)
+    return _run(by_person) >= limits.per_person and _has_answer(by_person)
 
 
 def _run(counted: Sequence[CountedComment]) -> int:
@@ -124,4 +124,9 @@ def _run(counted: Sequence[CountedComment]) -> int:
 
 
 def _over(counted: Sequence[CountedComment], response: CommandResponse) -> CommandResponse:
-    return CommandResponse.NOTHING if any(one.kind is CommandOutcome.OVER for one in counted) else response
+    return CommandResponse.NOTHING if _has_answer(counted) else response
+
+
+def _has_answer(counted: Sequence[CountedComment]) -> bool:
+    """Return whether the bot has said within the hour that a limit is reached; it says so once."""
+    return any(one.kind is CommandOutcome.OVER for one in counted)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sized
 
 MANY, WITHIN = 8, 0.1
-"""So many deliveries within so many seconds are a flood. A push causes fewer."""
+"""So many deliveries within so many seconds are a flood. If a push causes as many, its jobs wait for a pause or two."""
 
 FEW = 2
 """Jobs of one process that run beside a flood; up to this number, a job does not wait for deliveries."""
