@@ -238,6 +238,8 @@ class Server:
             window.used -= 1
             record.status = 304
             headers.update(window.headers)
+            if self._github.links_unchanged_pages:
+                headers.update({name: value for name, value in given.headers.items() if name == "Link"})
             return web.Response(status=304, headers=headers)
         headers.update(window.headers if window else {})
         headers.update(given.headers)

@@ -48,6 +48,8 @@ class GitHubState:
         """Whether GraphQL has the fields of merge queues; Enterprise Server before 3.12 lacks them."""
         self.finds_apps_as_creators = True
         """Whether lists can be filtered by an App with `creator=`: on github.com they can, elsewhere perhaps not."""
+        self.links_unchanged_pages = False
+        """Whether a 304 has the `Link` header of its page; an ETag never depends on it."""
         self.tokens = Tokens(self.clock, self.apps)
         self.manifests = Manifests(self)
         self.sign_ins = SignIns(self.clock)

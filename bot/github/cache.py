@@ -12,7 +12,8 @@ CACHE_BYTES = 32 * 1024 * 1024
 ENTRY_OVERHEAD = 1024  # bytes, roughly: key, headers and Python's own
 # gidgethub reads these headers, and the next request sends the ETag. A 304 need not repeat them:
 # https://www.rfc-editor.org/rfc/rfc9110#name-304-not-modified
-STORED_HEADERS = ("content-type", "link", "etag")
+BODY_HEADERS = ("content-type", "etag")
+STORED_HEADERS = (*BODY_HEADERS, "link")
 
 Key = tuple[str, str, str]
 """Installation, URL and media type: installations may read different things, and one URL has several forms."""
@@ -37,9 +38,13 @@ class AnswerCache:
 
 
 def revalidated(cached: Answer, answer: Answer) -> Answer:
-    """Return the cached answer with the quota headers of the 304."""
+    """Return the cached answer with the headers of the 304, such as those of the quota, except those of the body.
+
+    The `Link` of a 304 counts: an ETag is that of the body, and a list that grows changes only the `Link` of a full
+    page.
+    """
     headers = CIMultiDict(cached.headers)
-    headers.update({name: value for name, value in answer.headers.items() if name.lower() not in STORED_HEADERS})
+    headers.update({name: value for name, value in answer.headers.items() if name.lower() not in BODY_HEADERS})
     return Answer(cached.status, headers, cached.body)
 
 

@@ -43,6 +43,10 @@ class ApiCall:
     """The key of a write that must not be sent twice; empty for every other request."""
     follow: bool = True
     """Whether a GET follows GitHub's redirects."""
+    is_page: bool = False
+    """Whether a GET reads a page of a list whose other pages are read as well."""
+    page_size: int = 0
+    """The most items of a page, for a list that is read to its end; 0 for every other request."""
 
     @classmethod
     def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:

@@ -45,7 +45,7 @@ from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.observer import RequestObserver, Unobserved
-from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
+from bot.github.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
 from bot.github.ranks import current_rank
 from bot.github.seen import SeenAddresses
 from bot.github.waiting_writes import current_head_write
@@ -134,7 +134,7 @@ class GitHub(GitHubAPI):
         A wrapped list, such as `{"total_count": 2, "check_runs": [...]}`, is recognized, or named by `iterable_key`.
         Raises `TooManyPages` after `max_pages` instead of ending early.
         """
-        call = ApiCall.rest("GET", url)
+        call = replace(ApiCall.rest("GET", url), is_page=True)
         page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
         pages = 0
         while page:
@@ -315,7 +315,7 @@ class GitHub(GitHubAPI):
         self._wire.refusals[kind] = refusal_text
         return AppRefused(refusal_text)
 
-    async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
+    async def _exchange(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         wire, call, name = self._wire, CALL.get(), self._credentials.name
         resource = resource_of(url)
         # A GraphQL query is a POST, but counts as a read; a mutation counts as a write:
@@ -327,20 +327,29 @@ class GitHub(GitHubAPI):
         # address may have several.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
-        if cached is not None:
-            # A 304 costs no quota:
-            # https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
-            headers["if-none-match"] = cached.headers["etag"]
+        # A 304 costs no quota:
+        # https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
+        condition = {"if-none-match": cached.headers["etag"]} if cached is not None else {}
+        answer = await self._governed(method, url, {**headers, **condition}, body, demand)
+        if cached is not None and answer.status == HTTPStatus.NOT_MODIFIED:
+            page = revalidated(cached, answer)
+            if "link" in answer.headers or not (call.is_page and may_have_grown(url, page)):
+                return page
+            # The 304 doesn't say whether the list has grown behind this page.
+            answer = await self._governed(method, url, headers, body, demand)
+        if method == "GET":
+            wire.cache.put(key, answer)
+        return answer
+
+    async def _governed(self, method: str, url: str, headers: Mapping[str, str], body: bytes, demand: Demand) -> Answer:
+        """Send one request when the governor allows it, and report what its answer says about the limits."""
+        wire, name = self._wire, self._credentials.name
         async with wire.governor.turn(name, demand) as sent_at:
             answer = await self._heard(method, url, headers, body)
         quota = wire.governor.learn(name, demand, answer)
         if quota is not None:
             wire.observer.quota(name, quota.resource, quota.remaining, quota.limit, quota.reset)
         wire.governor.judge(name, demand, answer, quota, sent_at)
-        if cached is not None and answer.status == 304:
-            return revalidated(cached, answer)
-        if method == "GET":
-            wire.cache.put(key, answer)
         return answer
 
     async def _heard(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from bot.core.errors import AnswerError
+
+if TYPE_CHECKING:
+    from bot.github.errors import Answer
 
 PER_PAGE = 100  # GitHub's maximum; its default is 30
 MOST_LINKS = 16  # GitHub sends four: first, prev, next, last
@@ -17,6 +21,17 @@ def with_page_size(url: str) -> str:
     if "per_page=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}per_page={PER_PAGE}"
+
+
+def may_have_grown(url: str, page: Answer) -> bool:
+    """Return whether a cached page of a list may have a next page by now: it is full, and was the last one."""
+    if 'rel="next"' in page.headers.get("link", ""):
+        return False
+    size = dict(parse_qsl(urlsplit(url).query)).get("per_page", "")
+    body = page.json()
+    lists = body.values() if isinstance(body, Mapping) else (body,)
+    # An address of GitHub's own may name no size: then any page may be full.
+    return any(isinstance(items, list) and len(items) >= (int(size) if size.isdecimal() else 1) for items in lists)
 
 
 def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:

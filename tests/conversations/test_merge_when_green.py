@@ -113,6 +113,23 @@ async def test_rerun_and_merge_may_be_in_one_comment(here: Town) -> None:
 # What ends the waiting
 
 
+@pytest.mark.parametrize("linked", [False, True], ids=["304 without Link", "304 with Link"])
+async def test_a_request_for_changes_after_a_full_page_of_reviews_prevents_the_merge(here: Town, linked: bool) -> None:
+    """GitHub answers 304 for the first page, because an ETag doesn't depend on the pages behind."""
+    here.github.links_unchanged_pages = linked
+    pull = here.repo.open_pull_request("somebody", "Faster", BODY, fork=True)
+    for _ in range(99):
+        pull.review("reader", "A remark.")
+    approve(pull)
+    report(here, pull, "pending")
+    assert (await says(here, pull, WHEN_GREEN)).startswith("eyes +1\n")
+    pull.review("hubot", "Not yet.", "CHANGES_REQUESTED")
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open"
+    assert "`hubot` [requested changes](" in last_message(here, pull)
+
+
 async def test_a_push_cancels_it_and_says_so_once(here: Town) -> None:
     pull = await waiting(here)
     old = pull.head_sha
