@@ -181,5 +181,8 @@ Role = Literal["author", "triage", "write", "maintain", "admin"]
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Return whether a name matches any of the patterns; case matters, as in Git."""
-    return any(glob(pattern).fullmatch(name) for pattern in patterns)
+    """Return whether a name is, or matches, any of the patterns; case matters, as in Git.
+
+    Names may have the characters of patterns: a matrix makes jobs such as `test [cpu]`.
+    """
+    return any(pattern == name or glob(pattern).fullmatch(name) for pattern in patterns)

@@ -31,12 +31,19 @@ __all__ = [
     "PatternMatch",
     "escape_pattern",
     "glob",
+    "is_glob",
     "normalized",
     "without_half_pairs",
 ]
 
 LETTER_OR_DIGIT = r"\p{L}\p{N}"
 """The characters that `str.isalnum` accepts, for use inside brackets."""
+_WILD = frozenset("*?[")
+
+
+def is_glob(text: str) -> bool:
+    """Return whether a text, read as a shell pattern, may match other texts than itself."""
+    return not _WILD.isdisjoint(text)
 
 
 @lru_cache(maxsize=128)

@@ -16,7 +16,7 @@ from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.listing import MORE, listed
 from bot.core.nearest import nearest_names
-from bot.core.patterns import SPACE, Pattern, glob
+from bot.core.patterns import SPACE, Pattern, glob, is_glob
 from bot.github.markdown import code, truncate
 from bot.plan.handler import Router
 from handlers.rerun import texts
@@ -42,7 +42,6 @@ RERUN = CommandSpec(
     arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
 )
 
-_WILD = frozenset("*?[")
 _LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
 _EVENT = Pattern(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
 """The event that GitHub's pages add to the names of checks; people copy it."""
@@ -132,7 +131,7 @@ def _means(name: str, titles: Sequence[tuple[str, CiRunPart | None]], every: Col
     pattern: jobs may be called `build [arm]`.
     """
     wanted = _EVENT.sub("", name).casefold()
-    if wanted in every or not _WILD & set(wanted):
+    if wanted in every or not is_glob(wanted):
         return [part for title, part in titles if title == wanted]
     pattern = glob(wanted)
     return [part for title, part in titles if pattern.fullmatch(title)]

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from bot.config import matches
 
@@ -27,3 +29,12 @@ def test_an_empty_list_of_patterns_matches_nothing() -> None:
 
 def test_a_hostile_pattern_is_matched_quickly() -> None:
     assert not matches(["a*" * 120 + "b"], "a" * 10_000)
+
+
+@given(st.text(max_size=30) | st.text(st.sampled_from("ab-]*?![/. ()"), max_size=30))
+@example("test [cpu]")
+@example("build [!arm]")
+@example("[a-c]*?")
+def test_a_name_matches_itself_whatever_characters_of_patterns_it_has(name: str) -> None:
+    assert matches((name,), name)
+    assert matches(("nothing-like-it", name), name)
