@@ -40,6 +40,10 @@ COMPUTING_SECONDS = 2.0
 """Seconds before the next request for the merge state: the first request makes GitHub compute conflicts."""
 
 
+RACES = ("base branch was modified", "head branch was modified", "merge already in progress")
+"""What GitHub says, in lower case, if another push or merge was faster; its advice is to try again."""
+
+
 class MergeEnd(StrEnum):
     """The outcomes of a merge that did not fail."""
 
@@ -173,9 +177,11 @@ class MergePull:
             if now.pull.is_open and now.mergeable is None:
                 # The base has just moved, and GitHub computes conflicts again.
                 raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS) from error
-            raise RefusedToPerson(
-                texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
-            ) from error
+            refused = texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
+            same = (now.pull.head_sha, now.pull.base_ref) == (self.pending.sha, self.pending.base)
+            if now.pull.is_open and same and any(text in message_of(error).casefold() for text in RACES):
+                raise TryAgain(refused) from error
+            raise RefusedToPerson(refused) from error
         return self._over(texts.WHY_MERGED, merge_state, commit=commit)
 
     def _still_waits(self, message: str) -> Applied:

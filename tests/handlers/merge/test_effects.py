@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.core.errors import TryAgain, UserError
+from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.events import Person
 from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
@@ -70,6 +70,42 @@ async def test_a_merge_by_hand_at_the_same_moment_counts_as_merged(world: World)
     held.resume()
     assert await merging == f"{pull.head_sha[:7]} is already merged"
     assert len(on_main(world)) == 2
+
+
+RACES = [
+    (405, "Base branch was modified. Review and try the merge again."),
+    (405, "Merge already in progress"),
+    (409, "Head branch was modified. Review and try the merge again."),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), RACES)
+@pytest.mark.parametrize("waited", [False, True])
+async def test_the_merge_is_tried_again_if_another_push_or_merge_was_faster(
+    world: World, status: int, message: str, waited: bool
+) -> None:
+    """GitHub shows no conflict and nothing that blocks."""
+    pull = ready(world)
+    merge = MergePull(pull.number, pending(pull), waited=waited)
+    if waited:
+        await applied(world, StorePendingMerge(pull.number, pending(pull)))
+    world.github.faults.add("PUT", MERGE, status=status, message=message)
+    with pytest.raises(TryAgain, match=message.split(".")[0]):
+        await applied(world, merge)
+    await applied(world, merge)
+    assert pull.merged_at
+
+
+async def test_the_merge_is_refused_if_the_head_moves_at_the_same_moment(world: World) -> None:
+    pull = ready(world)
+    held = world.github.faults.pause("PUT", MERGE, when="before")
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
+    await held.reached.wait()
+    pull.push()
+    held.resume()
+    with pytest.raises(RefusedToPerson, match="Head branch was modified"):
+        await merging
+    assert pull.state == "open"
 
 
 async def test_the_merge_is_tried_again_if_the_base_moves_at_the_same_moment(world: World) -> None:
