@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from bot.core.patterns import is_glob
 from bot.core.payload import Payload
 from bot.github.errors import is_not_found
 from bot.github.refs import first_parents
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
 PULLS = "/repos/{+repo}/commits/{sha}/pulls"
 MOST_COMMITS = 5
 """Commits of the base branch that are read, newest first."""
-_WILD = frozenset("*?[")
-
-
-def is_pattern(name: str) -> bool:
-    """Return whether an entry of `required` may match several names."""
-    return not _WILD.isdisjoint(name)
 
 
 async def expected_of(
@@ -37,10 +32,10 @@ async def expected_of(
 
     CI may report on the heads of pull requests under other names than on the branch. So for each commit, the bot also
     reads the head of the pull request that was merged as this commit. It stops when every pattern has a settled commit,
-    at the latest after `MOST_COMMITS`. Without a pattern it sends no request; otherwise one, and up to seven for each
-    commit if each list has one page. Unchanged answers cost no quota.
+    at the latest after `MOST_COMMITS`. Without a pattern it sends no request; otherwise one to five, and up to seven
+    for each commit if each list has one page. Unchanged answers cost no quota.
     """
-    patterns = [name for name in required if is_pattern(name)]
+    patterns = [name for name in required if is_glob(name)]
     if not patterns:
         return ()
     now = github.now()
@@ -65,7 +60,8 @@ async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> Asy
 
 async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
     try:
-        return [commit.sha for commit in (await first_parents(github, repository, branch))[:MOST_COMMITS]]
+        newest = await first_parents(github, repository, branch, at_least=MOST_COMMITS)
+        return [commit.sha for commit in newest[:MOST_COMMITS]]
     except Exception as error:
         if is_not_found(error):  # somebody deleted the branch
             return []
@@ -74,7 +70,7 @@ async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
 
 async def _head_that_brought(github: GitHub, repository: str, branch: str, sha: str) -> str | None:
     """Return the head of the pull request that was merged as this commit, None if there is none."""
-    for item in await github.getitem(PULLS, url_vars={"repo": repository, "sha": sha}):
+    async for item in github.getiter(PULLS, url_vars={"repo": repository, "sha": sha}):
         pull = Payload(item, "pull request")
         if pull.text("merge_commit_sha") == sha and pull.text("merged_at") and pull.text("base", "ref") == branch:
             return pull.string("head", "sha")

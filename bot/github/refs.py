@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
 from bot.github.errors import is_not_found
+from bot.github.pages import PER_PAGE
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 ONE_REF = "/repos/{+repo}/git/ref/heads/{branch}"
 ONE_COMMIT = "/repos/{+repo}/git/commits/{sha}"
-COMMITS = "/repos/{+repo}/commits{?sha}"
+COMMITS = "/repos/{+repo}/commits{?sha,per_page}"
 # From the second page on, GitHub leaves out the files, which are most of the answer.
 # https://docs.github.com/en/rest/commits/commits#compare-two-commits
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
 FIRST_BETWEEN = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 
+MOST_PAGES = 30
+"""The most requests for the first parents of a branch. Each shows at least one; nearly all repeat as a 304."""
 TITLE_LIMIT = 120
 """Characters of a commit's title that we store."""
 AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
@@ -84,24 +87,28 @@ async def merge_base(github: GitHub, repository: str, base: str, head: str) -> s
     return Payload(answer, "comparison").string("merge_base_commit", "sha")
 
 
-async def first_parents(github: GitHub, repository: str, branch: str) -> list[Commit]:
-    """Return a branch's newest commits, newest first, along first parents. Costs one request.
+async def first_parents(
+    github: GitHub, repository: str, branch: str, *, at_least: int = PER_PAGE, until: str | None = None
+) -> list[Commit]:
+    """Return a branch's newest commits along first parents, newest first, at least as many or down to `until`.
 
-    Commits that a merge brought in are left out: they were never the head of the branch, so no result says whether they
-    are good.
+    Fewer only if the branch has fewer, or after `MOST_PAGES` requests. One request is enough unless merges brought in
+    many commits: GitHub lists these as well, so the first parent of a merge may be on no page that was read. They are
+    left out: they were never the head of the branch, so no result says whether they are good.
     """
-    page = await github.getitem(COMMITS + "&per_page=100", url_vars={"repo": repository, "sha": branch})
-    listed = {}
-    for item in page:
-        commit = Payload(item, "commit")
-        listed[commit.string("sha")] = commit
     found: list[Commit] = []
-    sha = next(iter(listed), "")
-    while sha in listed:
-        commit = listed.pop(sha)
-        title = commit.text("commit", "message").split("\n", 1)[0][:TITLE_LIMIT]
-        found.append(Commit(sha, title, _committed_at(commit)))
-        sha = next((parent.string("sha") for parent in commit.items("parents")), "")
+    start = branch
+    for _ in range(MOST_PAGES):
+        page = await github.getitem(COMMITS, url_vars={"repo": repository, "sha": start, "per_page": str(PER_PAGE)})
+        listed = {commit.string("sha"): commit for commit in (Payload(item, "commit") for item in page)}
+        # GitHub lists the commit that the request names first.
+        start = next(iter(listed), "")
+        while start in listed:
+            commit = listed.pop(start)
+            found.append(Commit(start, _title(commit), _committed_at(commit)))
+            start = next((parent.string("sha") for parent in commit.items("parents")), "")
+        if not start or len(found) >= at_least or any(commit.sha == until for commit in found):
+            break
     return found
 
 
@@ -112,6 +119,10 @@ async def first_between(github: GitHub, repository: str, base: str, head: str) -
     """
     answer = await github.getitem(FIRST_BETWEEN, url_vars={"repo": repository, "base": base, "head": head})
     return next((_committed_at(commit) for commit in Payload(answer, "comparison").items("commits")), "")
+
+
+def _title(commit: Payload) -> str:
+    return commit.text("commit", "message").split("\n", 1)[0][:TITLE_LIMIT]
 
 
 def _committed_at(commit: Payload) -> str:

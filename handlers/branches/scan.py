@@ -40,7 +40,7 @@ class ScanInProgress:
         Raises `UserError` if the source branch does not exist.
         """
         before = await branch_head(self.github, self.repository, self.rules.branch)
-        chain = await self._source()
+        chain = await self._source(before)
         relation, newer, lag = await self._behind(before, chain)
         if relation in (IDENTICAL, BEHIND):
             return TrackingScan(before, relation, (), lag=UP_TO_DATE)
@@ -50,16 +50,16 @@ class ScanInProgress:
         position = chain.index(scanned[-1].commit)
         commits = len(newer) - position if before is not None else None
         if before is not None and len(newer) == len(chain):
-            # The head is further back than one page or on a side branch, so the chosen commit may be older.
+            # The head is further back than the scan reads or on a side branch, so the chosen commit may be older.
             step = await compared(self.github, self.repository, before, scanned[-1].commit.sha)
             if step.status in (IDENTICAL, BEHIND):
                 return TrackingScan(before, relation, tuple(scanned[:-1]), lag=lag)
             commits = step.ahead_by if step.status == AHEAD else None
         return TrackingScan(before, relation, tuple(scanned), commits, lag, _lag(chain[:position]))
 
-    async def _source(self) -> list[Commit]:
+    async def _source(self, before: str | None) -> list[Commit]:
         try:
-            return await first_parents(self.github, self.repository, self.rules.source)
+            return await first_parents(self.github, self.repository, self.rules.source, until=before)
         except Exception as error:
             if is_not_found(error):
                 raise UserError(NO_SOURCE_BRANCH.format(source=self.rules.source, branch=self.rules.branch)) from error
@@ -91,7 +91,7 @@ class ScanInProgress:
         return scanned
 
     async def _blockers(self, sha: str) -> tuple[Signal, ...]:
-        """Return what makes a commit unfit: two requests, more if it has over a hundred statuses or checks."""
+        """Return what makes a commit unfit: three requests, more if it has over a hundred statuses, checks or runs."""
         require = self.rules.require
         if not require:
             return ()

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 NAME = "main-failures"
 KEY = "main_failures"
 MOST_COMMITS = 10
-"""The most commits whose statuses and checks one scan reads: two requests each, more if there are over a hundred."""
+"""The most commits whose statuses and checks one scan reads: three requests each, more if there are over a hundred."""
 MOST_BRANCHES = 10
 """The most branches that GitHub lists in a status event, of those that have its commit.
 
@@ -253,9 +253,9 @@ def _news_key(change: FailureChanges, branch: str) -> str:
 
 
 async def _commits(context: Context, branch: str) -> list[Commit]:
-    """Return a branch's newest commits, none if the branch does not exist; one request."""
+    """Return a branch's newest commits, none if the branch does not exist; one request, rarely up to ten."""
     try:
-        return await first_parents(context.github, context.repository.full_name, branch)
+        return await first_parents(context.github, context.repository.full_name, branch, at_least=MOST_COMMITS)
     except Exception as error:
         if is_not_found(error):
             return []
