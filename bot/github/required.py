@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.config.types import matches
+from bot.core.patterns import is_glob
 
 SETTLED_SECONDS = 2 * 60 * 60
 """Seconds without a new report after which a green commit shows which jobs CI has."""
@@ -29,6 +30,8 @@ class Signal:
     status's description and target, or a check run's title and details. All of these are untrusted. `app` is the number
     of the App that reported it, 0 if no App is known; `at` is the time of the report in seconds since 1970, None if
     GitHub names none. `ours`: this bot reported it, so it says nothing about the commit (`bot.github.ours`).
+    `is_workflow_run`: a workflow run that may still begin jobs, although those that it began have ended. It is no
+    status or check, so only patterns match it.
     """
 
     name: str
@@ -39,6 +42,11 @@ class Signal:
     app: int = field(default=0, compare=False)
     at: float | None = field(default=None, compare=False)
     ours: bool = field(default=False, compare=False)
+    is_workflow_run: bool = field(default=False, compare=False)
+
+    def counts_for(self, pattern: str) -> bool:
+        """Return whether it counts as CI, and a pattern matches it."""
+        return not self.ours and matches([pattern], self.name) and (is_glob(pattern) or not self.is_workflow_run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class BaseCommit:
 
     def matched(self, pattern: str) -> list[Signal]:
         """Return what a pattern matches on this commit, except for the bot's own reports."""
-        return [signal for signal in self.signals if not signal.ours and matches([pattern], signal.name)]
+        return [signal for signal in self.signals if signal.counts_for(pattern)]
 
     def is_green(self, pattern: str) -> bool:
         """Return whether a pattern matches something on this commit, and all of it is green."""
@@ -89,7 +97,7 @@ def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Exp
     found: list[Expected] = []
     known: set[str] = set()
     for one in counting:
-        names = {signal.name for signal in one.matched(pattern)} - known
+        names = {signal.name for signal in one.matched(pattern) if not signal.is_workflow_run} - known
         known |= names
         if names:
             found.append(Expected(pattern, tuple(sorted(names)), one.sha))
@@ -102,8 +110,11 @@ def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
     Each pattern must match at least one signal, and all that match must be green. The bot's own reports never count,
     whatever a pattern matches.
     """
-    wanted = [signal for signal in signals if not signal.ours and matches(require, signal.name)]
-    found = {signal for signal in wanted if signal.state is not State.GREEN}
-    # Search `wanted`, so that a pattern that matches only the bot's own reports counts as missing.
-    found |= {Signal(p, State.MISSING) for p in require if not any(matches([p], s.name) for s in wanted)}
+    found: set[Signal] = set()
+    listed = list(signals)
+    for pattern in require:
+        matched = [signal for signal in listed if signal.counts_for(pattern)]
+        found |= {signal for signal in matched if signal.state is not State.GREEN}
+        if not matched:
+            found.add(Signal(pattern, State.MISSING))
     return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))

@@ -1,8 +1,12 @@
 """Read the state of a commit: its statuses, and for each check name the check run that counts.
 
 Two workflows may have jobs of the same name, and a pull request may add one: its green job must not hide a red one of
-CI. So for GitHub Actions, the latest run in each workflow counts, and the worst of these. Only another list names the
-workflow of a check run; the bot requests it if runs of the same name differ in state.
+CI. So for GitHub Actions, the latest run in each workflow counts, and the worst of these.
+
+A job that `needs:` others has a check run only when these have ended. So the check runs alone don't show that a
+workflow run goes on: before the job begins, it has none, or the one of an earlier attempt, which was skipped if a job
+that it needs had failed. So until a workflow run has completed, it is pending, and its earlier attempts don't count.
+Only another list names the workflow run of a check run: docs/decisions/workflow-runs-in-progress.md
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
+from bot.github.errors import is_forbidden, is_not_found
 from bot.github.ours import app_of
 from bot.github.required import Signal, State
 
@@ -55,40 +60,70 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Workflow:
-    """The workflow that ran in a check suite, its event, and whether one of our own pushes started it."""
+class _WorkflowRun:
+    """The workflow run that a check suite belongs to.
 
-    id: int
-    event: str
+    `workflow` is what it is a run of: the workflow's ID, the event, and whether one of our own pushes began it.
+    `started_at` is when the current attempt began, in seconds since 1970, None if GitHub names no time.
+    """
+
+    workflow: tuple[int, str, bool]
     ours: bool
+    completed: bool
+    attempt: int
+    started_at: float | None
+    signal: Signal
+
+    def signal_of(self, run: _Run) -> Signal:
+        """Return the signal of one of its check runs: pending if the check run may be that of an earlier attempt."""
+        signal = run.signal
+        if self.completed or self.attempt == 1 or signal.state is State.PENDING:
+            return signal
+        # GitHub's times are in full seconds, so a job of this attempt may seem to have ended when the attempt began.
+        if signal.at is not None and self.started_at is not None and signal.at > self.started_at:
+            return signal
+        return replace(signal, state=State.PENDING, result="")
 
 
 async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> list[Signal]:
+    runs = [
+        _of_run(Payload(item, "check run"), ours)
+        async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs")
+    ]
+    workflow_runs = await _workflow_runs(github, where, ours, required=any(run.of_actions for run in runs))
     same: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
-    async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs"):
-        run = _of_run(Payload(item, "check run"), ours)
-        same[run.signal.app, run.signal.name].append(run)
-    of_actions = [runs for runs in same.values() if runs[0].of_actions]
-    # The workflows cost a request, and only matter if runs of the same name differ, or if we push branches here.
-    differ = any(len({run.signal.state for run in runs}) > 1 for runs in of_actions)
-    workflows = await _workflows(github, where, ours) if differ or (of_actions and ours.branches) else {}
-    begun_by_us = {suite for suite, workflow in workflows.items() if workflow.ours}
-    theirs = [[run for run in runs if run.suite not in begun_by_us] for runs in same.values()]
-    return [_counting(runs, workflows) for runs in theirs if runs]
+    for run in runs:
+        workflow_run = workflow_runs.get(run.suite) if run.of_actions else None
+        if workflow_run is None or not workflow_run.ours:
+            signal = run.signal if workflow_run is None else workflow_run.signal_of(run)
+            same[signal.app, signal.name].append(replace(run, signal=signal))
+    checks = [_counting(runs, workflow_runs) for runs in same.values()]
+    pending_suites = {run.suite for runs in same.values() for run in runs if run.signal.state is State.PENDING}
+    return checks + [
+        workflow_run.signal
+        for suite, workflow_run in workflow_runs.items()
+        if not (workflow_run.completed or workflow_run.ours or suite in pending_suites)
+    ]
 
 
-async def _workflows(github: GitHub, where: Mapping[str, str], ours: Ours) -> dict[int, _Workflow]:
-    """Return the workflow of each check suite."""
-    runs = github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs")
-    found = [Payload(item, "workflow run") async for item in runs]
-    return {
-        run.integer("check_suite_id"): _Workflow(run.integer("workflow_id"), run.text("event"), ours.has_run(run))
-        for run in found
-        if run.has("check_suite_id")
-    }
+async def _workflow_runs(
+    github: GitHub, where: Mapping[str, str], ours: Ours, *, required: bool
+) -> dict[int, _WorkflowRun]:
+    """Return the workflow run of each check suite. Unless they are `required`, GitHub may refuse to list them."""
+    found: dict[int, _WorkflowRun] = {}
+    try:
+        async for item in github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs"):
+            run = Payload(item, "workflow run")
+            if run.has("check_suite_id"):
+                found[run.integer("check_suite_id")] = _of_workflow_run(run, ours)
+    except Exception as error:
+        # A server without GitHub Actions, or an App without the permission, in a repository that does not use them.
+        if required or not (is_not_found(error) or is_forbidden(error)):
+            raise
+    return found
 
 
-def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signal:
+def _counting(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
     """Return the check run that counts among those of one App and name.
 
     GitHub Actions creates a suite for each run of a workflow, so the latest run of each workflow counts, and the worst
@@ -98,7 +133,8 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signa
     latest: dict[object, _Run] = {}
     # GitHub's IDs increase, so the run with the highest ID is the latest.
     for run in sorted(runs, key=lambda run: run.id):
-        latest[workflows.get(run.suite, run.suite) if run.of_actions else None] = run
+        known = workflow_runs.get(run.suite)
+        latest[(known.workflow if known else run.suite) if run.of_actions else None] = run
     order = list(State)
     return min(latest.values(), key=lambda run: (order.index(run.signal.state), -run.id)).signal
 
@@ -124,6 +160,19 @@ def _of_run(run: Payload, ours: Ours) -> _Run:
     suite = run.integer("check_suite", "id") if run.has("check_suite", "id") else 0
     signal = replace(_signal(run, app), ours=ours.has_check(app))
     return _Run(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, signal)
+
+
+def _of_workflow_run(run: Payload, ours: Ours) -> _WorkflowRun:
+    is_ours = ours.has_run(run)
+    name = run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}"
+    return _WorkflowRun(
+        workflow=(run.integer("workflow_id"), run.text("event"), is_ours),
+        ours=is_ours,
+        completed=run.text("status") == "completed",
+        attempt=run.integer("run_attempt") if run.has("run_attempt") else 0,
+        started_at=_moment(run, "run_started_at"),
+        signal=Signal(name, State.PENDING, url=run.text("html_url"), is_workflow_run=True),
+    )
 
 
 def _signal(run: Payload, app: int) -> Signal:

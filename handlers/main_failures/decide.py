@@ -190,7 +190,7 @@ def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> di
     for place, of_commit in enumerate(signals):
         by_name: dict[str, list[Signal]] = {}
         for signal in of_commit:
-            if matches(contexts, signal.name):
+            if not signal.is_workflow_run and matches(contexts, signal.name):
                 by_name.setdefault(signal.name, []).append(signal)
         for name, same in by_name.items():
             found.setdefault(name, []).append(_result(place, same))

@@ -271,7 +271,7 @@ def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCo
             found.setdefault((State.MISSING, signal.name), said)
         else:
             _note(found, signal, names, restart)
-    reported = {signal.name for signal in merge_state.signals if not signal.ours}
+    reported = {signal.name for signal in merge_state.signals if not (signal.ours or signal.is_workflow_run)}
     for expected in merge_state.expected:
         more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
@@ -296,7 +296,8 @@ def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
 
 def _is(signal: Signal, required: RequiredCheck) -> bool:
     # GitHub ignores upper and lower case in contexts.
-    return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
+    same = signal.name.casefold() == required.name.casefold() and not signal.is_workflow_run
+    return same and required.app in (0, signal.app)
 
 
 def _note(

@@ -1,9 +1,8 @@
 """Read the merge state of a pull request from GitHub; `handlers.merge.readiness` judges it.
 
-Requests, if each list has one page: 1 for a closed pull request. Otherwise 6, and 1 for each person who approved or
-requested changes (`MOST_REVIEWERS` at most), and 1 if jobs with the same name have different states. If
-`merge: required:` has patterns, `bot.github.expected` sends more. An answer that has not changed costs no quota, as the
-client sends its ETag.
+Requests, if each list has one page: 1 for a closed pull request. Otherwise 7, and 1 for each person who approved or
+requested changes (`MOST_REVIEWERS` at most). If `merge: required:` has patterns, `bot.github.expected` sends more. An
+answer that has not changed costs no quota, as the client sends its ETag.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Events are triggers and send no request to GitHub, unless a merge waits for the 
 blocker ends the pending merge with a comment, as it would have been refused in the first place. So does a push: nobody
 asked to merge the new commit.
 
-Check suite events are ignored: a suite ends with its last check run, and each check run has an event of its own.
+Check suite events are ignored: a suite ends with its last check run, and each check run has an event of its own. A
+workflow run ends after its last check run, and until then it is pending.
 
 The label follows events of the pull request itself and of the checks of an approved head. No event of the pull request
 reports that its base moved and brought conflicts: the next refresh sees that.
@@ -97,7 +98,7 @@ def decide_pending_merge(
     return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed_blockers(found)))
 
 
-# Triggers: statuses and check runs, which name a commit and no pull request
+# Triggers: statuses, check runs and workflow runs, which name a commit and no pull request
 
 
 def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -105,6 +106,9 @@ def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
     payload = delivery.payload
     if config.merge is None:
         return False
+    if delivery.event == "workflow_run":
+        # Whatever its conclusion: the jobs of an earlier attempt that were not run again count from now on.
+        return True
     if delivery.event == "status":
         green = payload.string("state") == "success"
     else:
@@ -114,10 +118,12 @@ def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("status", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
 @router.on("check_run", "created", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
+@router.on("workflow_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
 async def take_trigger(context: Context) -> Plan:
     """Request a refresh of the pull requests whose merge waits for this commit. Sends no request to GitHub."""
     payload = context.delivery.payload
-    sha = payload.string("sha") if context.delivery.event == "status" else payload.string("check_run", "head_sha")
+    event = context.delivery.event
+    sha = payload.string("sha") if event == "status" else payload.string(event, "head_sha")
     watched = await watching(context.records, context.repository.id, sha)
     wanted = [number for number in watched if await _is_wanted(context, number, sha)]
     if not wanted:

@@ -121,6 +121,8 @@ class WorkflowRun:
     artifacts: list[Artifact] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     """The inputs of the request that started it, if a request did."""
+    attempt_began_at: datetime | None = None
+    """When the newest attempt began; None: when the run was created."""
 
     @property
     def node_id(self) -> str:
@@ -146,15 +148,24 @@ class WorkflowRun:
         github = self.repository.github
         for job in self.latest_jobs:
             if job.status != "completed":
-                job.completed_at = github.clock.now()
-                job.check_run.change(self.actor, conclusion=(jobs or {}).get(job.name, conclusion))
-                github.events.workflow_job("completed", self.actor, job)
+                self.finish_job(job.name, (jobs or {}).get(job.name, conclusion))
         self.status, self.conclusion = "completed", conclusion
         self.updated_at = github.clock.now()
         github.events.workflow_run("completed", self.actor, self)
 
+    def finish_job(self, name: str, conclusion: str) -> None:
+        """Complete a job, while the run goes on: jobs that need this one have no check run yet."""
+        github = self.repository.github
+        job = next(job for job in self.latest_jobs if job.name == name)
+        job.completed_at = github.clock.now()
+        job.check_run.change(self.actor, conclusion=conclusion)
+        github.events.workflow_job("completed", self.actor, job)
+
     def rerun(self, by: User, *, only_failed: bool = False, job: Job | None = None) -> None:
-        """Begin a new attempt; raises GitHub's 403 `ApiError` if the run still runs or is too old."""
+        """Begin a new attempt; raises GitHub's 403 `ApiError` if the run still runs or is too old.
+
+        Skipped jobs need a failed one: until that has ended, their check runs are those of the attempt before.
+        """
         github = self.repository.github
         if self.status != "completed":
             raise ApiError(403, ALREADY_RUNNING)
@@ -168,6 +179,7 @@ class WorkflowRun:
         self.attempt += 1
         self.status, self.conclusion = "queued", None
         self.triggering_actor, self.updated_at = by, github.clock.now()
+        self.attempt_began_at = self.updated_at
         for old in again:
             self.add_job(old.name)
         github.events.workflow_run("requested", by, self)
@@ -178,6 +190,7 @@ class WorkflowRun:
         if self.conclusion != "action_required":
             raise ApiError(403, NOT_WAITING)
         self.status, self.conclusion, self.updated_at = "queued", None, github.clock.now()
+        self.attempt_began_at = self.updated_at
         for old in self.latest_jobs:
             self.add_job(old.name)
         github.events.workflow_run("requested", by, self)

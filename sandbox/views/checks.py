@@ -178,7 +178,7 @@ def workflow_run(found: WorkflowRun) -> Json:
         "pull_requests": _pulls(repository, found.head_sha),
         "created_at": iso(found.created_at),
         "updated_at": iso(found.updated_at),
-        "run_started_at": iso(found.updated_at),
+        "run_started_at": iso(found.attempt_began_at or found.created_at),
         "actor": users.user(found.actor),
         "triggering_actor": users.user(found.triggering_actor or found.actor),
         "referenced_workflows": [],

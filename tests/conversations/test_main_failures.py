@@ -20,6 +20,7 @@ from tests.conversations.town import replica_of
 REPO = "/repos/{owner}/{repo}"
 COMMITS = f"GET {REPO}/commits"
 STATUSES, CHECKS = f"GET {REPO}/commits/{{ref}}/status", f"GET {REPO}/commits/{{ref}}/check-runs"
+WORKFLOWS = f"GET {REPO}/actions/runs"
 ISSUES, OPEN, CLOSE = f"GET {REPO}/issues", f"POST {REPO}/issues", f"PATCH {REPO}/issues/{{issue_number}}"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
 SCAN = "GET", f"{REPO}/commits"
@@ -293,7 +294,7 @@ def asked(place: AlarmTown) -> Counter[str]:
     return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
 
 
-async def test_a_scan_costs_two_requests_for_each_of_the_newest_commits_and_one_to_list_them(url: str) -> None:
+async def test_a_scan_costs_three_requests_for_each_of_the_newest_commits_and_one_to_list_them(url: str) -> None:
     async with alarm_town(url) as place:
         for number in range(MOST_COMMITS + 5):
             sha = place.push(f"Commit {number}", cpu="success", gpu="success")
@@ -301,7 +302,7 @@ async def test_a_scan_costs_two_requests_for_each_of_the_newest_commits_and_one_
         place.town.github.requests.clear()
         place.report(sha, cpu="failure", gpu="failure")
         await place.town.quiet()
-        scan_cost = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
+        scan_cost = {COMMITS: 1, **dict.fromkeys((STATUSES, CHECKS, WORKFLOWS), MOST_COMMITS)}
         assert asked(place) == scan_cost | {ISSUES: 2, OPEN: 1}
         place.town.github.requests.clear()
         place.report(sha, cpu="success")

@@ -136,6 +136,22 @@ async def test_after_a_rerun_the_newest_result_counts(strict: NightlyTown) -> No
     assert strict.head == sha
 
 
+async def test_a_commit_whose_workflow_run_is_rerun_is_not_chosen_before_the_run_ends(strict: NightlyTown) -> None:
+    """`lint` needs `build`: the attempt before skipped it, which counts as green."""
+    repo = strict.town.repo
+    sha = strict.push()
+    repo.set_status("hubot", sha, "cpu/branch", "success")
+    run = repo.add_workflow_run(sha, "CI", "failure", {"build": "failure", "lint": "skipped"}, by="hubot")
+    run.rerun(strict.town.github.user("hubot"), only_failed=True)
+    run.start()
+    await strict.nightly_run()
+    assert strict.head is None
+    assert (await strict.verdicts())[0] == ("Improve it", "pending", ["lint pending"])
+    run.finish("success")
+    await strict.nightly_run()
+    assert strict.head == sha
+
+
 async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightlyTown) -> None:
     repo = strict.town.repo
     sha = strict.push()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from pathlib import Path
 
+import aiohttp
 import pytest
+from gidgethub import BadRequest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.ours import Ours
-from bot.github.required import Signal, State
-from bot.github.signals import signals_of
-from sandbox import App
+from bot.github.required import Signal, State, blockers
+from bot.github.signals import GREEN_CONCLUSIONS, signals_of
+from sandbox import App, GitHubSandbox
+from sandbox.model.workflows import WorkflowRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 NOBODYS = Ours(app_id=-1, user_id=-1)
@@ -100,25 +107,131 @@ async def test_the_worse_run_of_a_workflow_with_two_events_counts(world: World) 
     assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
 
 
-async def test_the_workflow_is_looked_up_only_if_it_changes_the_result(world: World) -> None:
-    sha = world.open().head_sha
-    world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success", "cpu": "success"})
-    world.repository.add_workflow_run(sha, "Mine", "failure", {"lint": "failure", "cpu": "success"})
-    assert {name: state for name, (state, _) in (await stands(world, sha)).items()} == {
-        "unit": State.GREEN,
-        "cpu": State.GREEN,
-        "lint": State.RED,
-    }
-    assert asked_for_workflows(world) == 0
-
-
-async def test_workflows_of_other_apps_are_not_looked_up(world: World) -> None:
+async def test_runs_of_other_apps_belong_to_no_workflow(world: World) -> None:
     sha, lint = world.open().head_sha, foreign_app(world, "lint")
     for conclusion in ("failure", "success"):
         suite = world.repository.new_check_suite(lint, sha)
         world.repository.add_check_run(lint, sha, "style", suite=suite, conclusion=conclusion)
     assert await stands(world, sha) == {"style": (State.GREEN, lint.id)}
-    assert asked_for_workflows(world) == 0
+
+
+async def test_a_server_without_actions_has_no_workflow_runs(world: World) -> None:
+    sha = world.open().head_sha
+    world.repository.set_status("hubot", sha, "by-hand", "success")
+    world.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=404, message="Not Found", times=None)
+    assert await stands(world, sha) == {"by-hand": (State.GREEN, 0)}
+
+
+async def test_the_state_of_jobs_is_unknown_without_the_workflow_runs(world: World) -> None:
+    sha = world.open().head_sha
+    world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
+    world.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=404, message="Not Found", times=None)
+    with pytest.raises(BadRequest, match="Not Found"):
+        await stands(world, sha)
+
+
+# Workflow runs in progress
+
+JOBS = ("build", "test", "publish")
+"""Each needs the one before it."""
+
+
+async def states(world: World, sha: str) -> dict[str, State]:
+    return {name: state for name, (state, _) in (await stands(world, sha)).items()}
+
+
+async def test_a_job_that_the_attempt_before_skipped_is_pending_until_the_workflow_run_has_completed(
+    world: World,
+) -> None:
+    sha = world.open().head_sha
+    run = world.repository.add_workflow_run(sha, "CI", "failure", {"build": "failure", "test": "skipped"})
+    assert await states(world, sha) == {"build": State.RED, "test": State.GREEN}
+    run.rerun(world.github.user("octocat"), only_failed=True)
+    assert await states(world, sha) == {"build": State.PENDING, "test": State.PENDING}
+    run.start()
+    world.github.clock.advance(seconds=60)
+    run.finish_job("build", "success")
+    assert await states(world, sha) == {"build": State.GREEN, "test": State.PENDING}
+    run.add_job("test")
+    run.start()
+    assert await states(world, sha) == {"build": State.GREEN, "test": State.PENDING}
+    run.finish("failure", {"test": "failure"})
+    assert await states(world, sha) == {"build": State.GREEN, "test": State.RED}
+
+
+async def test_a_workflow_run_is_pending_while_it_may_begin_another_job(world: World) -> None:
+    sha = world.open().head_sha
+    run = world.repository.add_workflow_run(sha, "CI", jobs={"build": None})
+    run.finish_job("build", "success")
+    assert await states(world, sha) == {"build": State.GREEN, "CI": State.PENDING}
+    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    page = f"{world.github.url}/{FULL_NAME}/actions/runs/{run.id}"
+    assert [signal.url for signal in found if signal.is_workflow_run] == [page]
+    run.finish("success")
+    assert await states(world, sha) == {"build": State.GREEN}
+
+
+async def test_a_run_in_progress_on_a_branch_that_we_pushed_is_left_out(world: World) -> None:
+    sha = world.repository.push("main", by="hubot").sha
+    run = world.repository.add_workflow_run(sha, "CI", jobs={"build": None}, event="push", branch="nightly")
+    run.finish_job("build", "success")
+    assert await signals_of(await client(world), FULL_NAME, sha, await ours_in(world, "nightly")) == []
+
+
+def run_attempt(run: WorkflowRun, passing: Collection[str]) -> Iterator[None]:
+    """Run the jobs of an attempt in their order, and pause after each change; those after a failure are skipped."""
+    run.start()
+    for number, name in enumerate(JOBS):
+        if not all(job.conclusion == "success" for job in run.latest_jobs if job.name in JOBS[:number]):
+            run.add_job(name)
+            run.finish_job(name, "skipped")
+        elif all(job.name != name or job.conclusion == "skipped" for job in run.latest_jobs):
+            run.add_job(name)
+            run.start()
+            yield
+        if any(job.name == name and job.status != "completed" for job in run.latest_jobs):
+            run.finish_job(name, "success" if name in passing else "failure")
+            yield
+
+
+async def check_attempts(attempts: Sequence[Collection[str]], require: str) -> None:
+    github = GitHubSandbox()
+    async with github.serve() as url, aiohttp.ClientSession() as session:
+        app = github.create_app("nightjar")
+        repository = github.create_repository(FULL_NAME)
+        app.install(repository)
+        reader = await GitHubApp(session, api_url=url, app_id=app.id, private_key=app.private_key).reader(FULL_NAME)
+
+        async def passes() -> bool:
+            return not blockers([require], await signals_of(reader, FULL_NAME, sha, NOBODYS))
+
+        sha = repository.push("main", by="octocat").sha
+        run = repository.add_workflow_run(sha, "CI", jobs={JOBS[0]: None}, branch="main")
+        for passing in attempts:
+            for _ in run_attempt(run, passing):
+                # A job that has ended in this attempt counts, even if others go on.
+                ended = {job.name for job in run.jobs if job.attempt == run.attempt and job.conclusion == "success"}
+                assert await passes() == (require in ended)
+            green = all(job.conclusion == "success" for job in run.latest_jobs)
+            run.finish("success" if green else "failure")
+            assert await passes() == all(
+                job.conclusion in GREEN_CONCLUSIONS for job in run.latest_jobs if require in ("*", job.name)
+            )
+            if green:
+                break
+            run.rerun(github.user("octocat"), only_failed=True)
+            assert not await passes()
+            github.clock.advance(seconds=1)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.frozensets(st.sampled_from(JOBS)), min_size=1, max_size=4), st.sampled_from(["*", JOBS[-1]]))
+@example([frozenset({"build"}), frozenset(JOBS)], "publish")
+@example([frozenset(), frozenset(JOBS)], "*")
+def test_nothing_passes_while_a_workflow_run_goes_on_whatever_its_earlier_attempts_said(
+    attempts: list[frozenset[str]], require: str
+) -> None:
+    asyncio.run(check_attempts(attempts, require))
 
 
 # Our own reports
