@@ -52,10 +52,18 @@ _AFTER_WORD = ",:;.!"
 _UNWRITABLE = Pattern(r"[\x00-\x1f\x7f-\x9f\x{fffd}]")
 _POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
 _EMOJI = Pattern(r":[a-z0-9_+-]+:", ignore_case=True)
-_WORD = Pattern(
-    rf"""[{SPACE}]*(?:(?:"(?P<straight>[^"{HOLE}]*)"|“(?P<curly>[^”{HOLE}]*)”|'(?P<single>[^'{HOLE}]*)'|(?P<hole>{HOLE}))"""
-    rf"[{_AFTER_WORD}]*(?:[{SPACE}]|$)|(?P<bare>[^{SPACE}]+))"
-)
+_QUOTES = {
+    '"': '"',
+    "“": "”",
+    "'": "'",
+    "\N{LEFT SINGLE QUOTATION MARK}": "\N{RIGHT SINGLE QUOTATION MARK}",
+    "„": "“”",
+    "\N{SINGLE LOW-9 QUOTATION MARK}": "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}",
+    "«": "»",
+}
+"""Opening quotation marks with those that close them: phones and word processors replace straight ones."""
+_QUOTED = "|".join(f"{opening}([^{closing}{HOLE}]*)[{closing}]" for opening, closing in _QUOTES.items())
+_WORD = Pattern(rf"[{SPACE}]*(?:(?:{_QUOTED}|(?P<hole>{HOLE}))[{_AFTER_WORD}]*(?:[{SPACE}]|$)|(?P<bare>[^{SPACE}]+))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +256,13 @@ def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
     remaining = iter(holes)
     for match in _WORD.finditer(rest):
         if (bare := match["bare"]) is None:
-            quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[:3]), "")
+            quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[: len(_QUOTES)]), "")
             if quoted is None:
                 raise _Fault(texts.NOT_A_NAME)
             yield _Word(quoted.strip(), quoted=True)
         elif HOLE in bare:
             raise _Fault(texts.NOT_A_NAME)
-        elif bare[0] in "\"'“":
+        elif bare[0] in _QUOTES:
             raise _Fault(texts.QUOTE_OPEN)
         elif word := bare if _EMOJI.fullmatch(bare) else bare.rstrip(_AFTER_WORD):
             yield _Word(word)
@@ -321,7 +329,8 @@ def _typo_of(word: _Word, arguments: Arguments) -> str | None:
 
 
 def _in_quotes(name: str) -> str:
-    return f'"{name}"' if '"' not in name else f"“{name}”"
+    pairs = ((opening, closing) for opening, closings in _QUOTES.items() for closing in closings)
+    return next((f"{opening}{name}{closing}" for opening, closing in pairs if closing not in name), f'"{name}"')
 
 
 def _shown(rest: str, line: Line) -> str:

@@ -54,6 +54,7 @@ SHOW = CommandSpec(
 HELP = CommandSpec(name="help", summary="Lists the commands.", example="help", feature="help")
 REGISTRY = CommandRegistry([RUN_SLOW, SKIP_SLOW, RERUN, SHOW, HELP])
 MENTIONS = ("@ci", "@tvm-bot")
+BUILDS = ("Linux / build", "arm build", "gpu build", "cpu build")
 
 
 def read(text: str) -> list[Command | BadCommand]:
@@ -115,6 +116,8 @@ def test_a_command_is_understood_in_every_common_form(line: str, meant: str) -> 
         ('@ci rerun "Linux / build (3.11)"', ("Linux / build (3.11)",)),
         ("@ci rerun “Linux / build (3.11)”.", ("Linux / build (3.11)",)),
         ("@ci rerun 'Linux / build' cpu", ("Linux / build", "cpu")),
+        ("@ci rerun \u2018Linux / build (3.11)\u2019, \u2018cpu\u2019.", ("Linux / build (3.11)", "cpu")),
+        ("@ci rerun „Linux / build“ „arm build” «gpu build» \u201acpu build\u2018", BUILDS),
         ('@ci rerun `Linux / build (*.*)`, `a "b"`', ("Linux / build (*.*)", 'a "b"')),
         ("@ci rerun */pr-head cpu-?", ("*/pr-head", "cpu-?")),
         ('@ci rerun "all"', ("all",)),
@@ -129,6 +132,24 @@ def test_a_command_is_understood_in_every_common_form(line: str, meant: str) -> 
 )
 def test_names_may_be_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]) -> None:
     assert read(line) == [Command(RERUN, names=names)]
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("quotes", ['""', "''", "“”", "\u2018\u2019", "„“", "„”", "\u201a\u2018", "\u201a\u2019", "«»"])
+@given(text=st.text(st.sampled_from("ab 1?/(),\"'“”\u2018\u2019„\u201a«»"), max_size=12))
+def test_a_name_in_quotes_of_any_kind_is_read_and_written_back(quotes: str, text: str) -> None:
+    closing = {"„": "“”", "\u201a": "\u2018\u2019"}.get(quotes[0], quotes[1])
+    name = "Linux " + " ".join("".join(letter for letter in text if letter not in closing).split())
+    command = Command(RERUN, names=(name.strip(),))
+    assert read(f"@ci rerun {quotes[0]}{name}{quotes[1]}") == [command]
+    assert read(f"@ci {command.text}") == [command]
+
+
+@pytest.mark.parametrize("opening", ['"', "'", "“", "\u2018", "„", "\u201a", "«"])
+def test_a_quotation_mark_without_its_closing_mark_is_refused(opening: str) -> None:
+    [command] = read(f"@ci rerun {opening}Linux build")
+    assert isinstance(command, BadCommand)
+    assert command.reason == texts.QUOTE_OPEN
 
 
 @pytest.mark.parametrize(
