@@ -53,24 +53,43 @@ _STEPS_A_WORD, _LEAST_STEPS = 20, 1_000
 Above the limit, the rest of the text stays as it is. Ordinary texts need one or two per word, because they differ from
 a template within a few words; `a a a …` would take quadratic time.
 """
+_CUT_MARKS = ("…", "...")
 _LONGEST_LOGIN = 100
 """Characters; no account has a longer name: https://docs.github.com/en/rest/users/users"""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoredCommit:
-    """A commit of a pull request with its author; `author_id` is 0 without a GitHub account."""
+    """A commit of a pull request with its author; `author_id` is 0 without a GitHub account.
+
+    `is_merge`: it has several parents, as when somebody updates the branch with its base.
+    """
 
     author_id: int
     name: str
     email: str
     message: str
+    is_merge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     text: str
     code: bool
+
+
+def rejoined(title: str, body: str) -> tuple[str, str]:
+    """Return a pull request's title and text, after moving the end of a title that GitHub cut from the text back to it.
+
+    GitHub makes both of the message of a commit. It cuts a long first line, even inside a word: `Update it to the v…`
+    is the title, and the text begins with `…ectorized schedule`.
+    """
+    start = title.rstrip()
+    first, _, rest = _plain_ends(body).lstrip().partition("\n")
+    for mark in _CUT_MARKS:
+        if start.endswith(mark) and first.startswith(mark) and (end := first.removeprefix(mark).rstrip()):
+            return start.removesuffix(mark) + end, rest
+    return title, body
 
 
 def title(text: str, number: int) -> str:
@@ -103,10 +122,12 @@ def without_template(body: str, templates: Iterable[str]) -> str:
 def co_authors(commits: Sequence[AuthoredCommit], named: Iterable[tuple[str, str]], author: Person) -> list[str]:
     """Return a trailer for everybody but the author, in the order in which the commits, then the text, name them first.
 
-    `named` has the names and addresses that the text credits. An address counts once, regardless of case.
+    `named` has the names and addresses that the text credits. An address counts once, regardless of case. A merge
+    credits nobody: whoever updates a branch with its base has written nothing of it.
     """
     theirs = {commit.email.casefold() for commit in commits if commit.author_id and commit.author_id == author.id}
-    everybody = [pair for one in commits for pair in ((one.name, one.email), *_credited(one.message))]
+    written = [commit for commit in commits if not commit.is_merge]
+    everybody = [pair for one in written for pair in ((one.name, one.email), *_credited(one.message))]
     people: dict[str, str] = {}
     for name, email in [*everybody, *named]:
         if email and email.casefold() not in theirs and not _is_of(email, author):

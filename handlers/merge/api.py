@@ -94,6 +94,7 @@ async def commits_of(github: GitHub, repository: str, number: int) -> list[Autho
                 name=commit.text("commit", "author", "name"),
                 email=commit.text("commit", "author", "email"),
                 message=commit.text("commit", "message"),
+                is_merge=len(list(commit.items("parents"))) > 1,
             )
         )
     return found

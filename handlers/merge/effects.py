@@ -40,7 +40,7 @@ COMPUTING_SECONDS = 2.0
 """Seconds before the next request for the merge state: the first request makes GitHub compute conflicts."""
 
 
-RACES = ("base branch was modified", "head branch was modified", "merge already in progress")
+_RACES = ("base branch was modified", "head branch was modified", "merge already in progress")
 """What GitHub says, in lower case, if another push or merge was faster; its advice is to try again."""
 
 
@@ -149,11 +149,12 @@ class MergePull:
         if config.method == REBASE:
             return {"merge_method": REBASE}
         pull = merge_state.pull
-        write = partial(merge_message.message, pull.body, facts.templates, commits, pull.author)
+        title, body = merge_message.rejoined(pull.title, pull.body)
+        write = partial(merge_message.message, body, facts.templates, commits, pull.author)
         return {
             "merge_method": config.method,
-            "commit_title": merge_message.title(pull.title, self.number),
-            "commit_message": await run_in_thread(write, pull.body),
+            "commit_title": merge_message.title(title, self.number),
+            "commit_message": await run_in_thread(write, body),
         }
 
     async def _merge(self, context: EffectContext, merge_state: MergeState, words: Mapping[str, str]) -> Applied:
@@ -179,7 +180,7 @@ class MergePull:
                 raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             refused = texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             same = (now.pull.head_sha, now.pull.base_ref) == (self.pending.sha, self.pending.base)
-            if now.pull.is_open and same and any(text in message_of(error).casefold() for text in RACES):
+            if now.pull.is_open and same and any(text in message_of(error).casefold() for text in _RACES):
                 raise TryAgain(refused) from error
             raise RefusedToPerson(refused) from error
         return self._over(texts.WHY_MERGED, merge_state, commit=commit)

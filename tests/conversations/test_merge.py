@@ -46,6 +46,19 @@ async def test_a_ready_pull_request_is_merged_with_a_useful_message(here: Town) 
     assert here.repo.branch("main") == pull.merge_commit_sha
 
 
+async def test_an_update_with_the_base_makes_nobody_a_co_author(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster, with the v…", "…ectorized schedule\n\nSaves a pass.")
+    here.repo.push("main", by="octocat")
+    pull.update_branch("octocat")
+    here.repo.push("main", by="octocat")
+    pull.update_branch("nightjar[bot]")
+    report(here, pull)
+    approve(pull)
+    here.github.clock.advance(seconds=1)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert message(here) == "Faster, with the vectorized schedule (#1)\n\nSaves a pass."
+
+
 async def test_text_that_makes_ci_skip_a_commit_is_removed_from_the_message(here: Town) -> None:
     """Otherwise the author of a pull request could keep CI from testing main."""
     text = "Saves a pass. [no ci]\n\n```\n***NO_CI***\n```\n\n\nskip-checks: true"

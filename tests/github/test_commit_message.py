@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import AuthoredCommit, co_authors, message, title, without_template
+from bot.github.commit_message import AuthoredCommit, co_authors, message, rejoined, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\
@@ -29,6 +31,39 @@ def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve 
 
 
 # Titles
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "after", "rest"),
+    [
+        (
+            "Update it to the v…",
+            "…ectorized schedule\r\n\r\nIt is faster.",
+            "Update it to the vectorized schedule",
+            None,
+        ),
+        ("Update it to …", "…the schedule", "Update it to the schedule", ""),
+        ("Update it to… ", "\n… the schedule\n", "Update it to the schedule", ""),
+        ("Update it to the v...", "...ectorized schedule", "Update it to the vectorized schedule", ""),
+        ("Wait for it…", "It takes long.", "Wait for it…", "It takes long."),
+        ("Wait for it", "…and more", "Wait for it", "…and more"),
+        ("Wait for it…", "…", "Wait for it…", "…"),
+        ("Wait for it…", "", "Wait for it…", ""),
+    ],
+)
+def test_a_title_that_github_cut_is_joined_with_its_end(before: str, body: str, after: str, rest: str | None) -> None:
+    assert rejoined(before, body) == (after, "\nIt is faster." if rest is None else rest)
+
+
+@given(
+    st.text(st.sampled_from("ab \N{LATIN SMALL LETTER U WITH DIAERESIS}[](#1).…"), min_size=73, max_size=200),
+    st.text(st.sampled_from("ab \r\n…"), max_size=20),
+)
+def test_a_first_line_is_the_same_whether_github_cut_it_or_not(line: str, text: str) -> None:
+    line = " ".join(f"Update {line} it".split())
+    cut = line[:69]
+    joined, rest = rejoined(f"{cut}…", f"…{line[69:]}\n\n{text}")
+    assert (joined, rest.replace("\n", "")) == (line, text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +201,12 @@ def test_all_of_several_templates_are_recognized() -> None:
 
 
 # Authors
+
+
+def test_whoever_updates_the_branch_with_its_base_is_not_credited() -> None:
+    update = AuthoredCommit(5, "hubot", "hubot@example.org", "Merge main\n\nCo-authored-by: M <m@example.org>", True)
+    assert co_authors([commit("octocat", number=1), update], [], AUTHOR) == []
+    assert co_authors([update, commit("Hubot", number=5)], [], AUTHOR) == ["Co-authored-by: Hubot <hubot@example.org>"]
 
 
 def test_everybody_but_the_author_is_credited_once_in_the_order_of_first_appearance() -> None:
