@@ -75,6 +75,18 @@ async def test_a_commit_with_only_its_first_job_green_does_not_define_the_requir
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
+@pytest.mark.parametrize("name", ["test [cpu]", "build [!arm]", "[a-c]*?"])
+async def test_a_name_with_characters_of_a_pattern_requires_that_check(tmp_path: Path, name: str) -> None:
+    """A matrix makes such names."""
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f'required: ["{name}"]') as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        approve(pull)
+        report(here, pull, "failure", name)
+        assert f"`{name}`](<https://ci.example.org/job/1>) failed" in await says(here, pull, "@ci merge")
+        report(here, pull, "success", name)
+        assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
 async def test_on_a_branch_that_is_never_green_a_pattern_waits_for_all_its_names(here: Town) -> None:
     """Older commits are not read."""
     pull = ready(here)

@@ -181,6 +181,22 @@ async def test_a_commit_that_came_in_with_a_merge_is_never_chosen(strict: Nightl
     assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main"]
 
 
+async def test_a_good_commit_before_a_large_merge_is_chosen(strict: NightlyTown) -> None:
+    """GitHub lists the commits of the merge first, so the good commit is not on the first page."""
+    repo, git = strict.town.repo, strict.town.repo.git
+    hubot, clock = strict.town.github.user("hubot"), strict.town.github.clock
+    good = strict.push("good")
+    green(strict, good)
+    side = tip = strict.push("on main")
+    clock.advance(seconds=1)
+    for number in range(120):
+        side = git.commit((side,), {}, f"side {number}", hubot, clock.now()).sha
+    repo.move("refs/heads/main", git.commit((tip, side), {}, "Merge", hubot, clock.now()).sha, "hubot")
+    await strict.nightly_run()
+    assert strict.head == good
+    assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main", "good"]
+
+
 async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
