@@ -9,7 +9,6 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-struc
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import structlog
+from nightjar_formats.strict_json import read_json
 
 from bot.aws import texts
 from bot.aws.bucket import Arrival, BucketFolder, is_manifest
@@ -49,9 +49,9 @@ def arrivals(body: str) -> list[Arrival]:
     https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
     """
     try:
-        message = Payload(json.loads(body), "message")
+        message = Payload(read_json(body), "message")
         if message.text("Type") == "Notification":
-            message = Payload(json.loads(message.string("Message")), "message")
+            message = Payload(read_json(message.string("Message")), "message")
         if message.text("Event") == "s3:TestEvent":
             return []
         if message.text("source") == "aws.s3":
@@ -59,7 +59,7 @@ def arrivals(body: str) -> list[Arrival]:
         if not message.has("Records"):
             raise Garbage(texts.NOT_AN_EVENT)
         return [arrival for record in message.items("Records") for arrival in _of_record(record)]
-    except (ValueError, RecursionError):
+    except ValueError:
         raise Garbage(texts.NOT_JSON) from None
     except PayloadError as error:
         raise Garbage(str(error)) from None

@@ -6,7 +6,6 @@ https://www.jenkins.io/doc/book/using/remote-access-api/, https://www.jenkins.io
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 from yarl import URL
 
 from bot.ci import texts
@@ -197,7 +197,7 @@ class _Jenkins:
 
 async def _json(response: aiohttp.ClientResponse, name: str) -> Any:
     body = await read_body(response, LARGEST)
-    with contextlib.suppress(ValueError, RecursionError):
-        if len(body) <= LARGEST and isinstance(data := json.loads(body), dict):
+    with contextlib.suppress(ValueError):
+        if len(body) <= LARGEST and isinstance(data := read_json(body), dict):
             return data
     raise UserError(texts.JENKINS_NOT_JSON.format(name=name))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 from yarl import URL
 
 from bot.core.errors import TryAgain, UserError
@@ -15,6 +15,8 @@ from bot.core.parts import PartKey
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one answer."""
+LONGEST_PAUSE = 7 * 86_400.0
+"""Seconds. A header may name a number that is too large for every clock."""
 LARGEST = 4 * 1024 * 1024
 """Bytes of an answer that are read."""
 
@@ -101,13 +103,14 @@ def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
     if len(body) > limit:
         raise UserError(TOO_LONG.format(**words, limit=limit))
     try:
-        return json.loads(body)
-    # Thousands of nested lists raise RecursionError.
-    except (ValueError, RecursionError):
+        return read_json(body)
+    except ValueError:
         pass
     raise UserError(NOT_JSON.format(**words))
 
 
 def seconds_in(retry_after: str | None) -> float | None:
-    """Return the seconds that a `Retry-After` header names; None for a date, which GitHub never sends."""
-    return float(retry_after) if retry_after is not None and retry_after.strip().isdecimal() else None
+    """Return the seconds that a `Retry-After` header names, at most a week; None for a date."""
+    if retry_after is None or not retry_after.strip().isdecimal():
+        return None
+    return min(float(retry_after), LONGEST_PAUSE)

@@ -7,7 +7,6 @@ arguments or its cause.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,6 +22,7 @@ from gidgethub import (
     RedirectionException,
     sansio,
 )
+from nightjar_formats.strict_json import read_json
 
 from bot.core.errors import OUTAGE_PATIENCE, Away, TryAgain
 from bot.core.web_json import seconds_in
@@ -46,7 +46,7 @@ class Answer:
     def json(self) -> Any:
         """Return the decoded body, None if it is not JSON."""
         try:
-            return json.loads(self.body)
+            return read_json(self.body)
         except ValueError:
             return None
 

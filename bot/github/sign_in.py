@@ -7,13 +7,13 @@ https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-githu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 
 from bot.core.errors import TryAgain
 from bot.core.events import Person
@@ -185,8 +185,8 @@ def _bearer(token: str) -> dict[str, str]:
 
 def _payload(body: bytes, what: str) -> Payload:
     try:
-        value = json.loads(body) if body else {}
-    except (ValueError, RecursionError):
+        value = read_json(body) if body else {}
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise TryAgain(ODD.format(what=what))

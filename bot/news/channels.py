@@ -6,10 +6,10 @@ neither chained nor put into words.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 from pydantic import SecretStr
 from yarl import URL
 
@@ -17,7 +17,7 @@ from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import Away, SettingsError, TryAgain, UserError
 from bot.core.patterns import Pattern
-from bot.core.web_json import seconds_in
+from bot.core.web_json import LONGEST_PAUSE, seconds_in
 from bot.news.message import News
 from bot.news.render import as_discord, as_slack
 from bot.news.texts import (
@@ -110,15 +110,15 @@ def _refusal(place: Channel, response: aiohttp.ClientResponse, body: bytes) -> E
 def _read_answer(body: bytes) -> dict[str, Any]:
     """Return Discord's JSON as it is, and Slack's one word as `error`; ignore anything else."""
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        answer = read_json(body)
+    except ValueError:
         word = body.strip().decode(errors="replace")
         return {"error": word} if _WORD.fullmatch(word) else {}
     return answer if isinstance(answer, dict) else {}
 
 
 def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and value >= 0 else None
+    return float(min(value, LONGEST_PAUSE)) if isinstance(value, int | float) and value >= 0 else None
 
 
 def _reason(answer: dict[str, Any]) -> list[str]:

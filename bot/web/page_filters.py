@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
+from nightjar_formats.strict_json import read_json
 
 from bot.core.page_paths import query, segment
 from bot.core.patterns import Pattern
@@ -21,7 +21,7 @@ LONGEST_TEXT = 20_000
 
 def read_problem(body: object) -> dict[str, Any]:
     """Return the members of problem details."""
-    loaded: dict[str, Any] = json.loads(body if isinstance(body, bytes) else b"{}")
+    loaded: dict[str, Any] = read_json(body if isinstance(body, bytes) else b"{}")
     return loaded
 
 

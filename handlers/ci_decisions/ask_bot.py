@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 from yarl import URL
 
 from bot.core.urls import encrypted_url
@@ -104,7 +104,7 @@ def _read(body: bytes) -> CiDecision:
 def _detail(body: bytes) -> str:
     """Return the detail of a problem document (RFC 9457), or say that the answer is not one."""
     try:
-        detail = str(json.loads(body)["detail"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        detail = str(read_json(body)["detail"])
+    except (ValueError, KeyError, TypeError):
         return "no reason given"
     return truncate(detail.rstrip("."), LONGEST_DETAIL)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from nightjar_formats.strict_json import read_json
+
 from bot.core.errors import PayloadError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
@@ -23,10 +25,9 @@ _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 def of_answer(body: bytes) -> CiDecision | None:
     """Read a decision from the API's answer, None for any other text. The fallback replaces a missing verdict."""
     try:
-        answer = Payload({"answer": json.loads(body)}).at("answer")
+        answer = Payload({"answer": read_json(body)}).at("answer")
         sha = answer.text("sha")
-    # json raises RecursionError for thousands of nested lists, which a hostile server may send.
-    except (ValueError, RecursionError, PayloadError):
+    except (ValueError, PayloadError):
         return None
     lacking = run_everything(texts.LACKING).verdicts
     found = {name: _verdict(answer, name) or lacking[name] for name in lacking}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from nightjar_formats.strict_json import read_json
 
 from bot.core.errors import UserError
 from bot.results.compare.renames import MAX_STEPS, search_renames
@@ -54,8 +55,8 @@ class Required:
 def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
     """Read `{suite: [test ID, …]}`. Raise `UserError` for anything else, and for a file that requires no test."""
     try:
-        written = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        written = read_json(raw)
+    except ValueError as error:
         raise UserError(texts.NO_JSON.format(why=error)) from None
     if not isinstance(written, dict):
         raise UserError(texts.WRONG_SHAPE)

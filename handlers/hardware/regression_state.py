@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nightjar_formats.model import TargetKey
+from nightjar_formats.strict_json import read_json
 
 from bot.engine.records import Record
 from bot.results.compare.diff import absent
@@ -179,7 +180,7 @@ def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
 
 def unpacked(text: str) -> dict[str, list[Failure]]:
     """Return the failures that `packed` compressed."""
-    plain = json.loads(zlib.decompress(base64.b64decode(text)))
+    plain = read_json(zlib.decompress(base64.b64decode(text)))
     return {
         kind: [Failure(suite, test, since, good) for suite, since, good, *tests in groups for test in tests]
         for kind, groups in plain.items()

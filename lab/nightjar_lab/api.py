@@ -19,6 +19,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from nightjar_formats.strict_json import read_json
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts
 
@@ -231,7 +232,7 @@ def _pause(headers: Message) -> float | None:
 
 def _json(raw: bytes) -> Mapping[str, Any]:
     try:
-        read = json.loads(raw) if raw else {}
+        read = read_json(raw) if raw else {}
     except ValueError:
         read = None
     if not isinstance(read, dict):

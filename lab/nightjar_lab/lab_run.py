@@ -21,6 +21,7 @@ from typing import IO
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
+from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
 from nightjar_lab.upload import MOST_FILES, is_result_name
 
@@ -77,7 +78,7 @@ class RunFolder:
     def load(self) -> PendingRun:
         """Return the run's description; a run that was killed gets `KILLED` as its exit status. Raises `UserError`."""
         try:
-            known = json.loads((self.path / STATE).read_text(encoding="utf-8"))
+            known = read_json((self.path / STATE).read_text(encoding="utf-8"))
             run = PendingRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(texts.RUN_UNREADABLE.format(folder=self.path, kind=type(error).__name__)) from None
@@ -161,7 +162,7 @@ def capabilities_of(folder: Path) -> str:
 
 def _capabilities(line: bytes) -> dict[str, bool]:
     try:
-        return {str(name): reason == "" for name, reason in json.loads(line)["targets"].items()}
+        return {str(name): reason == "" for name, reason in read_json(line)["targets"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 

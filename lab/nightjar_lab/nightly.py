@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re  # noqa: TID251
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.model import FULL_SHA
+from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
 from nightjar_lab.api import BotRefused, BotUnavailable, NotFound, get_from_bot_api
 from nightjar_lab.bucket import LabBucket, NoObject
@@ -113,7 +113,7 @@ class NightlyOfBucket(NightlySource):
         except NoObject as error:
             raise NoNightly(texts.NO_NIGHTLY_FILE.format(reason=error)) from None
         try:
-            body = None if raw is None else json.loads(raw)
+            body = None if raw is None else read_json(raw)
         except ValueError:
             body = ()
         if body is not None and not isinstance(body, dict):

@@ -97,7 +97,10 @@ def test_predicates_tell_the_refusals_apart() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("30", 30), (" 0 ", 0), (None, None), ("", None), ("soon", None), ("-5", None), ("inf", None), ("nan", None)],
+    [
+        *[("30", 30), (" 0 ", 0), (None, None), ("", None), ("soon", None), ("-5", None), ("inf", None), ("nan", None)],
+        ("9" * 400, 7 * 86_400),
+    ],
 )
 def test_retry_after_is_whole_seconds_or_nothing(header: str | None, seconds: float | None) -> None:
     assert seconds_in(header) == seconds

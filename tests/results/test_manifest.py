@@ -148,3 +148,18 @@ def test_half_a_surrogate_pair_is_only_allowed_in_the_environment() -> None:
     manifest = read_manifest(json.dumps(LEAST | {"environment": {"device": "\ud800"}}).encode(), KEY)
     assert manifest.claims.environment == {"device": "\ud800"}
     assert "log_url must be" in refusal(LEAST | {"log_url": "\ud800"})
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400 + ".5"])
+@pytest.mark.parametrize("place", ["environment", "exit_status", "attempt", "a field of a newer lab"])
+def test_a_number_that_is_not_finite_is_refused_with_its_text(number: str, place: str) -> None:
+    value = {"temperature": 0} if place == "environment" else 0
+    raw = json.dumps(LEAST | {place: value}).replace(": 0", f": {number}")
+    assert refusal(raw.encode()).startswith("manifest.json is not JSON: ")
+    assert number[:20] in refusal(raw.encode())
+
+
+def test_the_environment_may_have_every_finite_number() -> None:
+    numbers = {"largest": 1.7976931348623157e308, "least": 5e-324, "whole": 10**300}
+    manifest = read_manifest(json.dumps(LEAST | {"environment": numbers}).encode(), KEY)
+    assert manifest.claims.environment == numbers

@@ -5,13 +5,13 @@ https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from nightjar_formats.strict_json import read_json
 from pydantic import SecretStr
 
 from bot.app.setup.addresses import GitHubSite
@@ -88,7 +88,7 @@ async def convert(session: aiohttp.ClientSession, site: GitHubSite, code: str) -
     if answer.status != CREATED:
         raise ConversionAway(f"status {answer.status}")
     try:
-        found = json.loads(raw)
+        found = read_json(raw)
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -208,7 +208,7 @@ def read_reasons(blob: bytes | None) -> Reasons:
         return Reasons([], [], [])
     data = raw(blob)
     length, count = _HEAD.unpack_from(data)
-    troubles, messages, texts, *others = json.loads(data[_HEAD.size : _HEAD.size + length])
+    troubles, messages, texts, *others = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
     numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
     fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *others)
     whys = list(map(Reason._make, zip(*fields, strict=True)))

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, LiteralString
 
+from nightjar_formats.strict_json import read_json
+
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
 
 _PLAIN: tuple[LiteralString, ...] = (
@@ -129,12 +131,12 @@ def job_of_row(row: Mapping[str, Any]) -> DeviceJob:
     """Read a job from its row."""
     return DeviceJob(
         **{name: row[name] for name in _PLAIN},
-        suites=tuple(json.loads(row["suites"])),
+        suites=tuple(read_json(row["suites"])),
         origin=JobOrigin(row["origin"]),
         requested_by=Someone(row["requested_by_id"], row["requested_by"]),
         state=DeviceJobState(row["state"]),
         approved_by=Someone(row["approved_by_id"], row["approved_by"]),
-        arrived=tuple(json.loads(row["arrived"])),
+        arrived=tuple(read_json(row["arrived"])),
         end=JobEnd(row["ended_for"]),
         shown=ShownStep(row["shown"]),
     )

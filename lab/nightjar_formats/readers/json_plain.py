@@ -10,6 +10,7 @@ from typing import Any
 from nightjar_formats.patterns.match import without_half_pairs
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
+from nightjar_formats.strict_json import read_json
 
 _BLANK = re.compile(r"[ \t\n\r]*")  # noqa: TID251  # nothing follows the repetition
 _NUMBER = re.compile(r"[0-9.eE+-]+")  # noqa: TID251  # nothing follows the repetition
@@ -85,7 +86,7 @@ class PlainEvents:
             end = _end_of(_NUMBER, text, place)
             if end == len(text) and not is_end:
                 return place
-            self._value("number", json.loads(text[place:end]))
+            self._value("number", read_json(text[place:end]))
             return end
         for word, (event, value) in _WORDS.items():
             if text.startswith(word, place):
@@ -100,7 +101,7 @@ class PlainEvents:
             raise ValueError(texts.JSON_UNEXPECTED.format(mark='"'))
         end = _end_of(_STRING, text, place)
         if end > place:
-            value = _without_halves(json.loads(text[place:end]))
+            value = _without_halves(read_json(text[place:end]))
             if self._next in (_KEY, _KEY_OR_END):
                 self.found.append(("map_key", value))
                 self._next = _COLON

@@ -5,7 +5,6 @@ Its contents are claims. The key in the bucket (`RunKey`) decides to which lab, 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.patterns.match import without_half_pairs
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
+from nightjar_formats.strict_json import read_json
 
 SCHEMA = 1
 
@@ -114,9 +114,9 @@ def read_manifest(raw: bytes, key: RunKey) -> Manifest:
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise Refused(texts.NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
+        value = read_json(raw)
+    except ValueError as error:
+        raise Refused(texts.NOT_JSON.format(reason=error)) from None
     if not isinstance(value, dict):
         raise Refused(texts.NOT_AN_OBJECT)
     # In Python `True == 1`, so that JSON's true would pass for the schema 1.

@@ -7,7 +7,6 @@ and how much was uploaded today.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from nightjar_formats.runs.advice import Onlooker
 from nightjar_formats.runs.infra import FINISHED, infra
 from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
+from nightjar_formats.strict_json import read_json
 
 KEY_PARTS = 6
 """The number of folders in a run's key: owner, name, lab, target, SHA and run."""
@@ -242,8 +242,8 @@ def _seen(columns: Columns) -> dict[str, SeenTest]:
 
 def _claimed_sha(raw: bytes) -> str:
     """Return the commit that a manifest names, for a manifest outside of a bucket's folders."""
-    with suppress(ValueError, RecursionError, AttributeError):
-        return str(json.loads(raw).get("sha"))
+    with suppress(ValueError, AttributeError):
+        return str(read_json(raw).get("sha"))
     return ""
 
 

@@ -18,6 +18,7 @@ from nightjar_formats.errors import UserError
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.runs.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
+from nightjar_formats.strict_json import read_json
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.cli import texts
@@ -318,5 +319,5 @@ def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool], check
         "run_id": parcel.key.run_id,
         "uploaded": dict(zip(names, written)),
         "check_run": check_run or None,
-        "manifest": json.loads(parcel.manifest),
+        "manifest": read_json(parcel.manifest),
     }

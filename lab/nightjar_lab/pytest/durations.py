@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from nightjar_formats.strict_json import read_json
 from nightjar_lab.pytest import run_texts as texts
 
 MOST_BYTES = 256 << 20
@@ -118,8 +118,8 @@ def _of_bytes(content: bytes, name: str) -> tuple[dict[str, KnownDuration], int]
 
 def _json_object(content: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
+        value = read_json(content)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

@@ -22,6 +22,7 @@ from typing import Callable
 
 import pytest
 
+from nightjar_formats.strict_json import read_json
 from nightjar_lab.pytest import texts
 
 ASK_AGAIN_SECONDS = 0.02
@@ -121,7 +122,7 @@ def ask_in_child(probe: Callable[[], object], seconds: float | None) -> ProbeAns
         said = pipe.read() if ready else b""
     _, status = os.waitpid(child, 0)
     if said:
-        return ProbeAnswer(**json.loads(said))
+        return ProbeAnswer(**read_json(said))
     if not ready:
         return ProbeAnswer(False, texts.PROBE_HANGS.format(seconds=seconds))
     how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
@@ -143,7 +144,7 @@ def _wait_for(path: Path, seconds: float) -> ProbeAnswer:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            return ProbeAnswer(**json.loads(path.read_text(encoding="utf-8")))
+            return ProbeAnswer(**read_json(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             time.sleep(ASK_AGAIN_SECONDS)
         except OSError:

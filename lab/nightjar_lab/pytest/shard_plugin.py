@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nightjar_formats.strict_json import read_json
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
 from nightjar_lab.pytest.printable import counted, printable
@@ -30,7 +31,7 @@ class Sharding:
         self._notice = ""
         sent = getattr(config, "workerinput", {}).get(SENT)
         if sent is not None:
-            self.durations = {test: KnownDuration(*known) for test, known in json.loads(sent).items()}
+            self.durations = {test: KnownDuration(*known) for test, known in read_json(sent).items()}
         else:
             self.durations, self._notice = past_durations(source, texts.DURATIONS_UNAVAILABLE)
 
