@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -42,6 +42,8 @@ from bot.core.urls import linkable
 from bot.github.app import GitHubApp
 from bot.web.problems import Problem
 
+ENTRIES = ("public_url", "owner", "github")
+"""The fields of the form in which a person chooses."""
 LONGEST_FIELD = 500
 """Characters of a field of the form; the rest is ignored."""
 LARGEST_CONFIG = 64 * 1024
@@ -74,7 +76,8 @@ class SetupSite:
     def join(self, app: web.Application) -> None:
         """Add the routes."""
         app.router.add_get("/", self._home)
-        app.router.add_get(SETUP, shown(self._choose))
+        app.router.add_get(SETUP, shown(self._begin))
+        app.router.add_post(SETUP, shown(self._choose))
         app.router.add_get(CREATED, shown(self._created))
         app.router.add_get(INSTALL, shown(self._install))
         app.router.add_post(START, shown(self._start))
@@ -87,17 +90,26 @@ class SetupSite:
     async def _not_yet(self, _: web.Request) -> web.StreamResponse:
         raise Problem(503, NOT_SERVING_YET, headers={"Retry-After": RETRY_SECONDS})
 
-    async def _choose(self, request: web.Request) -> web.StreamResponse:
-        """Show the form, and the button once everything in it is right."""
+    async def _begin(self, request: web.Request) -> web.StreamResponse:
+        """Show the empty form: entries in the address may be those of another site."""
         if (entering := self.files.gate.enter(request)) is not None:
             return entering
         self.files.gate.check(request)
+        return await self._show_choice(request, dict.fromkeys(ENTRIES, ""), None, {})
+
+    async def _choose(self, request: web.Request) -> web.StreamResponse:
+        """Show the form again, and the button once everything in it is right."""
+        form = await self._read_form(request)
+        entered = {name: str(form.get(name, ""))[:LONGEST_FIELD] for name in ENTRIES}
+        return await self._show_choice(request, entered, *read_draft(entered))
+
+    async def _show_choice(
+        self, request: web.Request, entered: dict[str, str], draft: SetupDraft | None, errors: dict[str, str]
+    ) -> web.StreamResponse:
         if self.settings is not None:
             return see_other(INSTALL)
         if self.files.env.exists:
             raise Problem(409, ENV_EXISTS.format(path=self.files.env.path))
-        entered = {name: request.query.get(name, "")[:LONGEST_FIELD] for name in ("public_url", "owner", "github")}
-        draft, errors = read_draft(entered) if "public_url" in request.query else (None, {})
         left = self.files.env.left_behind()
         context = {
             "entered": entered,
@@ -107,6 +119,7 @@ class SetupSite:
             "interrupted": left is not None,
             "apps": next(filter(None, map(linkable, left or ())), ""),
             "port": self.files.gate.port,
+            "setup_form": self.files.gate.form_token,
         }
         if draft is None:
             return await show(request, "setup.html", context, status=422 if errors else 200)
@@ -208,12 +221,7 @@ class SetupSite:
 
     async def _start(self, request: web.Request) -> web.StreamResponse:
         """Write app.yaml unless it exists, and start to serve."""
-        self.files.gate.check(request)  # check before reading a stranger's body
-        try:
-            form = await request.post()
-        except ValueError:  # not a form, or an incomplete one
-            raise Problem(400, BAD_FORM) from None
-        self.files.gate.check_form(request, form.get(FORM_FIELD))
+        form = await self._read_form(request)
         if self.settings is None:
             return see_other(SETUP)
         if "config" in form:
@@ -228,6 +236,16 @@ class SetupSite:
         answer = see_other(CHECKS)
         answer.force_close()
         return answer
+
+    async def _read_form(self, request: web.Request) -> Mapping[str, object]:
+        """Return the fields of a form that one of our pages sent. Raises `Problem` for any other request."""
+        self.files.gate.check(request)  # check before reading a stranger's body
+        try:
+            form = await request.post()
+        except ValueError:  # not a form, or an incomplete one
+            raise Problem(400, BAD_FORM) from None
+        self.files.gate.check_form(request, form.get(FORM_FIELD))
+        return form
 
     def _existing_config(self) -> tuple[str, ...]:
         path = self.files.config.path

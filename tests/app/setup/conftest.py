@@ -83,9 +83,10 @@ class SetupWalk:
 
     async def choose(self, **entered: str) -> Shown:
         """Send the form with the bot's address, for this GitHub by default."""
-        query = {"public_url": self.url, "owner": "", "github": self.github.url, **entered}
-        async with self.browser.get(f"{self.url}/setup", params=query, headers=HEADERS) as answer:
-            return await self._shown(answer)
+        form = (await self.get("/setup")).field("form")
+        return await self.post(
+            "/setup", **{"public_url": self.url, "owner": "", "github": self.github.url, **entered}, form=form
+        )
 
     async def create(self, **entered: str) -> Shown:
         """Press the button, then GitHub's; return the page to which GitHub redirects the browser."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import urlencode
 
 import aiohttp
 import pytest
@@ -75,6 +76,18 @@ async def test_only_our_own_form_starts_the_bot(walk: SetupWalk) -> None:
     assert (await walk.post("/setup/start", form="guess", config="repositories: {}\n")).status == 403
     assert (await walk.post("/setup/start", config="repositories: {}\n")).status == 403
     assert not (walk.folder / "app.yaml").exists()
+
+
+async def test_another_site_opens_only_the_empty_form(walk: SetupWalk) -> None:
+    await walk.enter()
+    choice = {"public_url": "https://attacker.example.org", "owner": "attacker", "github": "https://github.com"}
+    for fields in (choice, {"public_url": "https://attacker.example.org"}, {"owner": "attacker"}):
+        page = await walk.get(f"/setup?{urlencode(fields)}", **{"Sec-Fetch-Site": "cross-site"})
+        assert (page.status, [page.field(name) for name in choice]) == (200, ["", "", ""])
+        assert "attacker" not in page.text
+        for token in ({}, {"form": ""}, {"form": "guess"}):
+            page = await walk.post("/setup", **fields, **token)
+            assert (page.status, "attacker" in page.text) == (403, False)
 
 
 async def test_a_strangers_body_is_not_read_and_an_invalid_form_is_an_error(walk: SetupWalk) -> None:
