@@ -27,6 +27,8 @@ GitHub anyway.
 """
 PATIENCE = 3.0
 """Seconds that a visitor waits for GitHub's answer before the repository counts as private."""
+AT_ONCE = 16
+"""Requests to GitHub at a time: the first question concerns all repositories."""
 PAUSE = 60.0
 """Seconds from a failed request to the next."""
 
@@ -62,27 +64,47 @@ class Visibility:
         self._called_private = CalledPrivate(records)
         self._clock = clock
         self._known: dict[str, _Known] = {}
+        self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def is_public(self, repository: str) -> bool:
         """Return whether anybody may read about `owner/name`. False for a repository that is unknown here or on GitHub.
 
-        Answers at once for a repository that was private, so that the time does not reveal which repositories exist.
-        Raises ConnectorException while the database is unavailable.
+        The time does not reveal which repositories exist: a name that is not public, known here or not, waits until
+        GitHub has answered about each repository for the first time, and later not at all. Raises ConnectorException
+        while the database is unavailable.
         """
         config = self._config.repository(repository)
-        if config is None:
-            return False
-        if config.api.private is not None:
-            return not config.api.private
+        if config is None or config.api.private is not None:
+            is_open = config is not None and config.api.private is False
+            if not is_open:
+                await self._wait_for_first_answers(_Known())
+            return is_open
         known = self._known.setdefault(repository.lower(), _Known())
         if not await self._holds(repository, known):
-            if known.asking is None and self._clock() >= known.not_before:
-                known.asking = asyncio.create_task(self._ask(repository, known))
-            if known.asking is not None and known.public is not False:
+            self._ask_if_due(repository, known)
+            if known.public is None:
+                await self._wait_for_first_answers(known)
+            elif known.public and known.asking is not None:
                 # `wait_for` would cancel the request at the time-out, but others wait for the same answer.
                 await asyncio.wait({known.asking}, timeout=PATIENCE)
         # Check again: a payload may have called the repository private meanwhile.
         return known.public is True and await self._holds(repository, known)
+
+    def _ask_if_due(self, repository: str, known: _Known) -> None:
+        if known.asking is None and self._clock() >= known.not_before:
+            known.asking = asyncio.create_task(self._ask(repository, known))
+
+    async def _wait_for_first_answers(self, known: _Known) -> None:
+        """Wait until GitHub has answered about all repositories without an answer, or has called this one public."""
+        for name, config in self._config.repositories.items():
+            other = self._known.setdefault(name.lower(), _Known())
+            if config.api.private is None and other.public is None:
+                self._ask_if_due(name, other)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        pending = {other.asking for other in self._known.values() if other.asking and other.public is None}
+        while pending and not known.public and (left := deadline - loop.time()) > 0:
+            _, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     async def _holds(self, repository: str, known: _Known) -> bool:
         """Return whether GitHub's answer is recent, and no payload has called the repository private since."""
@@ -94,6 +116,10 @@ class Visibility:
         return await repository_id_of(self._records, repository) in (None, found.integer("id"))
 
     async def _ask(self, repository: str, known: _Known) -> None:
+        async with self._at_once:
+            await self._read(repository, known)
+
+    async def _read(self, repository: str, known: _Known) -> None:
         try:
             # Read both before the request: GitHub's answer may be older than a payload that arrives meanwhile, and must
             # not override it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,9 +103,46 @@ async def test_a_private_repository_is_asked_about_again_in_the_background(here:
     assert here.requests() == 2
 
 
-async def test_a_repository_that_is_not_ours_is_not_public_and_costs_no_request(here: Asked) -> None:
-    assert not await here.visibility.is_public("octocat/elsewhere")
-    assert here.requests() == 0
+async def test_a_repository_that_is_not_ours_is_not_public_and_costs_no_request_of_its_own(here: Asked) -> None:
+    for _ in range(3):
+        assert not await here.visibility.is_public("octocat/elsewhere")
+    assert here.requests() == 1, "that about our repository"
+
+
+NOT_PUBLIC = ("octocat/compiler", "octocat/elsewhere", "octocat/closed")
+CLOSED = "repositories:\n  octocat/compiler:\n  octocat/closed:\n    api: {private: true}\n"
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+@pytest.mark.parametrize("name", NOT_PUBLIC)
+async def test_every_name_that_is_not_public_waits_for_the_same_first_answer(
+    here: Asked, name: str, has_failed: bool
+) -> None:
+    visibility = subject(here.world, here.clock, CLOSED)
+    here.world.repository.private = True
+    if has_failed:
+        here.world.github.faults.add("GET", REPO, status=404, times=1)
+        assert not await visibility.is_public(FULL_NAME)
+        here.clock[0] += PAUSE
+    held = here.world.github.faults.pause("GET", REPO, when="before")
+    first = asyncio.create_task(visibility.is_public(name))
+    await held.reached.wait()
+    assert not first.done()
+    held.resume()
+    assert not await first
+    # From now on nobody waits, whatever GitHub does.
+    here.world.github.faults.pause("GET", REPO, when="before")
+    assert [await visibility.is_public(other) for other in NOT_PUBLIC] == [False] * 3
+    assert here.requests() == 1 + has_failed
+
+
+async def test_a_public_repository_does_not_wait_for_the_answers_about_others(here: Asked) -> None:
+    other = here.world.github.create_repository("octocat/slow")
+    next(iter(here.world.github.apps.values())).install(other)
+    held = here.world.github.faults.pause("GET", re.compile("/repos/octocat/slow"), when="before")
+    text = "repositories:\n  octocat/slow:\n  octocat/compiler:\n"
+    assert await subject(here.world, here.clock, text).is_public(FULL_NAME)
+    held.resume()
 
 
 @pytest.mark.parametrize("private", [False, True])
