@@ -14,7 +14,7 @@ from bot.ci.addresses import parse_build
 from bot.commands import grammar as commands
 from bot.commands.spec import CommandRegistry
 from bot.config.types import matches
-from bot.core import titles, urls
+from bot.core import terminal, titles, urls
 from bot.core.errors import UserError
 from bot.core.events import Person
 from bot.core.patterns import normalized
@@ -109,7 +109,25 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "images": (images, ("a", "a ", " ", "=", "a = b\n", "a = %(b)s", "a=%", "[a]\n", "\n ")),
     "secrets": (
         SECRETS.text,
-        ("://a:", "://a:b@", "token ", "eyJaaaaaa.", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "hunter"),
+        (
+            "sig=",
+            "&sig=a",
+            "%26sig%3D",
+            "%3A%2F%2Fa%3A",
+            "%3A%2F%2Fa%3Ab%40",
+            "%25",
+            "://a:",
+            "://a:b@",
+            "token ",
+            "eyJaaaaaa.",
+            "-----BEGIN ",
+            "-----BEGIN PRIVATE KEY-----",
+            "hunter",
+        ),
+    ),
+    "a cell of a table": (
+        lambda text: terminal.table(("A", "B"), [("a", text)], width=80),
+        (*MARKS, "a", "日", "\x1b"),
     ),
     "links": (urls.linkable, ("http://a.", "a.", "%", "é")),
     "channels": (channel_messages, (*MARKUP, *MARKS, "discord", "<@1>", "1.")),

@@ -31,7 +31,10 @@ BuildSource = Literal["schedule", "ui", "api", "webhook", "trigger_job"]
 
 
 class GitHubOidc(Keys):
-    """Workflows of GitHub Actions that speak for a lab. A fork has another `repository_id`, so it never does."""
+    """Workflows of GitHub Actions that speak for a lab. A fork has another `repository_id`, so it never does.
+
+    The bot accepts those that `push`, `schedule`, `workflow_dispatch` or `repository_dispatch` started.
+    """
 
     repository_id: NumericId = Field(
         description=(

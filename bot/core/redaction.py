@@ -5,6 +5,8 @@ Nothing should put a secret where this is needed. Errors of libraries sometimes 
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
@@ -34,7 +36,19 @@ _SHAPES = (
     # Webhook addresses of Slack and Discord are secrets as a whole; access keys and signatures of AWS.
     (r"(?:hooks\.slack\.com/\w+|discord(?:app)?\.com/api/webhooks)/", r"[\w/\-]+", ""),
     ("", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", ""),
-    (r"(?i:X-Amz-(?:Signature|Credential|Security-Token)=)", r"[^&\s]+", ""),
+    # Parameters of an address that give access: signatures of AWS, Google and Azure, and tokens. The address may be
+    # encoded as a part of another one.
+    # https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html,
+    # https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+    (
+        r"(?i:\bX-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|(?:\b|%(?:25)*(?:3F|26))"
+        r"(?:sig|signature|jwt|token|(?:access|id|refresh)_token|client_secret|api_?key|password))"
+        r"(?i:=|%(?:25)*3D)",
+        r"(?:[^&\s%\"'<>]|%(?:25)*(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-5789A-Fa-f]))+",
+        "",
+    ),
+    # The password of an encoded URL.
+    (r"(?i:%(?:25)*3A(?:%(?:25)*2F){2}[^\s/?#:@%&]*%(?:25)*3A)", r"[^\s/?#&@]+?", r"(?i:%(?:25)*40)"),
 )
 """The text before a secret, the secret itself, and the text after it. Redaction removes the secret alone."""
 _SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
@@ -47,10 +61,11 @@ class Redactor:
     """Replace configured secrets, and whatever has the shape of one, in text and in values made of text."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
+        # White space around it may be lost on the way.
+        stripped = {secret.strip() for secret in secrets}
         # Replace the longest first: a secret that contains another one must disappear as a whole.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        known = list(map(escape_pattern, ordered))
+        ordered = sorted((one for one in stripped if len(one) >= SHORTEST_SECRET), key=lambda one: (-len(one), one))
+        known = ["".join(map(_encoded, one)) for one in ordered]
         self._known = Pattern("|".join(known)) if known else None
         # One search decides whether a text has any secret; most texts have none.
         self._any = Pattern("|".join([*known, *map("".join, _SHAPES)]))
@@ -99,9 +114,14 @@ def _repr(value: object) -> str:
         return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
 
-def _forms(secret: str) -> Iterable[str]:
-    """Yield a secret as it may appear: as it is, without white space around it, and inside a repr or JSON."""
-    yield secret
-    yield secret.strip()
-    yield repr(secret)[1:-1]
-    yield secret.replace("\n", "\\n")
+def _encoded(character: str) -> str:
+    """Return a pattern of a secret's character as it may appear: in a repr, JSON, HTML, or a URL, once or more."""
+    if character.isascii() and character.isalnum():
+        return character  # nobody encodes these
+    plain = {character, repr(character)[1:-1], json.dumps(character)[1:-1], html.escape(character)}
+    plain |= {f"\\{character}"} if character in "\"'" else {"+"} if character == " " else set()
+    octets = "".join(f"%(?:25)*{octet:02x}" for octet in character.encode("utf-8", "surrogatepass"))
+    code = f"&#(?:0*{ord(character)}|x0*{ord(character):x});"
+    # The longest first, as one may begin with another. Each further encoding adds backslashes.
+    forms = [r"\\+".join(map(escape_pattern, form.split("\\"))) for form in sorted(plain, key=len, reverse=True)]
+    return f"(?:{'|'.join(forms)}|(?i:{octets}|{code}))"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 from nightjar_formats.terminal import escape_controls
 
@@ -31,13 +33,16 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int |
 
 
 def _cut(text: str, room: int) -> str:
-    if _width(text) <= room:
-        return text
-    while _width(text) > room - 1:
-        text = text[:-1]
-    return f"{text}…"
+    ends = list(accumulate(map(_columns, text)))
+    return text if not ends or ends[-1] <= room else f"{text[: bisect_right(ends, room - 1)]}…"
 
 
 def _width(text: str) -> int:
-    """Return how many columns a text takes: wide East Asian characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    """Return how many columns a character takes: a wide East Asian one takes two, a combining one none."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

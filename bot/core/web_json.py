@@ -93,10 +93,10 @@ HTTP = PartKey[aiohttp.ClientSession]("http")
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
     # Reading one byte more than the limit shows whether the body is too long.
-    body = await response.content.read(limit + 1)
+    body = bytearray()
     while len(body) <= limit and (more := await response.content.read(limit + 1)):
         body += more
-    return body
+    return bytes(body)
 
 
 def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:

@@ -15,11 +15,13 @@ import jwt
 import pytest
 from structlog.testing import capture_logs
 
+from bot.config.lab_identity import GitHubOidc
 from bot.web import oidc
 from bot.web.oidc import ISSUER_KEYS
 from handlers.hardware.jobs.model import DeviceJobState
 from handlers.hardware.labs import texts
 from handlers.hardware.labs.calls import REFUSALS_PER_MINUTE
+from handlers.hardware.labs.speakers import wrong_claim
 from tests.bucket import World
 from tests.conversations.device_lab import (
     BUILDKITE,
@@ -148,7 +150,7 @@ async def test_forks_and_foreign_branches_may_not_act_for_the_lab(lab: DeviceLab
         ("environment", {"environment": None}),
         ("environment", {"environment": "Devices"}),
         ("event_name", {"event_name": "pull_request_target"}),
-        ("event_name", {"event_name": "pull_request"}),
+        ("event_name", {"event_name": "workflow_run"}),
         ("event_name", {"event_name": None}),
     ):
         said = await refused(lab, lab.issuer.token(**changes), 403)
@@ -161,6 +163,26 @@ async def test_forks_and_foreign_branches_may_not_act_for_the_lab(lab: DeviceLab
         assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_source", lab=LAB)
     # One issuer's signature does not count for the other.
     assert "was not issued for this bot" in await refused(lab, lab.issuer.token(), 401, "other-lab")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        *("pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment", "workflow_run"),
+        *("issue_comment", "issues", "discussion", "fork", "watch", "check_run", "merge_group", "of_tomorrow", ""),
+        *("PUSH", "push ", None, 7, True, ["push"], {"push": 1}),
+    ],
+)
+def test_an_event_that_a_stranger_can_cause_or_that_is_unknown_is_wrong(event: object) -> None:
+    identity = GitHubOidc(repository_id=123, branch="main")
+    claims = {"repository_id": "123", "ref": "refs/heads/main"}
+    assert wrong_claim(identity, {**claims, "event_name": "push"}) == ""
+    assert wrong_claim(identity, {**claims, "event_name": event}) == wrong_claim(identity, claims) == "event_name"
+
+
+async def test_workflows_that_only_a_writer_can_start_may_act_for_the_lab(lab: DeviceLab) -> None:
+    for event in ("push", "repository_dispatch", "schedule", "workflow_dispatch"):
+        assert await lab.claim(token=lab.issuer.token(event_name=event)) is None
 
 
 async def test_builds_started_by_webhooks_may_act_for_a_lab_whose_pipeline_builds_no_forks(

@@ -1,6 +1,8 @@
+from hypothesis import given
+from hypothesis import strategies as st
 from nightjar_formats.terminal import escape_controls
 
-from bot.core.terminal import table
+from bot.core.terminal import _width, table
 
 
 def test_columns_are_as_wide_as_their_widest_cell_on_the_screen() -> None:
@@ -27,6 +29,16 @@ def test_the_last_column_is_truncated_to_the_width() -> None:
         "a" + " " * 11 + "日本" * 11 + "日…",
         "a" + " " * 11 + "short",
     ]
+
+
+@given(st.text(alphabet="ab日本e\u0301\u0300 ", max_size=80))
+def test_a_truncated_cell_holds_as_many_characters_as_fit(text: str) -> None:
+    [_, line] = table(("",), [(text,)], width=30).splitlines() if text.strip() else ["", ""]
+    shown = line.removesuffix("…")
+    assert text.startswith(shown)
+    assert _width(line) <= 30
+    if shown != text.rstrip():
+        assert _width(shown + text[len(shown)]) > 29
 
 
 def test_a_truncated_cell_keeps_a_minimum_width_even_if_the_line_becomes_too_long() -> None:

@@ -19,6 +19,7 @@ from bot.app.setup.texts import ENV_HEADER
 from bot.config.environment import SHORTEST_WEBHOOK_SECRET
 from bot.config.private_key import one_line, pem_of, rsa_key
 from bot.core.patterns import Pattern
+from bot.core.web_json import read_body
 
 CONVERSION = "{api}/app-manifests/{code}/conversions"
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
@@ -78,9 +79,7 @@ async def convert(session: aiohttp.ClientSession, site: GitHubSite, code: str) -
     url = CONVERSION.format(api=site.api, code=code)
     try:
         async with session.post(url, headers=HEADERS, timeout=TIMEOUT, allow_redirects=False) as answer:
-            raw = await answer.content.read(LARGEST_ANSWER) if answer.status == CREATED else b""
-            while raw and not answer.content.at_eof() and len(raw) < LARGEST_ANSWER:
-                raw += await answer.content.read(LARGEST_ANSWER - len(raw))
+            raw = await read_body(answer, LARGEST_ANSWER) if answer.status == CREATED else b""
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise ConversionAway(type(error).__name__) from None
     if answer.status in REFUSED:

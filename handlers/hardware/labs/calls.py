@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 import structlog
 from aiohttp import hdrs, web
@@ -29,13 +30,17 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LabCalls:
-    """The calls of all labs to one process; `labs` are those of app.yaml, `proxies` as app.yaml has them."""
+    """The calls of all labs to one process; `labs` are those of app.yaml, `proxies` as app.yaml has them.
 
-    def __init__(self, labs: Collection[str], proxies: int) -> None:
+    `clock` is in seconds from anywhere.
+    """
+
+    def __init__(self, labs: Collection[str], proxies: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self._labs = frozenset(labs)
-        self._calls = RateLimit(CALLS_PER_MINUTE)
-        self._refusals = RateLimit(REFUSALS_PER_MINUTE, proxies)
-        self._accepted: TTLCache[bytes, None] = TTLCache(MOST_ACCEPTED, ACCEPTED_SECONDS)
+        self._calls = RateLimit(CALLS_PER_MINUTE, clock=lambda: self.clock())
+        self._refusals = RateLimit(REFUSALS_PER_MINUTE, proxies, clock=lambda: self.clock())
+        self._accepted: TTLCache[tuple[str, bytes], None] = TTLCache(MOST_ACCEPTED, ACCEPTED_SECONDS)
         self._rarely = Rarely()
         self._counter = Counter(
             "nightjar_lab_calls",
@@ -48,21 +53,25 @@ class LabCalls:
         """Add the metric to a registry."""
         registry.register(self._counter)
 
-    def admit_address(self, request: web.Request) -> None:
+    def admit_address(self, request: web.Request, lab: str) -> None:
         """Raise `Problem` for an address from which too many tokens were refused.
 
-        A token that was accepted before is always checked: a stranger may share the address of a lab, and behind a
+        A token that this lab showed before is always checked: a stranger may share the address of a lab, and behind a
         proxy that app.yaml does not name, everybody does.
         """
-        if _digest(request) in self._accepted:
+        if (lab, _digest(request)) in self._accepted:
             return
         seconds = self._refusals.wait_for(self._refusals.client(request), count=False)
         if seconds:
             raise _too_many(texts.TOO_MANY_REFUSED.format(seconds=seconds), seconds)
 
-    def accept(self, request: web.Request) -> None:
-        """Remember the token of a call as a valid one."""
-        self._accepted[_digest(request)] = None
+    def accept(self, request: web.Request, lab: str) -> None:
+        """Remember the token of a call as a valid one of this lab, until it is refused."""
+        self._accepted[lab, _digest(request)] = None
+
+    def refuse(self, request: web.Request, lab: str) -> None:
+        """Forget the token of a call: it was revoked, has expired, or is not of this lab."""
+        self._accepted.pop((lab, _digest(request)), None)
 
     def admit_lab(self, lab: str) -> None:
         """Count a call of a lab. Raises `Problem` if there were too many."""

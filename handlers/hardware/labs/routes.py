@@ -137,15 +137,16 @@ class LabRoutes:
         lab = request.match_info["lab"]
         try:
             # First: to check a token costs a query or a signature, and strangers may send any number of tokens.
-            self._calls.admit_address(request)
+            self._calls.admit_address(request, lab)
             speaker = await self._access.speaker(request, lab)
         except RefusedCaller as refused:
+            self._calls.refuse(request, lab)
             self._calls.refused(request, lab, call, refused.why)
             raise
         except Problem as found:
             self._calls.count(lab, call, "too many" if found.status == 429 else "unavailable")
             raise
-        self._calls.accept(request)
+        self._calls.accept(request, lab)
         try:
             self._calls.admit_lab(lab)
             response, outcome = await answer(request, speaker)

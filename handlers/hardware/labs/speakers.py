@@ -28,8 +28,11 @@ RETRY_SECONDS = 10
 OF_OTHERS = frozenset({"InvalidIssuerError", "UnknownKey"})
 """Reasons of `InvalidToken` that say that a token is not this issuer's."""
 _BEARER = Pattern(r"(?i:bearer) +([!-~]+) *")
-FOREIGN_EVENTS = frozenset({"pull_request", "pull_request_target"})
-"""Events whose workflows may run code of somebody else: https://docs.github.com/actions/reference/security/secure-use."""
+TRUSTED_EVENTS = ("push", "repository_dispatch", "schedule", "workflow_dispatch")
+"""Events that only time, or somebody with write access, can cause. GitHub adds events, and many of them, such as
+`workflow_run` and `issue_comment`, start a workflow of the default branch for a stranger, who may then choose the code.
+https://docs.github.com/actions/reference/workflows-and-actions/events-that-trigger-workflows
+"""
 
 OidcIdentity = GitHubOidc | BuildkiteOidc
 
@@ -137,7 +140,7 @@ def wrong_claim(identity: OidcIdentity, claims: Mapping[str, Any]) -> str:
     https://docs.github.com/actions/reference/security/oidc, https://buildkite.com/docs/agent/v3/cli-oidc
     """
     if isinstance(identity, GitHubOidc):
-        if claims.get("event_name") in FOREIGN_EVENTS or "event_name" not in claims:
+        if claims.get("event_name") not in TRUSTED_EVENTS:
             return "event_name"
         wanted: dict[str, object] = {
             "repository_id": str(identity.repository_id),
