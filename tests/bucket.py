@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
 from aiohttp import web
@@ -112,9 +113,9 @@ def _world(server: BucketServer, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> W
 Answer = web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def fault(status: int, code: str) -> web.Response:
+def fault(status: int, code: str, message: str = "In AWS's own words") -> web.Response:
     """Return an error in S3's format (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
-    text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>In AWS's own words</Message></Error>"
+    text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
     return web.Response(status=status, text=text, content_type="application/xml")
 
 

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nightjar_formats.store_errors import KMS, NOT_IMPLEMENTED, denied_action, refusal_reason
+
 from bot.aws import texts
 from bot.core.errors import SettingsError, TryAgain, UserError
 from bot.core.parts import PartKey
@@ -39,6 +41,7 @@ _ACTIONS = {
     "DeleteMessageBatch": "sqs:DeleteMessage",
 }
 """What a policy calls an operation, where that is not `s3:` and its name."""
+_DENIED_TEXTS = {"s3:PutObject": texts.DENIED_UPLOAD}
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
 _DENIED = {"AccessDenied", "AccessDeniedException", "AllAccessDisabled", "Forbidden", "403"}
 _NOWHERE = {"NoSuchBucket", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"}
@@ -224,19 +227,25 @@ def code_of(error: Any) -> tuple[str, int]:
 def _answered(place: str, error: Any) -> Exception:
     """Return our error for one that the service answered with (a `ClientError`)."""
     code, status = code_of(error)
+    message = str(error.response.get("Error", {}).get("Message") or "")
     reason = code or str(status)
-    action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
+    action = denied_action(message, _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}"))
+    if status == NOT_IMPLEMENTED:
+        text = texts.NO_CONDITIONAL_WRITES if error.operation_name == "PutObject" else texts.NOT_IMPLEMENTED
+        return UserError(text.format(place=place, action=action))
     # Check the status first: it means another try, whatever code comes with it.
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(texts.AWAY.format(place=place, reason=reason))
     by_code = (
-        (_DENIED, texts.DENIED_UPLOAD if error.operation_name == "PutObject" else texts.DENIED),
+        (_DENIED, _DENIED_TEXTS.get(action, texts.DENIED_KEY if action.startswith(KMS) else texts.DENIED)),
         (_NOWHERE, texts.NOWHERE),
         (_BAD_CREDENTIALS, texts.BAD_CREDENTIALS),
         (_OTHER_REGION, texts.OTHER_REGION),
         (_WRONG_CLOCK, texts.WRONG_CLOCK),
     )
-    text = next((text for codes, text in by_code if code in codes), texts.REFUSED)
+    text = next((text for codes, text in by_code if code in codes), None)
+    if text is None:
+        text, reason = texts.REFUSED, refusal_reason(reason, message)
     return UserError(text.format(place=place, action=action, reason=reason))
 
 

@@ -11,6 +11,15 @@ DENIED_UPLOAD = (
     "docs/labs.md has the policies. On Ceph and other stores that do not support s3:if-none-match, the bucket policy "
     "for AWS denies every upload: replace it with the policy for those stores"
 )
+DENIED_KEY = (
+    "{place}: {action} is denied: the bucket is encrypted with a key of AWS KMS; allow {action} on that key to these "
+    "credentials, in their policy and in the key's"
+)
+NO_CONDITIONAL_WRITES = (
+    "{place}: this store lacks conditional writes (If-None-Match: *), without which files could be overwritten; update "
+    "the store, or set AWS_ENDPOINT_URL and the bucket to one that has them (docs/labs.md)"
+)
+NOT_IMPLEMENTED = "{place}: this store does not implement {action}; update it, or set AWS_ENDPOINT_URL to one that does"
 NOWHERE = (
     "{place} does not exist at the account or endpoint that the AWS_* variables name; create it, or correct its name"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nightjar_formats import limits
-from nightjar_formats.readers import FORMATS
+from nightjar_formats.readers import ALIASES, FORMATS
 
 from bot.core.docs import replace_block, table
 
@@ -118,7 +118,8 @@ def limits_table() -> str:
 def formats_table() -> str:
     """Return the table of formats, the best first."""
     assert FORMATS.keys() == _FORMATS.keys()
-    return table(FORMATS_HEADER, [(f"`{name}`", *words) for name, words in _FORMATS.items()])
+    others = {own: f", `{alias}`" for alias, own in ALIASES.items()}
+    return table(FORMATS_HEADER, [(f"`{name}`{others.get(name, '')}", *words) for name, words in _FORMATS.items()])
 
 
 def _amount(name: str) -> str:

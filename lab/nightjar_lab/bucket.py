@@ -14,12 +14,14 @@ from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
+from nightjar_formats.store_errors import KMS, NOT_IMPLEMENTED, denied_action, refusal_reason
 from nightjar_lab import texts
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
 TRIES = 4
 KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 
+_PUT = "s3:PutObject"
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
 _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403"}
 _NO_KEY = {"NoSuchKey", "404"}
@@ -76,7 +78,7 @@ class LabBucket:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
-        with self._explained("s3:PutObject"):
+        with self._explained(_PUT):
             try:
                 self._client().put_object(
                     Bucket=self.name, Key=key, Body=source, IfNoneMatch="*", ChecksumSHA256=checksum
@@ -95,7 +97,7 @@ class LabBucket:
         Returns True if the store noticed the digest and stored nothing; False if the object exists.
         """
         wrong = base64.b64encode(hashlib.sha256(b"of something else").digest()).decode()
-        with self._explained("s3:PutObject"):
+        with self._explained(_PUT):
             try:
                 self._client().put_object(
                     Bucket=self.name, Key=key, Body=b"nightjar-lab doctor\n", IfNoneMatch="*", ChecksumSHA256=wrong
@@ -119,7 +121,7 @@ class LabBucket:
         for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
             if os.environ.get(given) and not os.environ.get(missing):
                 raise UserError(texts.HALF_A_KEY.format(missing=missing, given=given))
-        with self._explained("s3:PutObject"):
+        with self._explained(_PUT):
             if self._session().get_credentials() is None:
                 raise UserError(texts.NO_CREDENTIALS)
             self._client()
@@ -179,13 +181,21 @@ class LabBucket:
 
     def _answered(self, error: Any, action: str) -> Exception:
         code, status = _code(error)
-        words = {"bucket": self.name, "reason": code or str(status), "action": action}
+        message = str(error.response.get("Error", {}).get("Message") or "")
+        words = {"bucket": self.name, "reason": code or str(status), "action": denied_action(message, action)}
+        if status == NOT_IMPLEMENTED:
+            return UserError((texts.NO_CONDITIONAL_WRITES if action == _PUT else texts.NOT_IMPLEMENTED).format(**words))
         if status >= 500 or status in (408, 429) or code in _TRANSIENT:
             return TryAgain(texts.BUCKET_AWAY.format(**words))
         if code in _DENIED:
-            return UserError((texts.DENIED_UPLOAD if action == "s3:PutObject" else texts.DENIED).format(**words))
-        text = next((text for codes, text in _OF_CODES if code in codes), texts.BUCKET_REFUSED)
-        return UserError(text.format(**words))
+            is_key = words["action"].startswith(KMS)
+            text = texts.DENIED_UPLOAD if words["action"] == _PUT else texts.DENIED_KEY if is_key else texts.DENIED
+            return UserError(text.format(**words))
+        for codes, text in _OF_CODES:
+            if code in codes:
+                return UserError(text.format(**words))
+        words["reason"] = refusal_reason(words["reason"], message)
+        return UserError(texts.BUCKET_REFUSED.format(**words))
 
 
 def _code(error: Any) -> tuple[str, int]:

@@ -76,6 +76,16 @@ DENIED_UPLOAD = (
     "bucket {bucket}: {action} is denied to these credentials; correct NIGHTJAR_LAB, NIGHTJAR_REPOSITORY and "
     "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/labs.md; Ceph and other stores need one of their own)"
 )
+DENIED_KEY = (
+    "bucket {bucket}: {action} is denied to these credentials: the bucket is encrypted with a key of AWS KMS; ask the "
+    "maintainers to allow {action} on that key"
+)
+NO_CONDITIONAL_WRITES = (
+    "bucket {bucket}: this store lacks conditional writes (If-None-Match: *), without which results could be "
+    "overwritten; ask the maintainers to update it, or set AWS_ENDPOINT_URL and NIGHTJAR_BUCKET to a store that has "
+    "them (docs/labs.md)"
+)
+NOT_IMPLEMENTED = "bucket {bucket}: this store does not implement {action}; set AWS_ENDPOINT_URL to a store that does"
 BUCKET_REFUSED = "bucket {bucket}: {action} was refused ({reason}); correct the AWS_* variables"
 NO_OBJECT = "{key} is not in the bucket {bucket}, or these credentials may not read it"
 OTHER_CONTENT = (

@@ -104,7 +104,8 @@ def test_an_aws_queue_must_name_its_region(url: str, region: str | None) -> None
         (403, "SignatureDoesNotMatch", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         (400, "ExpiredToken", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         (403, "RequestTimeTooSkewed", "this machine's clock is wrong"),
-        (400, "InvalidRequest", "s3:ListBucket was refused (InvalidRequest); correct the AWS_* variables"),
+        (400, "InvalidRequest", "s3:ListBucket was refused (InvalidRequest: In AWS's own words); correct the AWS_*"),
+        (501, "NotImplemented", "this store does not implement s3:ListBucket; update it, or set AWS_ENDPOINT_URL"),
     ],
 )
 async def test_a_permanent_error_is_reported_with_its_remedy(
@@ -116,6 +117,62 @@ async def test_a_permanent_error_is_reported_with_its_remedy(
     assert str(refused.value).startswith("bucket device-results")
     assert remedy in str(refused.value)
     assert ENVIRONMENT["AWS_SECRET_ACCESS_KEY"] not in str(refused.value)
+
+
+NOT_AUTHORIZED = (
+    "User: arn:aws:iam::123456789012:user/nightjar is not authorized to perform: {action} on resource: "
+    "arn:aws:kms:us-west-2:123456789012:key/1 because no identity-based policy allows the {action} action"
+)
+
+
+@pytest.mark.parametrize(
+    ("action", "remedy"),
+    [
+        ("kms:GenerateDataKey", "the bucket is encrypted with a key of AWS KMS; allow kms:GenerateDataKey on that key"),
+        ("kms:Decrypt", "the bucket is encrypted with a key of AWS KMS; allow kms:Decrypt on that key"),
+        ("s3:PutObjectTagging", "s3:PutObjectTagging is denied to these AWS credentials; allow it in a policy"),
+        ("s3:PutObject", "s3:PutObject is denied: the bucket's policy denies it"),
+    ],
+)
+async def test_a_denial_names_the_permission_that_the_store_names(
+    script: Script, aws: Aws, action: str, remedy: str
+) -> None:
+    script.answers = [fault(404, "NoSuchKey"), fault(403, "AccessDenied", NOT_AUTHORIZED.format(action=action))]
+    with pytest.raises(UserError) as refused:
+        await Bucket(aws, "device-results").write_over("k", b"x", content_type="application/json")
+    assert remedy in str(refused.value)
+    assert "123456789012" not in str(refused.value)
+
+
+async def test_a_store_without_conditional_writes_is_a_permanent_error_with_its_remedy(
+    script: Script, aws: Aws
+) -> None:
+    script.answers = [
+        fault(404, "NoSuchKey"),
+        fault(501, "NotImplemented", "A header you provided implies functionality"),
+    ]
+    with pytest.raises(
+        UserError, match=r"this store lacks conditional writes \(If-None-Match: \*\).*set AWS_ENDPOINT_URL"
+    ):
+        await Bucket(aws, "device-results").write_over("k", b"x", content_type="application/json")
+    assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Part number must be\n  an integer.", "(InvalidArgument: Part number must be an integer)"),
+        ("", "(InvalidArgument)"),
+        ("x" * 5000, f"(InvalidArgument: {'x' * 300}…)"),
+    ],
+)
+async def test_an_unknown_refusal_keeps_the_stores_sentence_in_one_line(
+    script: Script, aws: Aws, message: str, shown: str
+) -> None:
+    script.answers = [fault(400, "InvalidArgument", message)]
+    with pytest.raises(UserError) as refused:
+        await anext(Bucket(aws, "device-results").manifests(""))
+    assert shown in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.readers.opening import GZIP
 from nightjar_formats.runs.manifest import read_manifest
+from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.runs.upload import Parcel, Piece, named, pack, pieces, send
 from nightjar_lab.bucket import LabBucket
 
@@ -83,6 +87,23 @@ def test_files_that_cannot_be_in_one_folder_are_reported() -> None:
     for name in ("manifest.json", "my results.xml", ".hidden", "é.xml"):
         with pytest.raises(UserError, match="cannot be the name of a run's file"):
             named([Path(name)])
+
+
+NAMES = st.one_of(
+    st.text(alphabet="aB1._+- é", min_size=1, max_size=8).filter(lambda name: name not in (".", "..")),
+    st.sampled_from(["a" * 200, "a" * 201, "te.xml", "manifest.json.gz", "-a.xml", "a\nb", "日本.xml"]),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), NAMES), min_size=1, max_size=4))
+def test_check_refuses_the_names_that_upload_refuses(pairs: list[tuple[str, str]]) -> None:
+    paths = [Path(folder, name) for folder, name in pairs]
+    faults = [file.problem for file in check_files(paths).files if not file.unreadable]
+    if faults:
+        with pytest.raises(UserError, match=re.escape(faults[0])):
+            named(paths)
+    else:
+        named(paths)
 
 
 def test_a_folder_in_place_of_files_is_reported(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ FORMATS: Mapping[str, Reader] = {
     "ktap": _of_bytes(ktap.read),
 }
 """The reader of each format, by the format's name in manifests."""
+ALIASES = {"xunit": "xunit-net", "nunit": "nunit3", "gotest": "go-test-json"}
+"""Further names of formats in manifests, each with the format's own name."""
 KNOWN = ", ".join(FORMATS)
 HEAD_BYTES = 1 << 14
 """Bytes at the start of a file that `guess` gets."""
@@ -87,8 +89,8 @@ def read_runs(
     Refused, with `name` in the text, for a file that cannot be read, and TooMuch beyond a limit; no content raises
     anything else.
     """
-    if format is not None and format not in FORMATS:
-        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
+    if format is not None:
+        format = format_named(format, name)
     opened = inflated(stream, name)
     try:
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
@@ -98,6 +100,14 @@ def read_runs(
         if str(refused).startswith(name):
             raise
         raise type(refused)(f"{name}: {refused}") from refused
+
+
+def format_named(format: str, name: str) -> str:
+    """Return the own name of a format. Raises Refused, with the `name` of the file in the text, for an unknown one."""
+    own = ALIASES.get(format, format)
+    if own not in FORMATS:
+        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
+    return own
 
 
 def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseOrRun]:

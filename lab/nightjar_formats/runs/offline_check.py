@@ -24,6 +24,7 @@ from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.runs.file_names import path_faults
 from nightjar_formats.runs.infra import FINISHED, infra
 from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
@@ -89,7 +90,11 @@ class RunReport:
 
 def check_files(paths: Sequence[Path], format: str | None = None) -> RunReport:
     """Check files as those of one run that has no manifest yet; `format` None: guessed for each by its content."""
-    return _together([_check(path, path.name, format) for path in paths], exit_status=None)
+    checked = [
+        _refused(path.name, fault) if fault else _check(path, path.name, format)
+        for path, fault in zip(paths, path_faults(paths))
+    ]
+    return _together(checked, exit_status=None)
 
 
 def check_run(path: Path) -> RunReport:
@@ -162,8 +167,9 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
     if path.is_dir():
         return _refused(name, texts.IS_FOLDER.format(path=path))
     onlooker, repairs = Onlooker(), Repairs()
-    guessed = format or ""
+    guessed = ""
     try:
+        guessed = readers.format_named(format, name) if format else ""
         if path.stat().st_size > MAX_FILE_BYTES:
             return _refused(name, FILE_TOO_LARGE.format(name=name))
         with path.open("rb") as file:

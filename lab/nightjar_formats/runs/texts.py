@@ -81,7 +81,6 @@ CHANGING = (
 NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
 
 # An upload
-FOLDER = "{path} is a folder; name the files in it"
 BAD_NAME = "{name} cannot be the name of a run's file; use only letters, digits and . _ + -, as in te.xml"
 TWO_OF_A_NAME = "two files are named {name}; rename one, because a run has one folder"
 UPLOAD_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; use --compress or shards"

@@ -16,19 +16,17 @@ import zstandard
 
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
-from nightjar_formats.model import FILE_NAME, MANIFEST, Claims, RunKey
-from nightjar_formats.patterns import Pattern
+from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.readers.opening import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
+from nightjar_formats.runs.file_names import path_faults
 from nightjar_formats.runs.manifest import SCHEMA, read_manifest, run_key
 from nightjar_formats.runs.offline_check import sha256_of
 
 ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
 CHUNK = 1 << 20
-
-_FILE_NAME = Pattern(FILE_NAME)
 
 
 @dataclass(frozen=True)
@@ -76,16 +74,9 @@ class WriteOnce(Protocol):
 
 
 def named(paths: Sequence[Path]) -> None:
-    """Raise `UserError` unless each file name is allowed in a run, and none occurs twice."""
-    seen: set[str] = set()
-    for path in paths:
-        if path.is_dir():
-            raise UserError(texts.FOLDER.format(path=path))
-        if not _FILE_NAME.fullmatch(path.name) or path.name == MANIFEST:
-            raise UserError(texts.BAD_NAME.format(name=path.name))
-        if path.name in seen:
-            raise UserError(texts.TWO_OF_A_NAME.format(name=path.name))
-        seen.add(path.name)
+    """Raise `UserError` unless the paths can be the files of one run."""
+    for fault in filter(None, path_faults(paths)):
+        raise UserError(fault)
 
 
 def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[Piece]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from nightjar_formats.model import Counts
-from nightjar_formats.readers import FORMATS
+from nightjar_formats.readers import ALIASES, FORMATS
 from nightjar_formats.runs.offline_check import FileReport, RunReport, check_files, check_run, is_run
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli import texts
@@ -23,7 +23,7 @@ files_argument = click.argument("paths", metavar="FILE...", nargs=-1, required=T
 format_option = click.option(
     "--format",
     "format_name",
-    type=click.Choice(list(FORMATS)),
+    type=click.Choice([*FORMATS, *ALIASES]),
     help="The format of the files. Default: guessed from their content.",
 )
 

@@ -70,6 +70,33 @@ async def test_a_file_that_changed_during_the_upload_is_reported(script: Script)
     assert request.headers["x-amz-checksum-sha256"] == "ofzkNjhU/4iM/0uOeHXWAMJoI5BBKoz3mzfQsRFIsPo="
 
 
+NOT_AUTHORIZED = "User: arn:aws:iam::1:user/lab is not authorized to perform: {} on resource: arn:aws:kms:key/1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ((501, "NotImplemented"), r"this store lacks conditional writes .*set AWS_ENDPOINT_URL and NIGHTJAR_BUCKET"),
+        ((403, "AccessDenied", NOT_AUTHORIZED.format("kms:GenerateDataKey")), r"allow kms:GenerateDataKey on that key"),
+        ((403, "AccessDenied", NOT_AUTHORIZED.format("s3:PutObjectAcl")), r"s3:PutObjectAcl is denied to these"),
+        ((403, "AccessDenied"), r"s3:PutObject is denied to these credentials; correct NIGHTJAR_LAB"),
+        ((400, "InvalidArgument", "No\nsuch part."), r"s3:PutObject was refused \(InvalidArgument: No such part\)"),
+        ((400, "KMS.DisabledException", "The key is disabled"), r"\(KMS.DisabledException: The key is disabled\)"),
+    ],
+)
+async def test_a_refused_upload_ends_with_what_to_do(script: Script, answer: tuple[int, str], text: str) -> None:
+    script.answers = [fault(*answer)]
+    with pytest.raises(UserError, match=text):
+        await asyncio.to_thread(LabBucket("device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
+    assert len(script.requests) == 1
+
+
+async def test_a_store_that_does_not_implement_a_read_is_a_permanent_error(script: Script) -> None:
+    script.answers = [fault(501, "NotImplemented")]
+    with pytest.raises(UserError, match="this store does not implement s3:GetObject"):
+        await asyncio.to_thread(LabBucket("device-results").read, "nightly.json")
+
+
 async def test_two_simultaneous_writers_are_tried_again_later(script: Script) -> None:
     script.answers = [fault(409, "ConditionalRequestConflict")]
     with pytest.raises(TryAgain):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import BAD, Case
-from nightjar_formats.readers import FORMATS, guess, read
+from nightjar_formats.readers import ALIASES, FORMATS, guess, read
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs.identity import Resolver
 from nightjar_formats.runs.offline_check import check_files
@@ -127,6 +127,24 @@ def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
         Refused, match="none of the formats junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"
     ):
         guess(head)
+
+
+@pytest.mark.parametrize(
+    ("alias", "path"),
+    [
+        ("xunit", "dotnet/xunit-v2.xml"),
+        ("xunit", "dotnet/xunit-v3.xml"),
+        ("nunit", "dotnet/nunit-3.xml"),
+        ("gotest", "go/kinds-1.27.jsonl"),
+    ],
+)
+def test_each_further_name_of_a_format_reads_like_the_formats_own(alias: str, path: str) -> None:
+    raw = (DATA / path).read_bytes()
+    own = ALIASES[alias]
+    assert guess(raw) == own
+    assert list(read(io.BytesIO(raw), path, alias)) == list(read(io.BytesIO(raw), path, own))
+    assert own in FORMATS
+    assert alias not in FORMATS
 
 
 def test_a_refusal_names_the_file_once() -> None:
