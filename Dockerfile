@@ -8,7 +8,7 @@ RUN python -m venv /opt/nightjar \
     && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.txt \
     && python -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-build.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml setup.py README.md ./
 COPY bot ./bot
 COPY handlers ./handlers
 COPY lab ./lab

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -118,3 +123,47 @@ def test_packages_that_another_python_needs_are_locked_too(name: str, python: st
         if canonicalize_name(needed.name) not in locked
     }
     assert missing == set()
+
+
+def an_index(folder: Path) -> Path:
+    """Make an index with an empty wheel for each package that is locked, and one of a stranger's `nightjar-lab`."""
+    folder.mkdir()
+    names = re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    for name, version in [*names, ("nightjar-lab", "99.0")]:
+        stem = f"{name.replace('-', '_')}-{version}"
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        extras = "".join(f"Provides-Extra: {extra}\n" for extra in ("binary", "crypto"))
+        with ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"{stem}.dist-info/METADATA", metadata + extras)
+            wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{stem}.dist-info/RECORD", "")
+    return folder
+
+
+@pytest.mark.parametrize("arguments", [["."], ["./lab", "."], ["--editable", "."]])
+def test_an_installation_from_a_checkout_takes_the_lab_kit_from_its_folder(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    checkout = tmp_path / "a checkout"
+    shutil.copytree(ROOT / "lab", checkout / "lab", ignore=shutil.ignore_patterns("*.egg-info", "build"))
+    for name in ("pyproject.toml", "setup.py", "README.md"):
+        shutil.copy(ROOT / name, checkout / name)
+    for name in ("bot", "handlers"):
+        (checkout / name).mkdir()
+        (checkout / name / "__init__.py").touch()
+    options = ["--dry-run", "--ignore-installed", "--no-build-isolation", "--no-index", "--report", "report.json"]
+    links = ["--find-links", str(an_index(tmp_path / "index"))]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *options, *links]
+    subprocess.run([*pip, *arguments], cwd=checkout, check=True)
+    installed = json.loads((checkout / "report.json").read_text())["install"]
+    [lab] = [one["download_info"] for one in installed if one["metadata"]["name"] == "nightjar-lab"]
+    assert lab["url"] == (checkout / "lab").as_uri()
+
+
+def test_a_copy_without_the_lab_kit_names_the_right_command(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "setup.py", "README.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--no-build-isolation"]
+    finished = subprocess.run([*pip, "--no-index", "."], cwd=tmp_path, capture_output=True, text=True)
+    assert finished.returncode != 0
+    assert "run: pip install ./lab ." in finished.stdout + finished.stderr

@@ -231,8 +231,8 @@ def _answered(place: str, error: Any) -> Exception:
     reason = code or str(status)
     action = denied_action(message, _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}"))
     if status == NOT_IMPLEMENTED:
-        text = texts.NO_CONDITIONAL_WRITES if error.operation_name == "PutObject" else texts.NOT_IMPLEMENTED
-        return UserError(text.format(place=place, action=action))
+        missing = texts.NO_CONDITIONAL_WRITES if error.operation_name == "PutObject" else texts.NOT_IMPLEMENTED
+        return UserError(missing.format(place=place, action=action))
     # Check the status first: it means another try, whatever code comes with it.
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(texts.AWAY.format(place=place, reason=reason))
@@ -243,10 +243,10 @@ def _answered(place: str, error: Any) -> Exception:
         (_OTHER_REGION, texts.OTHER_REGION),
         (_WRONG_CLOCK, texts.WRONG_CLOCK),
     )
-    text = next((text for codes, text in by_code if code in codes), None)
-    if text is None:
-        text, reason = texts.REFUSED, refusal_reason(reason, message)
-    return UserError(text.format(place=place, action=action, reason=reason))
+    for codes, text in by_code:
+        if code in codes:
+            return UserError(text.format(place=place, action=action, reason=reason))
+    return UserError(texts.REFUSED.format(place=place, action=action, reason=refusal_reason(reason, message)))
 
 
 def _unanswered(place: str, error: Exception) -> Exception:
