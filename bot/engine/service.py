@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self
+from uuid import uuid4
 
 import structlog
 from procrastinate import App
@@ -21,6 +22,7 @@ from procrastinate.exceptions import ConnectorException
 from bot.core.errors import StorageError
 from bot.core.events import Delivery
 from bot.core.parts import PartKey
+from bot.core.payload import Payload
 from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
@@ -29,6 +31,7 @@ from bot.engine.intake import Intake
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.notes import IGNORED
+from bot.engine.once import NewJob
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -44,7 +47,8 @@ from bot.engine.processor import (
 from bot.engine.records import Records
 from bot.engine.replay import Progress, dry_run, finished, planned_for, replay
 from bot.engine.retry import EngineRetry
-from bot.engine.store import Store
+from bot.engine.storable import StorageProbe
+from bot.engine.store import Store, note_of_ignored
 from bot.engine.tasks import Tasks
 from bot.engine.timers import EngineTimers, TimerWork
 from bot.engine.upkeep import remove_old, remove_old_records, requeue_all
@@ -72,6 +76,10 @@ ACCEPT_TIMEOUT = 7.0
 
 OWN_EVENT = "."
 """Names of our own events contain this, as in `nightjar.timer`; GitHub's don't."""
+
+PROBE_EVENT = "nightjar.probe"
+"""An own event that gets no job: the first delivery that could be stored after an outage of the database."""
+PROBE_TEXT = "the database stores deliveries again"
 
 LONGEST_OUTAGE = 86400.0
 """Seconds: a scheduled time that was missed by less than this runs at start."""
@@ -131,6 +139,7 @@ class Engine:
         self._supervisor: Supervisor | None = None
         self._held = contextlib.ExitStack()
         self._recovered = False
+        self._probe = StorageProbe(self._store_probe, self._resume_worker, self._pace.probe)
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
         self._guard = Guard(self._pace.job)
         self._intake = Intake()
@@ -161,6 +170,7 @@ class Engine:
 
     async def close(self) -> None:
         """Disconnect, after `run` has returned."""
+        await self._probe.close()
         await self.database.close()
         # Release the lock last: until the file is closed, no other process may open it as its own.
         self._held.close()
@@ -203,16 +213,35 @@ class Engine:
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
         self._intake.count()
         try:
+            new = await self._store_in_time(job, raw, ignored)
+        except StorageError as error:
+            self._probe.failed(str(error))
+            raise
+        self._probe.succeeded()
+        if new and ignored is not None:
+            self._observer.delivery(event, IGNORED, 0.0)
+        return new
+
+    async def _store_in_time(
+        self, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
+    ) -> bool:
+        try:
             async with asyncio.timeout(self._accept_timeout):
-                new = await store_delivery(self.database.connector, job, raw, ignored)
+                return await store_delivery(self.database.connector, job, body, ignored)
         except TimeoutError:
             raise StorageError("TimeoutError") from None
         except ConnectorException as error:
             # Not chained: a database error may quote the payload.
             raise StorageError(type(error.__cause__ or error).__name__) from None
-        if new and ignored is not None:
-            self._observer.delivery(event, IGNORED, 0.0)
-        return new
+
+    async def _store_probe(self) -> None:
+        delivery = Delivery(f"probe:{uuid4()}", PROBE_EVENT, Payload({}), self._now())
+        job = delivery_job(delivery.guid, delivery.event, delivery.received_at, PROBE_EVENT)
+        await self._store_in_time(job, b"{}", note_of_ignored(delivery, PROBE_TEXT))
+
+    def _resume_worker(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.recover()
 
     def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
         """Run `work` by a schedule in UTC, once for each tick however many replicas there are; before `run`.
@@ -234,7 +263,9 @@ class Engine:
             (CONCLUDE, tasks.conclude),
         ):
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
-        self._supervisor = Supervisor(self._app, self.database.connector, self._pace, self._guard, self._intake)
+        self._supervisor = Supervisor(
+            self._app, self.database.connector, self._pace, self._guard, self._intake, self._probe.failed
+        )
         await self._timers.start()
         await self._supervisor.run()
 
@@ -244,7 +275,9 @@ class Engine:
             self._supervisor.stop()
 
     def ready(self) -> str | None:
-        """Return why no jobs run; None if they do."""
+        """Return why deliveries cannot be stored, or why no jobs run; None if both work."""
+        if self._probe.problem is not None:
+            return self._probe.problem
         return self._supervisor.problem if self._supervisor is not None else "the worker has not started"
 
     async def backlog(self) -> Backlog:

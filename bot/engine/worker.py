@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -17,6 +18,7 @@ from procrastinate.worker import Worker
 from bot.engine.guard import JOB_SECONDS, Guard
 from bot.engine.intake import Intake
 from bot.engine.manager import EngineJobManager
+from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
 from bot.engine.writes import CHECK_AFTER
@@ -25,6 +27,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a failed worker is started again. The pause doubles until a worker has run for `HELD_OUT` seconds."""
 
 HELD_OUT = 60.0
+REAP_SECONDS = 10.0
+"""Seconds for one search for dead workers, which takes milliseconds, before the database counts as unavailable."""
 
 NOT_STARTED = "the worker has not started"
 NOT_RUNNING = "the worker is not running"
@@ -50,20 +54,36 @@ class WorkerPace:
     job: float = JOB_SECONDS
     first_wait: float = FIRST_WAIT
     """The wait before the first retry of a job that failed for a transient reason: `bot.engine.retry`."""
+    probe: float = 1.0
+    """The interval between two checks whether the database stores deliveries again: `bot.engine.storable`."""
     check_after: float = CHECK_AFTER
     """The wait between two checks for a write whose answer was lost: `bot.engine.writes`."""
 
 
 class Supervisor:
-    """Run workers one after the other until `stop`, and requeue the jobs that dead workers left."""
+    """Run workers one after the other until `stop`, and requeue the jobs that dead workers left.
 
-    def __init__(self, app: App, connector: BaseAsyncConnector, pace: WorkerPace, guard: Guard, intake: Intake) -> None:
+    `outage` is called with the reason whenever the database fails; whoever is called calls `recover` afterwards.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        connector: BaseAsyncConnector,
+        pace: WorkerPace,
+        guard: Guard,
+        intake: Intake,
+        outage: Callable[[str], None],
+    ) -> None:
         self._app = app
         self._connector = connector
         self._manager = EngineJobManager(connector, guard, self._restart, intake=intake, concurrency=pace.concurrency)
         self._pace = pace
         self._worker: Worker | None = None
+        self._outage = outage
         self._stopping = asyncio.Event()
+        self._recovered = asyncio.Event()
+        self._reap_now = asyncio.Event()
         self._problem = NOT_STARTED
         self._ahead: float | None = None
         logging.getLogger("procrastinate.worker").addFilter(_not_reported_yet)
@@ -80,6 +100,11 @@ class Supervisor:
         """Fetch no more jobs. `run` returns when the running jobs have ended, and cancels late ones after a while."""
         self._stopping.set()
         self._restart()
+
+    def recover(self) -> None:
+        """Look at the database now, and start a worker that failed: the database works."""
+        self._recovered.set()
+        self._reap_now.set()
 
     def _restart(self) -> None:
         if self._worker is not None:
@@ -105,6 +130,8 @@ class Supervisor:
                 await self._worker.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # whatever stopped the worker, the next one starts
                 log.warning("the worker ended", error=_kind(error))
+                if is_outage(error):
+                    self._outage(_cause(error))
             finally:
                 self._worker = None
             if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -115,8 +142,9 @@ class Supervisor:
             if time.monotonic() - began > HELD_OUT:
                 pause = FIRST_PAUSE
             log.warning("the worker starts again", seconds=pause)
-            await self._wait(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            self._recovered.clear()
+            await self._wait(pause, self._recovered)
+            pause = FIRST_PAUSE if self._recovered.is_set() else min(pause * 2, LONGEST_PAUSE)
 
     def _new_worker(self) -> Worker:
         return Worker(
@@ -133,15 +161,19 @@ class Supervisor:
     async def _reap_for_ever(self) -> None:
         while not self._stopping.is_set():
             try:
-                await self._reap()
-            except ConnectorException as error:
+                # A table that another program has locked never answers, and reports no error.
+                async with asyncio.timeout(REAP_SECONDS):
+                    await self._reap()
+            except (ConnectorException, TimeoutError) as error:
                 self._problem = NO_DATABASE
+                self._outage(_cause(error))
                 log.warning("the database does not answer", error=_kind(error))
             except Exception:
                 log.exception("the search for dead workers failed")
             else:
                 self._problem = ""
-            await self._wait(self._pace.reap)
+            await self._wait(self._pace.reap, self._reap_now)
+            self._reap_now.clear()
 
     async def _reap(self) -> None:
         worker = self._worker
@@ -161,14 +193,23 @@ class Supervisor:
         self._ahead = ahead
         return before is None or ahead < before - TOLERATED
 
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+    async def _wait(self, seconds: float, earlier: asyncio.Event) -> None:
+        """Wait for so long, or until `stop` or the other event."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._stopping, earlier)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
 
 def _not_reported_yet(record: logging.LogRecord) -> bool:
     """Drop Procrastinate's record of a failed job: `bot.engine.attempt` has logged why, with the delivery's id."""
     return not (record.exc_info and isinstance(record.exc_info[1], Failed))
+
+
+def _cause(error: BaseException) -> str:
+    return type(error.__cause__ or error).__name__
 
 
 def _kind(error: Exception) -> str:

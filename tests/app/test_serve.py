@@ -223,7 +223,10 @@ async def test_on_a_full_disk_deliveries_are_refused_with_503_until_there_is_spa
     refused = world.github.webhooks.find("pull_request")[-1]
     assert refused.status_code == 503
     assert int(refused.response_headers["Retry-After"]) > 0
+    status, text = await world.get("/readyz")
+    assert (status, "deliveries cannot be stored" in text) == (503, True)
     resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE, free)
+    await until(world.is_ready)
     world.github.webhooks.redeliver(refused)
     await world.github.delivered()
     assert world.github.webhooks.find("pull_request")[-1].status_code == 202
