@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nightjar_formats.items import first_of
+
 from bot.app.features import REGISTRY
 from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.github.in_force import config_in_force
@@ -24,7 +26,7 @@ def list_commands_of(config: Config, records: Records) -> ListCommands:
         settings = await config_in_force(config, records, repository)
         if settings is None:
             return None
-        name = next(name for name in config.repositories if name.lower() == repository.lower())
+        name = first_of(name for name in config.repositories if name.lower() == repository.lower())
         rows = command_rows(offered_commands(REGISTRY, settings), mention, settings)
         return name, [_listed(row) for row in rows]
 

@@ -24,6 +24,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from nightjar_formats.items import first_of
+
 from bot.commands import texts
 from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape_pattern
@@ -256,7 +258,7 @@ def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
     remaining = iter(holes)
     for match in _WORD.finditer(rest):
         if (bare := match["bare"]) is None:
-            quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[: len(_QUOTES)]), "")
+            quoted = first_of(remaining) if match["hole"] else next(filter(None, match.groups()[: len(_QUOTES)]), "")
             if quoted is None:
                 raise _Fault(texts.NOT_A_NAME)
             yield _Word(quoted.strip(), quoted=True)
@@ -335,7 +337,7 @@ def _in_quotes(name: str) -> str:
 
 def _shown(rest: str, line: Line) -> str:
     holes = iter(line.holes)
-    filled = "".join(_refilled(next(holes)) if character == HOLE else character for character in rest)
+    filled = "".join(_refilled(first_of(holes)) if character == HOLE else character for character in rest)
     return filled[:MOST_SHOWN]
 
 

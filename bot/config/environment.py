@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import psycopg
+from nightjar_formats.items import first_of
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import (
     AfterValidator,
@@ -147,7 +148,7 @@ def _each(value: object) -> tuple[object, ...]:
 
 
 def _problem(model: type[BaseModel], name: str, kind: str, text: str) -> str:
-    name, description = next(
+    name, description = first_of(
         (f.alias or "", f.description) for n, f in model.model_fields.items() if name in (n, f.alias)
     )
     if kind == "value_error":

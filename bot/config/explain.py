@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from nightjar_formats.items import first_of
 from pydantic import BaseModel, TypeAdapter, ValidationError  # noqa: TID251  # an annotation may have no hash
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -104,7 +105,7 @@ def words(annotation: Any) -> str:
     if origin is Mapping:
         return f"a mapping, each key {words(arguments[0])}"
     if origin in (Union, types.UnionType):
-        return words(next(option for option in arguments if option is not type(None)))
+        return words(first_of(option for option in arguments if option is not type(None)))
     return _SIMPLE.get(annotation, "a mapping of keys")
 
 
@@ -136,7 +137,7 @@ def _unwrapped(annotation: Any) -> Any:
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in (Union, types.UnionType):
-        return _unwrapped(next(option for option in get_args(annotation) if option is not type(None)))
+        return _unwrapped(first_of(option for option in get_args(annotation) if option is not type(None)))
     return annotation
 
 

@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
+from nightjar_formats.items import first_of
+
 LENGTHS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 """Seconds of the units in which app.yaml has times, the longest first."""
 DAYS_AROUND = (-2, -1, 0, 1, 2)
@@ -66,7 +68,7 @@ class FixedInterval:
     seconds: int
 
     def __str__(self) -> str:
-        length, unit = next((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
+        length, unit = first_of((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
         return f"every {self.seconds // length}{unit}"
 
     def last_time(self, now: float) -> float:

@@ -246,7 +246,8 @@ class GitHubApp:
             # The repository was renamed: GitHub redirects requests, but makes no token for the old name.
             found = await self._id_of(installation, repository)
         else:
-            found = next(made.items("repositories")).integer("id")
+            listed = next(made.items("repositories"), None)
+            found = await self._id_of(installation, repository) if listed is None else listed.integer("id")
             self._tokens.store(TokenKey(installation, found, READING), _token(made, self.clock), changes)
         if forgets == self._forgets:
             self._ids[repository.lower()] = found

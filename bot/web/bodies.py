@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from nightjar_formats.items import first_of
 
 from bot.web.problems import Problem
 from bot.web.texts import BODY_INCOMPLETE, BODY_TOO_LARGE, BODY_TOO_SLOW, TOO_MANY_BODIES
@@ -92,7 +93,7 @@ class Bodies:
     def _make_room(self, newcomer: _Arriving, length: int) -> None:
         """Let the bodies that have been arriving for the longest give way; raise `Problem` if that is this one."""
         while self.held + length > self._limit:
-            oldest = next(iter(self._arriving))
+            oldest = first_of(self._arriving)
             if oldest is newcomer:
                 raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
             del self._arriving[oldest]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nightjar_formats.items import first_of
+
 from bot.effects.section_words import moment, short
 from bot.github.markdown import code
 from bot.results.compare.renames import MAX_STEPS
@@ -32,7 +34,7 @@ def describe_skips(
     if missing:
         lines.append(texts.REQUIRED.format(what=words.counted_tests(len(missing), *texts.REQUIRED_WHAT), **where))
     if not lines and not tested.vanished and _all_same(tested, found):
-        base = next(iter(tested.bases.values()))
+        base = first_of(tested.bases.values())
         message = moment(tested.at)
         return texts.SAME.format(base=words.link_to_commit(base), sha=short(tested.sha), at=message)
     lines += _suites(tested, found, most_steps)

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.page_paths import history_path
@@ -169,7 +170,7 @@ class TestOnLine:
     @property
     def first(self) -> Segment:
         """Return the first segment in which the test existed."""
-        return next(one for one in self.segments if one.status is not None)
+        return first_of(one for one in self.segments if one.status is not None)
 
     @property
     def names(self) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nightjar_formats.items import first_of
+
 from bot.config.environment import SETTINGS
 from bot.core.redaction import Redactor
 from bot.results.service import RESULTS
@@ -65,7 +67,7 @@ class DashboardParts:
         settings = self.config.repository(repository)
         if settings is None:
             return None
-        return next(name for name in self.config.repositories if name.lower() == repository.lower()), settings
+        return first_of(name for name in self.config.repositories if name.lower() == repository.lower()), settings
 
     @staticmethod
     def of(services: Services) -> DashboardParts:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bot.github.access import InstalledRepository
 from bot.github.app import AppIdentity, GitHubApp
 from bot.github.errors import AppRefused, NotInstalled
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
@@ -37,6 +38,17 @@ async def test_the_apps_user_is_looked_up_with_an_installation_token_because_a_j
     assert scripted.asked_for("GET", "/users/nightjar[bot]")[0].bearer == f"{TOKEN_PREFIX}1"
     asked = scripted.asked_for("POST", f"/app/installations/{INSTALLATION}/access_tokens")
     assert [one.json for one in asked] == [{"permissions": {"metadata": "read"}}]
+
+
+@pytest.mark.parametrize("more", [{}, {"repositories": None}, {"repositories": []}])
+async def test_the_id_of_a_repository_is_looked_up_where_its_token_names_none(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp, more: dict[str, object]
+) -> None:
+    token = {"token": f"{TOKEN_PREFIX}x", "expires_at": "2999-01-01T00:00:00Z", **more}
+    scripted.will("GET", WHERE, Say(body={"id": 42}))
+    scripted.will("POST", "/app/installations/42/access_tokens", Say(201, token))
+    scripted.will("GET", "/repos/octocat/compiler", Say(body={"id": 7}))
+    assert await scripted_app.place_of("octocat/compiler") == InstalledRepository(42, 7)
 
 
 async def test_the_installation_of_a_repository_is_looked_up_once_in_ten_minutes(

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import SEEN, STATUS_BYTES, at, differences, is_flip
+from nightjar_formats.items import first_of
 from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
@@ -118,7 +119,7 @@ def _join_aliases(counts: Counter[int], name_of: Sequence[str], aliases: Aliases
         return
     place_of = {name: place for place, name in enumerate(name_of)}
     for ordinal, chain in renamed.items():
-        newest = next(place_of[name] for name in reversed(chain) if name in place_of)
+        newest = first_of(place_of[name] for name in reversed(chain) if name in place_of)
         if newest != ordinal:
             counts[newest] += counts.pop(ordinal)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, SEEN, STATUS_BITS, at, is_flaky, status_byte
 from nightjar_formats.columns.collect import Reason
+from nightjar_formats.items import first_of
 from nightjar_formats.model import Status
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
@@ -68,7 +69,7 @@ def test_runs(
     `traced` is the outcome of the test in each series, by which its outcome in a linked run is known.
     """
     rows, previous = newest_rows(connection, lines, asked.limit)
-    suite = next(iter(lines.values())).suite
+    suite = first_of(lines.values()).suite
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     found: dict[int, list[TestRun]] = {series: [] for series in lines}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from nightjar_formats.items import first_of
 from procrastinate.exceptions import ConnectorException
 
 from bot.config.lab_identity import BuildkiteOidc, GitHubOidc
@@ -119,9 +120,9 @@ class LabAccess:
         }
         repositories = {name for identity, claim in wrong.items() if not claim for name in found[identity]}
         if not repositories:
-            claim = next(iter(wrong.values()))
+            claim = first_of(wrong.values())
             raise RefusedCaller(403, texts.WRONG_CLAIM.format(claim=claim, lab=lab), f"claim {claim}")
-        said = next(iter(claims.values()))
+        said = first_of(claims.values())
         return LabSpeaker(lab, frozenset(repositories), str(said["sub"])[:200])
 
     def labs(self, lab: str) -> dict[str, Lab]:

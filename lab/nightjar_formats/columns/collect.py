@@ -18,6 +18,7 @@ import zstandard
 
 from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES, duration_code, texts
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
+from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
@@ -146,7 +147,7 @@ def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | No
             reason_of[kind] = columns.whys.setdefault(reason, len(columns.whys))
     heads = {classname: head_of(classname) for classname in set(run.classnames)}
     if len(heads) == 1:
-        names = [*map(next(iter(heads.values())).__add__, run.names)]
+        names = [*map(first_of(heads.values()).__add__, run.names)]
     else:
         names = [heads[classname] + name for classname, name in zip(run.classnames, run.names)]
     keys = list(map(hash, names))

@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 from urllib.parse import unquote
 
+from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 from nightjar_formats.model import (
     FILE_NAME,
@@ -140,7 +141,7 @@ def _fields_of(
 
 
 def _wrong(place: str) -> str:
-    name = next(step for step in reversed(place.split(".")) if not step.isdecimal())
+    name = first_of(step for step in reversed(place.split(".")) if not step.isdecimal())
     return texts.KEY_WRONG.format(key=place, words=texts.MANIFEST_FIELDS[name])
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nightjar_formats.items import first_of
 from nightjar_lab.pytest import texts
 from nightjar_lab.pytest.targets import TargetUseError, calling_line
 
@@ -58,7 +59,7 @@ def parameters(*value_sets: Sequence[object], ids: Ids = None) -> list[Any]:
         raise TargetUseError(texts.OTHER_LENGTHS.format(where=where, lengths=" and ".join(map(str, lengths))))
     _check_ids("parameters", value_sets, ids, where)
     ParameterSets.ever = True
-    number = next(ParameterSets.numbers)
+    number = first_of(ParameterSets.numbers)
     return [_one_of_set(number, values, ids) for values in zip(*value_sets)]
 
 
@@ -71,7 +72,7 @@ def parametrize_together(metafunc: pytest.Metafunc) -> None:
         if hasattr(function, "nightjar_set"):
             groups.setdefault(function.nightjar_set, {})[name] = function
     for functions in groups.values():
-        ids = next(iter(functions.values())).nightjar_ids
+        ids = first_of(functions.values()).nightjar_ids
         rows = list(zip(*(one.nightjar_values for one in functions.values())))
         metafunc.parametrize(list(functions), rows, indirect=True, ids=ids)
 

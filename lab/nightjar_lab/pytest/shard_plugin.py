@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nightjar_formats.items import first_of
 from nightjar_formats.strict_json import read_json
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
@@ -101,7 +102,7 @@ def shard_summary(shard: ShardSpec, counts: Mapping[str, Any]) -> str:
     time = ""
     if "seconds" in counts:
         minutes = (f"{counts[name] / MINUTE:.1f}" for name in ("seconds", "all_seconds"))
-        time = texts.SHARD_TIME.format(mine=next(minutes), all=next(minutes))
+        time = texts.SHARD_TIME.format(mine=first_of(minutes), all=first_of(minutes))
     return texts.SHARD_SUMMARY.format(
         shard=shard,
         mine=f"{counts['mine']:,}",

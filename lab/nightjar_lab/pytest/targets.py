@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Union
 
+from nightjar_formats.items import first_of
 from nightjar_lab.pytest import texts
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class TargetDeclaration:
     def parents_first(self, target: Target) -> Iterator[Target]:
         """Yield the target's parents, their parents before them, then the target itself."""
         for parent in target.parents:
-            yield from self.parents_first(next(one for one in self.targets if one.name == parent))
+            yield from self.parents_first(first_of(one for one in self.targets if one.name == parent))
         yield target
 
 

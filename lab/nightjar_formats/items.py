@@ -1,0 +1,17 @@
+"""Take one item of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+NO_ITEM = "there is no item"
+
+
+def first_of(items: Iterable[Item]) -> Item:
+    """Return the first item. Raises IndexError where there is none: StopIteration would end a loop or a generator."""
+    for item in items:
+        return item
+    raise IndexError(NO_ITEM)
