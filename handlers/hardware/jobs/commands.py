@@ -127,15 +127,15 @@ async def test_on(asked: CommandRequest, command: Command) -> CommandAnswer:
     problems = [*map(_budget_text, [one for one in found if one.budget]), *_unknown(meant.unknown, known)]
     problems += map(_nightly, meant.nightly)
     problems += [refusal(one.full_name, degraded[one.full_name]) for one in wanted if one.full_name not in able]
-    lines = [_open_text(answer) for answer in found if answer.known]
+    lines = [_open_text(asked, answer.known) for answer in found if answer.known]
     if effects and approval_needed:
         lines.append(_approval_text(asked, effects))
     return CommandAnswer(tuple(effects), "\n".join([*lines, *problems]), done=not problems)
 
 
-def _open_text(answer: TargetAnswer) -> str:
-    sha = code(answer.known.sha[:7]) if answer.known else ""
-    return texts.ALREADY_OPEN.format(name=code(answer.target.full_name), sha=sha)
+def _open_text(asked: CommandRequest, job: DeviceJob) -> str:
+    text = texts.ALREADY_WAITING if job.state is DeviceJobState.WAITING else texts.ALREADY_OPEN
+    return text.format(name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(asked, job.sha))
 
 
 def _budget_text(answer: TargetAnswer) -> str:
@@ -143,10 +143,13 @@ def _budget_text(answer: TargetAnswer) -> str:
 
 
 def _approval_text(asked: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
-    sha, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
-    command = code(f"{mention} {APPROVE_TESTS.name} {sha}")
+    sha = asked.pull.head_sha
     names = ", ".join(code(f"{one.lab}/{one.on}") for one in effects)
-    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=command)
+    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(asked, sha))
+
+
+def _approve_command(asked: CommandRequest, sha: str) -> str:
+    return code(f"{asked.context.app_config.mentions[0]} {APPROVE_TESTS.name} {sha}")
 
 
 def _unknown(names: Sequence[str], known: Sequence[RequestTarget]) -> list[str]:
@@ -183,10 +186,8 @@ async def test_status(asked: CommandRequest, command: Command) -> CommandAnswer:
 
 
 async def _status(asked: CommandRequest, job: DeviceJob) -> str:
-    mention = asked.context.app_config.mentions[0]
     waits = await queue_place(asked.context.part(JOBS), asked.context.config, job)
-    command = code(f"{mention} {APPROVE_TESTS.name} {job.sha}")
-    return status_row(job, waits, asked.context.delivery.received_at, command)
+    return status_row(job, waits, asked.context.delivery.received_at, _approve_command(asked, job.sha))
 
 
 async def cancel_tests(asked: CommandRequest, command: Command) -> CommandAnswer:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS
-from bot.core.events import Person, PullRequestEvent, person_or_ghost
+from bot.core.events import PullRequestEvent
 from bot.core.payload import Payload
 from bot.github.permissions import role_of
 from bot.github.pull_heads import head_of
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 NAME = "device-jobs"
 KEY = "results"
-PUSHES = ("opened", "reopened", "synchronize")
+AUTHORS_PUSHES = ("opened", "synchronize")
+PUSHES = (*AUTHORS_PUSHES, "reopened")
 
 router = Router()
 
@@ -121,14 +122,14 @@ async def _request(
     """
     if not targets and not degraded:
         return Plan(why=texts.WHY_NOTHING_REQUESTED)
-    sender, pull = person_or_ghost(context.delivery.payload, "sender"), event.pull
+    pull = event.pull
     request = JobRequest(
         number=pull.number,
         sha=pull.head_sha,
         origin=origin,
-        by=Someone(sender.id, sender.login),
+        by=Someone(event.sender.id, event.sender.login),
         at=context.delivery.received_at,
-        approval_needed=not await _may_approve(context, sender, pull, origin),
+        approval_needed=not await _may_approve(context, event, origin),
     )
     store, repository = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository, request, target) for target in targets]
@@ -137,16 +138,30 @@ async def _request(
     return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
 
 
-async def _may_approve(context: Context, sender: Person, pull: PullRequest, origin: JobOrigin) -> bool:
+async def _may_approve(context: Context, event: PullRequestEvent, origin: JobOrigin) -> bool:
     """Return whether the request needs no approval: its author has the write role and saw this head."""
-    if await role_of(context.github, context.repository.full_name, sender) not in WRITERS:
+    pull = event.pull
+    if origin is JobOrigin.PUSH and not sender_vouches(event):
         return False
-    # Whoever pushed a head knows what is in it.
+    if await role_of(context.github, context.repository.full_name, event.sender) not in WRITERS:
+        return False
     if origin is JobOrigin.PUSH:
         return True
     # Whoever sets a label may look at an older head: the payload has the one at the time of the webhook.
     head = await head_of(context.records, context.repository.id, pull.number)
     return head is not None and head.sha == pull.head_sha and not head.may_follow(pull.updated_at)
+
+
+def sender_vouches(event: PullRequestEvent) -> bool:
+    """Return whether a sender with the write role vouches for the head of a push. Pure.
+
+    Only people with that role push to a branch of the repository itself. The branch of a fork may have commits of
+    anybody, and who reopens the pull request, updates its branch or commits a suggestion need not have read them.
+    """
+    pull = event.pull
+    if pull.head_repository_id and pull.head_repository_id == pull.repository_id:
+        return True
+    return event.sender.id == pull.author.id and event.action in AUTHORS_PUSHES
 
 
 async def _changed_files(github: GitHub, repository: str, number: int) -> list[str] | None:

@@ -30,6 +30,7 @@ WAITS_FOR_APPROVAL = (
 )
 BUDGET_USED = "{name} has used its budget of {budget} (UTC). Ask again tomorrow."
 ALREADY_OPEN = "{name} is already requested on {sha}."
+ALREADY_WAITING = "{name} is already requested on {sha} and waits for approval. To approve, comment {command}."
 NO_TESTS = "Nobody has requested device tests for {sha}."
 STATUS = "Device tests on {sha}:"
 STATUS_WAITING = "waiting for approval; to approve, comment {command}"
