@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from nightjar_formats.errors import UserError
+from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.upload import pack
@@ -29,7 +30,7 @@ from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, L
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
-from nightjar_lab.upload import UploadFailed, result_files, send_permitted
+from nightjar_lab.upload import ResultFile, UploadFailed, copy_files, result_files, send_permitted
 from nightjar_lab.worktree import FetchFailed, check_out, remove
 
 WAIT = 50
@@ -61,7 +62,10 @@ class JobFailed(Exception):
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """The settings of an agent. Times are in seconds; `clone_url` is the lab's own mirror of the repository."""
+    """The settings of an agent. Times are in seconds; `clone_url` is the lab's own mirror of the repository.
+
+    `folder` has no links. `passed` are variables that the command gets besides the usual ones.
+    """
 
     targets: tuple[str, ...]
     command: tuple[str, ...]
@@ -72,6 +76,7 @@ class AgentSettings:
     timeout: float | None = None
     least_free: int = 1 << 30
     environment: tuple[tuple[str, str], ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 class Agent:
@@ -210,11 +215,8 @@ class Agent:
         try:
             free = shutil.disk_usage(self._settings.folder).free
             if free < self._settings.least_free:
-                # The cache grows with each commit, and its contents can be fetched again.
-                # It may be a link to a folder on a larger disk.
-                cache = (self._settings.folder / "cache").resolve()
-                remove(cache)
-                cache.mkdir(exist_ok=True)
+                for repository in (self._settings.folder / "cache").glob("*.git"):
+                    remove(repository)
                 free = shutil.disk_usage(self._settings.folder).free
         except OSError as error:
             raise _NoSpace(texts.DISK.format(reason=reason_of(error))) from None
@@ -225,9 +227,12 @@ class Agent:
     def _own_folder(self) -> IO[str]:
         """Lock the folder for this agent alone, and remove what a killed agent left there."""
         folder = self._settings.folder
+        if (folder / "jobs").is_symlink():
+            raise CannotStart(texts.JOBS_IS_LINK.format(folder=folder / "jobs"))
         try:
             (folder / "cache").mkdir(parents=True, exist_ok=True)
-            lock = (folder / "lock").open("w")
+            # A test may have made a link of it, and what it leads to would be emptied.
+            lock = os.fdopen(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
         except OSError as error:
             raise CannotStart(texts.BAD_FOLDER.format(folder=folder, reason=error.strerror)) from None
         try:
@@ -252,6 +257,7 @@ class _JobRun:
         self._heart = heart
         self._over = heart.over
         self._folder = settings.folder / "jobs" / job.run_id
+        self._temporary = self._folder.parent / "tmp"
         self._until = time.monotonic() + job.seconds
         self._command: RunningCommand | None = None
 
@@ -266,13 +272,29 @@ class _JobRun:
         job.check(settings.targets, settings.clone_url)
         if job.upload is None and not settings.upload_command:
             raise JobFailed(texts.NO_PERMISSION)
-        self._folder.mkdir(parents=True)
+        self._create_folders()
         source = self._folder / "source"
-        check_out(settings.clone_url or job.clone_url, job.sha, settings.folder / "cache", source)
+        check_out(
+            settings.clone_url or job.clone_url,
+            job.sha,
+            settings.folder / "cache",
+            source,
+            seconds=self._until - time.monotonic(),
+            stopped=self._over,
+        )
         suites = job.suites or (TEST_SUITE,)
         for number, suite in enumerate(suites):
             self._test(source, suite, number)
         return list(suites)
+
+    def _create_folders(self) -> None:
+        """Create the folders of the job. Raises OSError if one of them, or a link, appears meanwhile."""
+        jobs = self._folder.parent
+        remove(jobs)
+        for folder in (jobs, self._folder, self._temporary):
+            folder.mkdir()
+        # Like /tmp, because the command may run its test as another user.
+        self._temporary.chmod(0o1777)
 
     def _test(self, source: Path, suite: str, number: int) -> None:
         job, settings = self._job, self._settings
@@ -294,7 +316,10 @@ class _JobRun:
         }
         started = _now()
         self._command = command = RunningCommand(
-            settings.command, source, clean_environment(variables), self._folder / f"log-{number}.txt"
+            settings.command,
+            source,
+            clean_environment({**variables, "TMPDIR": str(self._temporary)}, settings.passed),
+            self._folder / f"log-{number}.txt",
         )
         left = max(0.0, self._until - time.monotonic())
         limit = min(left, settings.timeout) if settings.timeout else left
@@ -303,13 +328,17 @@ class _JobRun:
             raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
         if self._heart.saw_full_disk():
             raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
-        files = result_files(results, int((job.upload or {}).get("max_bytes", 64 << 20)))
+        if os.path.realpath(results) != str(results):
+            raise JobFailed(texts.FOLDER_REPLACED.format(folder=results))
+        files = result_files(results, min(MAX_FILE_BYTES, int((job.upload or {}).get("max_bytes", MAX_FILE_BYTES))))
         if not files:
             raise JobFailed(texts.NO_RESULTS.format(status=status))
         if self._over.is_set():
             raise JobFailed(texts.STOPPED)
         if settings.upload_command:
-            self._by_command(results, {**variables, "NIGHTJAR_EXIT_STATUS": str(status), "NIGHTJAR_PREFIX": folder})
+            self._by_command(
+                number, files, {**variables, "NIGHTJAR_EXIT_STATUS": str(status), "NIGHTJAR_PREFIX": folder}
+            )
             return
         claims = Claims(
             suite=suite,
@@ -329,13 +358,21 @@ class _JobRun:
         assert job.upload is not None
         send_permitted(job.upload, parcel, files)
 
-    def _by_command(self, results: Path, variables: dict[str, str]) -> None:
-        """Upload with the lab's own command, in the agent's full environment, which may hold credentials."""
+    def _by_command(self, number: int, files: Sequence[ResultFile], variables: dict[str, str]) -> None:
+        """Upload with the lab's own command, in the agent's full environment, which may hold credentials.
+
+        The command gets a copy without links. It starts in an empty folder, because programs load code from the current
+        one: `python -m` would import a result file that is called like a module.
+        """
+        empty, copies = (self._folder / f"upload-{number}{part}" for part in ("", "-results"))
+        for folder in (empty, copies):
+            folder.mkdir()
+        copy_files(files, copies)
         upload = RunningCommand(
             self._settings.upload_command,
-            results,
-            {**os.environ, **variables},
-            self._folder / f"upload-of-{results.name}.txt",
+            empty,
+            {**os.environ, **variables, "NIGHTJAR_RESULTS": str(copies)},
+            self._folder / f"upload-{number}.txt",
         )
         status = upload.wait(max(60.0, self._until - time.monotonic()), self._over)
         if status != 0:

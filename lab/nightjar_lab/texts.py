@@ -13,6 +13,9 @@ NO_ANSWER_WITHIN = "no answer within {seconds:g} s"
 TOKEN_COMMAND_EMPTY = "the command of --token-command printed no token"  # noqa: S105
 NO_GIT = "git is not on PATH; install it, because the agent fetches commits with it"
 BAD_FOLDER = "cannot use the folder {folder} ({reason}); name another one with --folder"
+JOBS_IS_LINK = (
+    "{folder} is a link, and a test may have made it to write elsewhere; remove it, and use --folder for another disk"
+)
 ALREADY_RUNS = "another agent uses {folder}; give each agent a folder of its own"
 
 # Answers that are not the bot's
@@ -36,10 +39,19 @@ NOT_REPORTED = "job {job}: could not report its failure ({reason}); its lease wi
 BAD_JOB = "the agent refused the job: {reason}"
 FETCH_FAILED = "could not fetch the commit: {reason}"
 OTHER_COMMIT = "git fetched another commit than the requested one"
+TOO_MANY_TO_CHECK_OUT = "the commit has more than {most} files and folders"
+TOO_LARGE_TO_CHECK_OUT = (
+    "its files take more than {most} MiB, which is more than a checkout may have, more than the disk has free, or far "
+    "more than git fetched for them"
+)
+TOO_DEEP_TO_CHECK_OUT = "the path of one of its files is too long"
 TOO_LONG = "the test took longer than {seconds:.0f} s"
 NO_RESULTS = "the command left no result files (exit status {status})"
 TOO_MANY_FILES = "the command left more than {most} result files"
 TOO_LARGE = "the result file {name} has more than {most} bytes"
+TOO_LARGE_TOGETHER = "the result files have more than {most} bytes together"
+RESULT_CHANGED = "the result file {name} changed after the test had ended"
+FOLDER_REPLACED = "the test replaced the agent's folder {folder}"
 UPLOAD_FAILED = "could not upload the results: {reason}"
 NO_PERMISSION = (
     "the bot gave no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"

@@ -10,19 +10,21 @@ import stat
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
 from nightjar_formats.model import FILE_NAME, MANIFEST
 from nightjar_formats.runs.upload import Parcel, Piece
 from nightjar_lab import texts
-from nightjar_lab.api import OPENER, check_address
+from nightjar_lab.api import OPENER, check_address, reason_of
 
 MOST_FILES = 200
-MOST_BYTES = 64 << 20
+CHUNK = 1 << 18
 _FILE_NAME = re.compile(FILE_NAME)  # noqa: TID251
 TRIES = 6
 FIRST_PAUSE = 1.0
@@ -35,15 +37,31 @@ class UploadFailed(Exception):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file to upload."""
+    """A file that the test left: its size and digest, and which file it was when they were read."""
 
-    name: str
-    content: bytes
+    path: Path
+    size: int
+    sha256: str
+    identity: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        """Return the file's name."""
+        return self.path.name
 
     @property
     def piece(self) -> Piece:
         """Return the file's entry for the manifest."""
-        return Piece(Path(self.name), self.name, len(self.content), hashlib.sha256(self.content).hexdigest())
+        return Piece(self.path, self.name, self.size, self.sha256)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content. Raises `UploadFailed` if it is not the one that was read first."""
+        digest = hashlib.sha256()
+        for chunk in _content(self.path, self.size, self.identity):
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != self.sha256:
+            raise UploadFailed(texts.RESULT_CHANGED.format(name=self.name))
 
 
 def is_result_name(name: str) -> bool:
@@ -51,38 +69,66 @@ def is_result_name(name: str) -> bool:
     return _FILE_NAME.fullmatch(name) is not None and name != MANIFEST
 
 
-def result_files(folder: Path, most: int = MOST_BYTES) -> list[ResultFile]:
-    """Read the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
+def result_files(folder: Path, most: int = MAX_FILE_BYTES) -> list[ResultFile]:
+    """Return the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
 
-    The test could use a link to make the agent upload a file of the lab that the test itself must not read.
+    The test could use a link to make the agent upload a file of the lab that the test itself must not read. Each file
+    has at most `most` bytes, and all together those of a run; nothing is read before that is known.
     """
-    found: list[ResultFile] = []
+    files: list[tuple[Path, os.stat_result]] = []
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in sorted(os.listdir(opened)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
-            if is_result_name(name):
-                found += _read(opened, name, most)
-                if len(found) > MOST_FILES:
-                    raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+            if not is_result_name(name):
+                continue
+            known = os.stat(name, dir_fd=opened, follow_symlinks=False)
+            if _is_result(known):
+                files.append((folder / name, known))
     finally:
         os.close(opened)
-    return found
+    if len(files) > MOST_FILES:
+        raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+    for path, known in files:
+        if known.st_size > most:
+            raise UploadFailed(texts.TOO_LARGE.format(name=path.name, most=most))
+    if sum(known.st_size for _, known in files) > MAX_RUN_BYTES:
+        raise UploadFailed(texts.TOO_LARGE_TOGETHER.format(most=MAX_RUN_BYTES))
+    return [_read(path, known) for path, known in files]
 
 
-def _read(folder: int, name: str, most: int) -> list[ResultFile]:
+def copy_files(files: Sequence[ResultFile], into: Path) -> None:
+    """Copy result files into a folder. Raises `UploadFailed` for one that has changed, and OSError."""
+    for file in files:
+        with (into / file.name).open("xb") as copy:
+            for chunk in file.chunks():
+                copy.write(chunk)
+
+
+def _read(path: Path, known: os.stat_result) -> ResultFile:
+    digest, identity = hashlib.sha256(), (known.st_dev, known.st_ino)
+    for chunk in _content(path, known.st_size, identity):
+        digest.update(chunk)
+    return ResultFile(path, known.st_size, digest.hexdigest(), identity)
+
+
+def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file. Raises `UploadFailed` for another file, or if it is shorter."""
+    left = size
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError:  # a link, or nothing that can be read
-        return []
-    known = os.fstat(descriptor)
-    if not stat.S_ISREG(known.st_mode) or known.st_nlink != 1 or not known.st_size:
-        os.close(descriptor)
-        return []
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise UploadFailed(texts.TOO_LARGE.format(name=name, most=most))
-    return [ResultFile(name, content)]
+        # Without waiting: what was a file may be a pipe by now.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            now = os.fstat(file.fileno())
+            while (now.st_dev, now.st_ino) == identity and (chunk := file.read(min(CHUNK, left))):
+                left -= len(chunk)
+                yield chunk
+    except OSError as error:
+        raise UploadFailed(texts.UPLOAD_FAILED.format(reason=reason_of(error))) from None
+    if left:
+        raise UploadFailed(texts.RESULT_CHANGED.format(name=path.name))
+
+
+def _is_result(known: os.stat_result) -> bool:
+    return stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size > 0
 
 
 def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequence[ResultFile]) -> None:
@@ -91,23 +137,29 @@ def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequenc
         url, fields = check_address(str(permission["url"])), dict(permission["fields"])
     except (KeyError, TypeError, ValueError) as error:
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=type(error).__name__)) from None
-    for file in [*files, ResultFile(MANIFEST, parcel.manifest)]:
-        _send(url, {**fields, "key": f"{parcel.folder}{file.name}"}, file)
+
+    def send(name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:
+        _send(url, {**fields, "key": f"{parcel.folder}{name}"}, name, size, chunks)
+
+    for file in files:
+        send(file.name, file.size, file.chunks)
+    send(MANIFEST, len(parcel.manifest), lambda: iter([parcel.manifest]))
 
 
-def _send(url: str, fields: Mapping[str, str], file: ResultFile) -> None:
-    body, content_type = _form(fields, file)
+def _send(url: str, fields: Mapping[str, str], name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:
+    head, tail, content_type = _form(fields, name)
+    headers = {"Content-Type": content_type, "Content-Length": str(len(head) + size + len(tail))}
     pause = FIRST_PAUSE
     for attempt in range(TRIES):
         request = urllib.request.Request(  # noqa: S310  # `check_address` has looked at the scheme
-            url, data=body, headers={"Content-Type": content_type}, method="POST"
+            url, data=chain([head], chunks(), [tail]), headers=headers, method="POST"
         )
         try:
             with OPENER.open(request, timeout=TIMEOUT):
                 return
         except urllib.error.HTTPError as error:
             with error:
-                reason = f"{error.code} for {file.name}"
+                reason = f"{error.code} for {name}"
             if error.code < 500 and error.code != 429:
                 break
         except (OSError, HTTPException) as error:
@@ -118,18 +170,15 @@ def _send(url: str, fields: Mapping[str, str], file: ResultFile) -> None:
     raise UploadFailed(texts.UPLOAD_FAILED.format(reason=reason))
 
 
-def _form(fields: Mapping[str, str], file: ResultFile) -> tuple[bytes, str]:
-    """Return a form with the file as its last field, and its content type (RFC 7578)."""
+def _form(fields: Mapping[str, str], name: str) -> tuple[bytes, bytes, str]:
+    """Return a form without its last field, the file: what stands before and after it, and the type (RFC 7578)."""
     boundary = secrets.token_hex(16)
     head = "".join(
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in fields.items()
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
+        for field, value in fields.items()
     )
     head += (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{file.name}"\r\n'
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         "Content-Type: application/octet-stream\r\n\r\n"
     )
-    return (
-        head.encode() + file.content + f"\r\n--{boundary}--\r\n".encode(),
-        f"multipart/form-data; boundary={boundary}",
-    )
+    return head.encode(), f"\r\n--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"

@@ -17,7 +17,7 @@ from nightjar_lab.agent import Agent, AgentSettings, CannotStart, targets_of
 from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
-from nightjar_lab.cli.options import PAIR
+from nightjar_lab.cli.options import PAIR, pass_option
 from nightjar_lab.log import AgentFormatter
 
 MB = 1 << 20
@@ -40,6 +40,7 @@ MB = 1 << 20
 @click.option("--upload-command", help="Uploads the files of NIGHTJAR_RESULTS with credentials of your own.")
 @click.option("--log-url", help="Where the log can be read; the check run links it.")
 @click.option("--environment", "pairs", type=PAIR, multiple=True, metavar="KEY=VALUE", help="What the device is.")
+@pass_option
 @click.option(
     "--least-free",
     type=int,
@@ -61,6 +62,7 @@ def agent(
     upload_command: str | None,
     log_url: str | None,
     pairs: tuple[str, ...],
+    passed: tuple[str, ...],
     least_free: int,
     once: bool,
     command: tuple[str, ...],
@@ -90,6 +92,7 @@ def agent(
         timeout=timeout,
         least_free=least_free * MB,
         environment=tuple((key, value) for key, _, value in (one.partition("=") for one in pairs)),
+        passed=passed,
     )
     assert url is not None
     assert lab is not None

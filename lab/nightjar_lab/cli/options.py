@@ -10,6 +10,7 @@ import click
 from nightjar_formats.model import FULL_SHA, LAB_NAME, REPOSITORY_NAME, RUN_NAME, SUITE_NAME, TARGET_NAME
 from nightjar_lab.api import check_address
 from nightjar_lab.cli import texts
+from nightjar_lab.command import PASSED
 
 AS_WRITTEN = "\b"
 """Begins a paragraph of a help text that click must not wrap."""
@@ -25,6 +26,7 @@ _SHARD = re.compile(r"[1-9][0-9]{0,4}/[1-9][0-9]{0,4}")  # noqa: TID251
 _TARGET = re.compile(TARGET_NAME)  # noqa: TID251
 # It stands in YAML, in Groovy and in a shell: no blank, quote or character that means something there.
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:/@=\[\]#-]{0,499}")  # noqa: TID251
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")  # noqa: TID251
 _PAIR = re.compile(r"[^=]{1,1000}=[\s\S]*")  # noqa: TID251
 
 
@@ -72,8 +74,19 @@ RUN_ID = TextOfForm(_RUN_ID, texts.RUN_ID_FORM)
 SUITE = TextOfForm(_SUITE, texts.SUITE_FORM)
 SHARD = TextOfForm(_SHARD, texts.SHARD_FORM)
 PACKAGE = TextOfForm(_PACKAGE, texts.PACKAGE_FORM)
+VARIABLE = TextOfForm(_VARIABLE, texts.VARIABLE_FORM)
 PAIR = TextOfForm(_PAIR, texts.PAIR_FORM)
 
+pass_option = click.option(
+    "--pass-variable",
+    "passed",
+    type=VARIABLE,
+    multiple=True,
+    metavar="NAME",
+    envvar=PASSED,
+    show_envvar=True,
+    help="A variable of yours that COMMAND gets as well; may be repeated.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 url_option = click.option(
     "--url", type=BotAddress(), envvar="NIGHTJAR_URL", show_envvar=True, help="The bot's address."

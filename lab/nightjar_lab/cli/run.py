@@ -23,7 +23,7 @@ from nightjar_lab.cli import texts
 from nightjar_lab.cli.check import report_lines
 from nightjar_lab.cli.errors import BadSettings, needed, one_line_errors
 from nightjar_lab.cli.nightly import source_of
-from nightjar_lab.cli.options import AS_WRITTEN, DEFAULT_PREFIX, SHA, SUITE, TARGET
+from nightjar_lab.cli.options import AS_WRITTEN, DEFAULT_PREFIX, SHA, SUITE, TARGET, pass_option
 from nightjar_lab.cli.upload import (
     claim_options,
     claims_of,
@@ -64,6 +64,7 @@ NIGHTLY, HEAD = "nightly", "HEAD"
     help="The commit that is tested. HEAD, the default: that of the checkout here. nightly: what `nightly` prints.",
 )
 @claim_options
+@pass_option
 @click.option("--report", "named", multiple=True, metavar="PATTERN", help="Reports that COMMAND writes elsewhere.")
 @click.option(
     "--folder",
@@ -92,7 +93,8 @@ def run(command: tuple[str, ...], **options: Any) -> None:
 
     After SIGTERM or SIGINT, COMMAND gets a SIGINT, and what it has reported is uploaded. If the upload fails or is
     killed, the run stays in the folder, and the next `run`, or `run --resume`, uploads it under the same run ID.
-    COMMAND does not get NIGHTJAR_LAB_TOKEN, NIGHTJAR_TOKEN, GITHUB_TOKEN or AWS_* variables.
+    COMMAND gets usual variables such as PATH, HOME and CUDA_*, but none that may hold a secret. It gets others if you
+    name them with --pass-variable.
     """
     with one_line_errors():
         if options["resume"]:
@@ -183,7 +185,7 @@ class _CommandRun:
             "NIGHTJAR_RESULTS": str(self._folder.results),
             **pull_request,
         }
-        self._running = StreamedCommand(self._command, clean_environment(variables))
+        self._running = StreamedCommand(self._command, clean_environment(variables, self._options["passed"]))
         status = self._running.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._running = None

@@ -15,6 +15,7 @@ PACKAGE_FORM = (
     "what pip installs, as in nightjar-lab==0.1.0 or git+https://git.example.org/nightjar@SHA#subdirectory=lab"
 )
 PAIR_FORM = "KEY=VALUE"
+VARIABLE_FORM = "the name of a variable, as in MODEL_FOLDER"
 
 # Settings
 MISSING = "{named} is not set; {what}"
