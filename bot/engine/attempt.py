@@ -13,11 +13,12 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
 from bot.core.errors import PayloadError, Refusal, UserError
-from bot.engine.guard import Busy, Guard
+from bot.engine.guard import Busy, Guard, Stopping
 from bot.engine.manager import leave_note
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
+from bot.engine.repeat import resume_later
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -26,6 +27,7 @@ from bot.engine.retry import (
     Again,
     Failed,
     LostTooOften,
+    Postponed,
     Tries,
     is_away,
     next_try,
@@ -33,6 +35,7 @@ from bot.engine.retry import (
 from bot.engine.writes import Writes
 
 SUSPECT = "it was running when processes ended, so it now runs alone"
+SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -90,6 +93,11 @@ class Attempt:
         tries = before.tries.after_outlived(self.guard.outlived(job_id))
         try:
             done = await self._guarded(connector, tries)
+        except Postponed as postponed:
+            # It waits, for longer than a moment, so its note says for what.
+            waiting = replace(before, outcome=RETRYING, text=SUSPECT_WAITS, tries=tries.after(postponed, time.time()))
+            leave_note(self.job, replace(waiting, writes=self.writes.state))
+            raise
         except (Again, asyncio.CancelledError) as ended:
             # It ended on purpose, and must not look like a try that ended with its process.
             stopped = replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state)
@@ -117,10 +125,12 @@ class Attempt:
     async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
         """Do the work beside other jobs; alone if it may be what ends processes."""
         if tries.alone >= MAX_ALONE:
-            raise LostTooOften(tries.alone)
+            raise LostTooOften(tries.alone, again=await resume_later(connector, self.job))
         lost = tries.lost(self.job.attempts)
         if lost < SUSPECT_AFTER:
             return await self.guard.run(self.work)
+        if seconds := self.guard.too_young(tries.alone):
+            raise Postponed(seconds, self.retry_priority)
 
         async def alone() -> JobOutcome:
             # The note is stored before the work, which may end this process: otherwise the next process would not know
@@ -133,9 +143,11 @@ class Attempt:
 
         try:
             return await self.guard.run_alone(alone)
-        # `Again` counts as stopped, not as a failed try: it is not this job's fault if others take long.
+        # Not a failed try: it is not this job's fault if others take long.
         except Busy:
-            raise Again(SUSPECT_PAUSE, self.retry_priority) from None
+            raise Postponed(SUSPECT_PAUSE, self.retry_priority) from None
+        except Stopping:
+            raise Postponed(0.0, self.retry_priority) from None
 
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float

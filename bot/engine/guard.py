@@ -1,8 +1,9 @@
 """Protect jobs from each other: a limit on the time of each job, and an isolated run for a suspect.
 
 A process that dies ends all jobs in progress, and one of them may be the cause. A job that was in progress at two
-crashes is a suspect: from then on it runs while no other job of its process does. A crash during such a run proves
-that the suspect is the cause.
+crashes is a suspect: from then on it runs while no other job of its process does, and only in a process that has lived
+for a while. A crash during such a run is evidence against the suspect: the process did well without it. In a process
+that something outside ends every few seconds, suspects wait, so these crashes count against none.
 
 A try that left no note looks like a crash. So a process that survives remembers the tries that it could not note
 because the database was unavailable.
@@ -11,6 +12,7 @@ because the database was unavailable.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +28,12 @@ JOB_SECONDS = 900.0
 
 PATIENCE = 10.0
 """Seconds for which a suspect waits for other jobs to end. Meanwhile no new ones start."""
+
+MIN_AGE = 5.0
+"""Seconds that a process must have lived before a suspect runs in it."""
+
+AGE_FACTOR = 3.0
+"""Each process that ended while a suspect ran alone multiplies the age that the next one must have."""
 
 ALONE_SECONDS = 60.0
 """Seconds after which other jobs may start although a suspect still runs: a suspect may be slow and innocent."""
@@ -49,12 +57,24 @@ class Busy(Exception):
     """A suspect could not run alone in time, because other jobs take long."""
 
 
+class Stopping(Exception):
+    """The process was told to stop, which ends the run of a suspect at once."""
+
+
 class Guard:
-    """Runs the jobs of one process. `seconds` limits each try; for the other two, see the constants."""
+    """Runs the jobs of one process. `seconds` limits each try; for the other three, see the constants."""
 
     def __init__(
-        self, seconds: float = JOB_SECONDS, patience: float = PATIENCE, alone_seconds: float = ALONE_SECONDS
+        self,
+        seconds: float = JOB_SECONDS,
+        patience: float = PATIENCE,
+        alone_seconds: float = ALONE_SECONDS,
+        min_age: float = MIN_AGE,
     ) -> None:
+        self._began = time.monotonic()
+        self._min_age = min_age
+        self._stopping = False
+        self._suspect: asyncio.Timeout | None = None
         self._seconds = seconds
         self._patience = patience
         self._alone_seconds = alone_seconds
@@ -93,13 +113,39 @@ class Guard:
         finally:
             self._leave()
 
-    async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do work while this process does nothing else. Raises `Busy` if other work does not end, and `OverTime`."""
-        async with self._by_itself():
-            return await self._limited(work)
+    def too_young(self, alone: int) -> float:
+        """Return in how many seconds this process is old enough for a suspect; 0 if it is.
 
-    async def _limited(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        clock = asyncio.timeout(self._seconds)
+        `alone` is the number of processes in a row that ended while the suspect ran alone.
+        """
+        return max(0.0, self._min_age * AGE_FACTOR**alone - (time.monotonic() - self._began))
+
+    async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do work while this process does nothing else.
+
+        Raises `Busy` if other work does not end, `Stopping` if the process is told to stop, and `OverTime`.
+        """
+        async with self._by_itself():
+            self._suspect = asyncio.timeout(self._seconds)
+            try:
+                if self._stopping:
+                    raise Stopping
+                return await self._limited(work, self._suspect)
+            except OverTime:
+                if self._stopping:
+                    raise Stopping from None
+                raise
+            finally:
+                self._suspect = None
+
+    def stop(self) -> None:
+        """End the run of a suspect, and begin no other: if the process is killed now, that is no suspect's fault."""
+        self._stopping = True
+        if self._suspect is not None and not self._suspect.expired():
+            self._suspect.reschedule(asyncio.get_running_loop().time())
+
+    async def _limited(self, work: Callable[[], Awaitable[Result]], clock: asyncio.Timeout | None = None) -> Result:
+        clock = clock or asyncio.timeout(self._seconds)
         try:
             async with clock:
                 return await work()

@@ -16,6 +16,7 @@ from bot.engine.processor import PlannedEffect, PlannedEffects
 
 DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"
+RESUME = "resume"
 
 # Under one lock the highest number goes first. So all jobs of a delivery are done before the next one is read, and
 # a second try waits behind what was not tried yet.
@@ -183,6 +184,17 @@ def timer_job(name: str, moment: str | int) -> NewJob:
     """Describe one run of a timer; all replicas that name one moment mean one run."""
     key = key_of("timer", name, moment)
     return NewJob(key=key, task=TIMER, args={"name": name}, lock=f"timer:{name}", priority=URGENT_PRIORITY)
+
+
+def resume_job(guid: str, job_id: int, attempts: int, now: float, wait: float) -> NewJob:
+    """Describe the job that queues another one again, which failed after `attempts` tries, in `wait` seconds."""
+    return NewJob(
+        key=key_of("resume", job_id, attempts),
+        task=RESUME,
+        args={"guid": guid, "job_id": job_id, "attempts": attempts, "received_at": now},
+        priority=URGENT_PRIORITY,
+        scheduled_at=datetime.fromtimestamp(now + wait, UTC),
+    )
 
 
 def repository_of(args: Mapping[str, Any]) -> Repository:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, LiteralString
+from typing import Any
 
 from bot.core.errors import UserError
 from bot.core.events import Delivery, intent_key
 from bot.engine.jobs import replay_job
-from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord, PlanStage
+from bot.engine.journal import FAILED, DeliveryRecord, Journal
 from bot.engine.processor import ConclusionJob, EffectState, EndedEffect, PlannedEffect, PlannedEffects, Processor
+from bot.engine.repeat import repeat
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 
@@ -20,12 +21,6 @@ POLL = 0.2
 UNKNOWN_GUID = "No delivery {guid} is stored. `nightjar deliveries` lists the stored ones."
 PLANNING_FAILED = "{kind}: {error}"
 
-# Not `status IN …`, which would lead SQLite through every job that waits.
-CANCEL: LiteralString = """
-UPDATE procrastinate_jobs SET status = 'cancelled'
- WHERE id = ANY(%(ids)s) AND status NOT IN ('doing', 'succeeded', 'cancelled', 'aborting')
-"""
-
 Progress = Callable[[DeliveryRecord], None]
 
 
@@ -34,16 +29,7 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
     record = await known(journal, guid)
     failed = [job.job_id for job in record.jobs if job.state == FAILED]
     if failed:
-        conclusions = _conclusions_again(record)
-        superseded = _superseded(record, conclusions)
-        # What failed returns to the queue last: after a crash in between it is still failed, and the command can be
-        # repeated.
-        await store.connector.execute_query_async(CANCEL, ids=superseded)
-        again = [plan.job.job_id for plan in conclusions]
-        for job in again:
-            await store.restart_conclusion(job)
-        jobs = dict.fromkeys([*failed, *again])
-        await store.begin_anew([job for job in jobs if job not in superseded])
+        await repeat(store, record, failed)
     elif record.settled:
         number = len(record.replays) + 1
         await store.defer([replay_job(guid, number, record.job.job_id, record.received_at, record.lock)])
@@ -73,25 +59,6 @@ async def known(journal: Journal, guid: str) -> DeliveryRecord:
     if record is None:
         raise UserError(UNKNOWN_GUID.format(guid=guid))
     return record
-
-
-def _superseded(record: DeliveryRecord, conclusions: Sequence[PlanRecord]) -> list[int]:
-    """Find the jobs that would report a failure to people although the replay now tries the failed plan again."""
-    again = {plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.state == FAILED}
-    answers = [plan for plan in record.plans if plan.stage is PlanStage.ANSWER and plan.handler in again]
-    effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
-    jobs = [*(plan.job for plan in answers), *effects]
-    return [job.job_id for job in jobs if job.state == FAILED or not job.settled]
-
-
-def _conclusions_again(record: DeliveryRecord) -> list[PlanRecord]:
-    """Find the conclusions from effects that are now given another chance."""
-    effects = [
-        (plan.handler, effect) for plan in record.plans if plan.stage is PlanStage.PLAN for effect in plan.effects
-    ]
-    again = {handler for handler, effect in effects if effect.job.state == FAILED}
-    concluded = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in again]
-    return [plan for plan in concluded if plan.job.settled]
 
 
 async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:

@@ -51,7 +51,13 @@ SUSPECT_AFTER = 2
 """A job that was in progress when this many processes ended is a suspect: from then on it runs alone."""
 
 MAX_ALONE = 3
-"""A job that was the only one in progress when this many processes in a row ended is the cause."""
+"""A job that was the only one in progress when this many processes in a row ended is most likely the cause.
+
+Each of them had lived for longer than the one before (`bot.engine.guard.Guard.too_young`).
+"""
+
+QUIET_SECONDS = 3600.0
+"""A job that most likely ends processes, or whose stored form cannot be read, fails, and runs again after this long."""
 
 SUSPECT_PAUSE = 5.0
 """Seconds after which a suspect that could not be alone tries again."""
@@ -69,17 +75,20 @@ TRANSIENT = (
     TimeoutError,
 )
 
-LOST = (
-    "it was the only running job when its process ended, {count} times in a row, so it is not retried; `nightjar "
-    "replay` runs it again"
-)
+LOST = "it was the only running job when its process ended, {count} times in a row, so {consequence}"
+AGAIN_LATER = "it runs again, alone, in an hour; `nightjar replay` runs it at once"
+NOT_AGAIN = "it is not retried; `nightjar replay` runs it again"
 
 
 class LostTooOften(Exception):
-    """A job repeatedly ends the process that runs it. Final: it is stored as failed, and may be replayed."""
+    """A job repeatedly ends the process that runs it. It is stored as failed, and may be replayed.
 
-    def __init__(self, count: int) -> None:
-        super().__init__(LOST.format(count=count))
+    `again`: the engine runs it again after `QUIET_SECONDS`.
+    """
+
+    def __init__(self, count: int, *, again: bool = False) -> None:
+        super().__init__(LOST.format(count=count, consequence=AGAIN_LATER if again else NOT_AGAIN))
+        self.again = again
 
 
 FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
@@ -95,6 +104,10 @@ class Again(Exception):
         self.priority = priority
 
 
+class Postponed(Again):
+    """Raised for a try that says nothing about its job: it could not begin, or the process was told to stop."""
+
+
 class Failed(Exception):
     """Raised by a task to end its job as failed, after everything about the failure is stored."""
 
@@ -105,7 +118,8 @@ class Tries:
 
     `backed_off`: a transient error, so the next wait doubles. `named`: an error that named its own wait. `faults`: a
     bug of ours. `stopped`: on purpose, because the worker was stopped or the job gave way to others. `alone`: the
-    latest tries in a row that began while nothing else ran and left no outcome. `away`: a service or our own database
+    latest tries in a row that began while nothing else ran and left no outcome; tries that could not begin do not
+    interrupt the row. `away`: a service or our own database
     was unavailable. `away_since` is the time, in seconds since 1970, from which on this is true of every try; 0 if it
     is not true of the last one.
     """
@@ -134,6 +148,10 @@ class Tries:
 
     def after(self, error: BaseException, now: float) -> Tries:
         """Count one more try, which ended with `error` at a moment in seconds since 1970."""
+        if isinstance(error, Postponed):
+            return replace(self, stopped=self.stopped + 1)
+        if isinstance(error, LostTooOften):  # one more crash, in the next hour's run, is enough
+            return replace(self, stopped=self.stopped + 1, alone=MAX_ALONE - 1)
         ended = replace(self, alone=0)
         if is_away(error):
             return replace(ended, away=self.away + 1, away_since=self.away_since or now)

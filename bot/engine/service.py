@@ -28,7 +28,7 @@ from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.inbox import store_delivery
 from bot.engine.intake import Intake
-from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
+from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.notes import IGNORED
 from bot.engine.once import NewJob
@@ -141,7 +141,7 @@ class Engine:
         self._recovered = False
         self._probe = StorageProbe(self._store_probe, self._resume_worker, self._pace.probe)
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
-        self._guard = Guard(self._pace.job)
+        self._guard = Guard(self._pace.job, min_age=self._pace.min_age)
         self._intake = Intake()
         self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
@@ -261,6 +261,7 @@ class Engine:
             (HANDLE, tasks.handle),
             (EFFECT, tasks.effect),
             (CONCLUDE, tasks.conclude),
+            (RESUME, tasks.resume),
         ):
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
         self._supervisor = Supervisor(
@@ -290,8 +291,9 @@ class Engine:
             if row["task"] in seen and seen[row["task"]][0] == row["id"]
             else (row["id"], watched)
             for row in rows
+            if row["task"] != RESUME  # it waits on purpose
         }
-        ages = [now - row["oldest"] for row in rows if row["oldest"] is not None]
+        ages = [now - row["oldest"] for row in rows if row["oldest"] is not None and row["task"] != RESUME]
         # Also count from when we first saw it: if the clock was wrong, its time of arrival may be in the future.
         ages += [watched - since for _, since in self._oldest.values()]
         # Two zeros, because `max` of a single number raises.

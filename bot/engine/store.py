@@ -24,6 +24,8 @@ from bot.engine.notes import REFUSED, UNCHANGED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
 from bot.engine.processor import EffectState, EndedEffect
 
+NO_JOB = 0
+"""No job has this ID."""
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")
 UNKNOWN_END = "it ended without a recorded reason"
@@ -52,7 +54,8 @@ SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
 # Not `status IN …`: for that, SQLite would read every job with one of these states.
 BEGIN_ANEW: LiteralString = """
 UPDATE procrastinate_jobs
-   SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
+   SET status = 'todo', attempts = CASE WHEN id = %(resumed)s THEN attempts ELSE 0 END, scheduled_at = NULL,
+       priority = CASE
            WHEN task_name = 'effect' THEN %(effect)s
            WHEN task_name = 'conclude' THEN %(conclude)s
            WHEN task_name = 'handle' THEN %(handle)s
@@ -137,12 +140,13 @@ class Store:
         args = {**args, **more, "conclusion": args["conclusion"] + 1}
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
 
-    async def begin_anew(self, job_ids: Sequence[int]) -> None:
-        """Return ended jobs to the queue, with none of their tries used up."""
+    async def begin_anew(self, job_ids: Sequence[int], resumed: int | None = None) -> None:
+        """Return ended jobs to the queue. None of their tries are used up, except those of the job `resumed`."""
         if job_ids:
             # Remove the notes first: a worker may begin a job at once, and would count its old tries.
-            await forget_notes(self.connector, job_ids)
-            await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **PRIORITIES)
+            await forget_notes(self.connector, [job for job in job_ids if job != resumed])
+            values = {"resumed": NO_JOB if resumed is None else resumed, **PRIORITIES}
+            await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **values)
 
 
 def subject_of(delivery: Delivery) -> dict[str, Any]:

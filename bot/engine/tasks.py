@@ -30,8 +30,10 @@ from bot.engine.jobs import (
     plan_job,
     repository_of,
 )
+from bot.engine.journal import Journal
 from bot.engine.once import NewJob
 from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, JobObserver, PlannedEffects, Processor
+from bot.engine.repeat import resume
 from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
@@ -39,6 +41,7 @@ from bot.engine.writes import CHECK_AFTER, Writes
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
+RESUMED, NOT_RESUMED = "job {job} runs again", "job {job} was tried again meanwhile"
 PLANNED_BEFORE = "planned before its worker was lost"
 NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
 
@@ -158,6 +161,15 @@ class Tasks:
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=CONCLUSION_RETRY_PRIORITY,
         ).run(self._store.connector)
+
+    async def resume(self, context: JobContext, *, guid: str, job_id: int, attempts: int, received_at: float) -> None:
+        """Run a job again that failed an hour ago."""
+
+        async def work() -> JobOutcome:
+            resumed = await resume(self._store, Journal(self._store.connector), guid, job_id, attempts)
+            return JobOutcome(notes.REPLAYED, (RESUMED if resumed else NOT_RESUMED).format(job=job_id))
+
+        await self._deliver(context.job, work, guid, "resume", received_at)
 
     async def delivery(self, job_id: int) -> Delivery:
         """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""

@@ -15,7 +15,7 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
-from bot.engine.guard import JOB_SECONDS, Guard
+from bot.engine.guard import JOB_SECONDS, MIN_AGE, Guard
 from bot.engine.intake import Intake
 from bot.engine.manager import EngineJobManager
 from bot.engine.outage import is_outage
@@ -58,6 +58,8 @@ class WorkerPace:
     """The interval between two checks whether the database stores deliveries again: `bot.engine.storable`."""
     check_after: float = CHECK_AFTER
     """The wait between two checks for a write whose answer was lost: `bot.engine.writes`."""
+    min_age: float = MIN_AGE
+    """The age of a process in which a suspect may run: `bot.engine.guard`."""
 
 
 class Supervisor:
@@ -79,6 +81,7 @@ class Supervisor:
         self._connector = connector
         self._manager = EngineJobManager(connector, guard, self._restart, intake=intake, concurrency=pace.concurrency)
         self._pace = pace
+        self._guard = guard
         self._worker: Worker | None = None
         self._outage = outage
         self._stopping = asyncio.Event()
@@ -99,6 +102,7 @@ class Supervisor:
     def stop(self) -> None:
         """Fetch no more jobs. `run` returns when the running jobs have ended, and cancels late ones after a while."""
         self._stopping.set()
+        self._guard.stop()
         self._restart()
 
     def recover(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
+from bot.engine.retry import LostTooOften
 from bot.github.access import permission_title
 from bot.github.errors import NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.forbidden import Cause, cause_of, is_generic
@@ -18,6 +19,12 @@ NOT_REACHED = (
 )
 DENIED = "GitHub denied this: "
 GRANT = "The App's owner grants it in the App's settings; then an owner of the repository accepts it."
+CRASHED = (
+    "My server stopped several times while it did this, so I stopped trying. {next_step} Maintainers can find it in "
+    "the log under delivery {guid}."
+)
+AGAIN_IN_AN_HOUR = "I'll try again in an hour."
+REPLAY_IT = "To try again, ask a maintainer to run {command}."
 LACKS_PERMISSION = f"{DENIED}the App needs {{permission}}. {GRANT}"
 UNNAMED_PERMISSION = "a permission that it doesn't have"
 REFUSED = "GitHub refused this: {message}."
@@ -55,6 +62,9 @@ def failure_text(error: Exception, guid: str) -> str:
         return str(error)
     if isinstance(error, TryAgain):
         return NOT_REACHED.format(command=code(f"nightjar replay {guid}"))
+    if isinstance(error, LostTooOften):
+        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=code(f"nightjar replay {guid}"))
+        return CRASHED.format(next_step=next_step, guid=code(guid))
     return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 
 

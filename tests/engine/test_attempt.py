@@ -16,7 +16,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from bot.core.errors import TryAgain
-from bot.engine.attempt import Attempt, JobOutcome
+from bot.engine.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.jobs import Origin
@@ -24,7 +24,7 @@ from bot.engine.manager import EngineJobManager, QuietJob
 from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.once import NewJob, defer_once
 from bot.engine.processor import NobodyWatches
-from bot.engine.retry import MAX_ALONE, Again, EngineRetry, Tries
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Again, EngineRetry, Postponed, Tries
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.github.errors import kind_of
@@ -191,6 +191,25 @@ async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_a
     tries = (await read_note(unwaiting, job.job_id)).tries
     assert tries == Tries(stopped=attempts + 3)
     assert tries.lost(attempts + 3) == 0
+
+
+@pytest.mark.parametrize("told_to_stop", [False, True])
+async def test_a_try_that_a_young_or_stopping_process_postpones_keeps_the_count_of_crashes(
+    connector: BaseAsyncConnector, *, told_to_stop: bool
+) -> None:
+    (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
+    ending = Ending(connector, Guard(min_age=0.0 if told_to_stop else 3600.0))
+    if told_to_stop:
+        ending.guard.stop()
+    suspect = Tries(backed_off=1, alone=MAX_ALONE - 1)
+    await write_note(connector, job.job_id, Note(outcome=RETRYING, text="502", tries=suspect))
+    worker, attempts = await ending.begun(job.job_id), suspect.backed_off + SUSPECT_AFTER
+    raised = await ending.run(worker, job.job_id, JobOutcome(APPLIED, "too early"), attempts)
+    assert isinstance(raised, Postponed)
+    note = await read_note(connector, job.job_id)
+    assert (note.outcome, note.text, note.tries) == (RETRYING, SUSPECT_WAITS, replace(suspect, stopped=1))
+    assert note.tries.lost(attempts + 1) == SUSPECT_AFTER
+    assert await status_of(connector, job.job_id) == "todo"
 
 
 async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_does_not_count_as_a_crash(

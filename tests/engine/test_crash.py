@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
 from bot.core.events import Repository
 from bot.engine.jobs import Origin, effect_jobs
+from bot.engine.notes import RETRYING, Note, write_note
 from bot.engine.once import defer_once
 from bot.engine.processor import PlannedEffect, PlannedEffects
-from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Tries
+from bot.engine.service import Engine
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
+RESUME_NOW: LiteralString = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE task_name = 'resume'"
+LOSE_TRIES: LiteralString = "UPDATE procrastinate_jobs SET attempts = %(attempts)s"
+RESUMED: LiteralString = """
+SELECT note.text FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name = 'resume' AND job.status = 'succeeded'
+"""
 LOAD = 16
 KILLS = 4
 
@@ -97,19 +106,67 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
             await asyncio.gather(*keepers, return_exceptions=True)
         assert [record.state for record in records] == ["failed", *["done"] * INNOCENTS]
         assert texts(records[0])["a poison"] == (
-            "LostTooOften: it was the only running job when its process ended, 3 times in a row, so it is not retried; "
-            "`nightjar replay` runs it again"
+            "LostTooOften: it was the only running job when its process ended, 3 times in a row, so it runs again, "
+            "alone, in an hour; `nightjar replay` runs it at once"
         )
         assert lives[0] <= SUSPECT_AFTER + MAX_ALONE + len(keepers)
         assert twice(world.written) == []
         assert f"poison=failed: {SORRY.format(guid='g')}" in world.texts
         (shown,) = await command.journal.recent(failed=True)
         assert shown.guid == "g"
+        deaths = world.passes("effect g a poison dies")
+        await pass_quiet_hour(command)
+        keeper = asyncio.create_task(run_on(database_url, place, lives))
+        try:
+            await until(lambda: world.passes("effect g a poison dies") > deaths)
+            await settled(command, "g", deadline=60)
+        finally:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+        assert world.passes("effect g a poison dies") == deaths + 1, "after the first time, it ends one process an hour"
     for _ in range(99):
         world.passed("effect g a poison dies")  # no deaths are left
     async with running(database_url, world) as engine:
-        again = await engine.replay("g")
-    assert again.state == "done", "after the fix, a replay succeeds"
+        await pass_quiet_hour(engine)
+        await until(lambda: "g a poison" in world.written)
+        (again,) = await settled(engine, "g")
+    assert again.state == "done", "after the fix, it succeeds by itself"
+    assert "poison=applied: written | again" in world.texts, "the conclusion is drawn again"
+
+
+async def pass_quiet_hour(engine: Engine) -> None:
+    """Let the jobs that run again in an hour run now."""
+    await engine.database.connector.execute_query_async(RESUME_NOW)
+
+
+async def resumed(engine: Engine) -> list[str]:
+    return [str(row["text"]) for row in await engine.database.connector.execute_query_all_async(RESUMED)]
+
+
+@pytest.mark.parametrize("is_replayed", [False, True])
+async def test_a_quarantined_job_runs_again_once_whoever_queues_it(
+    database_url: str, world: World, *, is_replayed: bool
+) -> None:
+    async with opened(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK)
+        connector = engine.database.connector
+        (delivery,) = await engine.journal.recent()
+        await write_note(connector, delivery.job.job_id, Note(outcome=RETRYING, tries=Tries(alone=MAX_ALONE)))
+        await connector.execute_query_async(LOSE_TRIES, attempts=SUSPECT_AFTER + MAX_ALONE)
+    async with running(database_url, world) as engine:
+        (failed,) = await settled(engine, "g")
+        assert (failed.state, failed.job.outcome) == ("failed", "failed")
+        assert world.written == []
+        if is_replayed:
+            await engine.replay("g")
+        await pass_quiet_hour(engine)
+        await until(lambda: world.written)
+        (done,) = await settled(engine, "g")
+        assert done.state == "done"
+        await until(partial(resumed, engine))
+        (text,) = await resumed(engine)
+    assert ("meanwhile" in text) == is_replayed
+    assert world.written == ["g a x"]
 
 
 async def run_on(url: str, place: Path, lives: list[int]) -> None:

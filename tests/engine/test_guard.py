@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bot.engine.guard import Busy, Guard, OverTime
+from bot.engine.guard import Busy, Guard, OverTime, Stopping
+from bot.engine.retry import MAX_ALONE
 from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.toy import World, body
 
@@ -103,6 +106,30 @@ async def test_a_suspect_that_gives_up_its_turn_blocks_nobody() -> None:
     assert await behind == "later"
     one.ending.set()
     await running
+
+
+async def test_a_suspect_ends_at_once_when_its_process_is_told_to_stop_and_others_may_finish() -> None:
+    guard, log = Guard(alone_seconds=0.0), list[str]()
+    suspect, other, later = (Work(log, name) for name in ("suspect", "other", "later"))
+    running = await begun(guard, suspect, alone=True)
+    beside = await begun(guard, other)
+    guard.stop()
+    with pytest.raises(Stopping):
+        await running
+    other.ending.set()
+    assert await beside == "other"
+    with pytest.raises(Stopping):
+        await guard.run_alone(later)
+    assert log == ["suspect begins", "other begins", "other ends"]
+
+
+@given(min_age=st.floats(0.01, 1e3), alone=st.integers(0, MAX_ALONE))
+def test_each_process_that_a_suspect_may_have_ended_makes_it_wait_longer_in_the_next(
+    min_age: float, alone: int
+) -> None:
+    guard = Guard(min_age=min_age)
+    assert 0.0 < guard.too_young(alone) < guard.too_young(alone + 1)
+    assert Guard(min_age=0.0).too_young(alone) == 0.0
 
 
 async def test_an_endless_job_fails_after_three_tries_and_its_error_names_the_limit(

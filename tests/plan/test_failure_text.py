@@ -9,6 +9,7 @@ import pytest
 from gidgethub import BadRequest, InvalidField, QueryError
 
 from bot.core.errors import PayloadError, TryAgain, UserError
+from bot.engine.retry import LostTooOften
 from bot.github.errors import Answer, NotInstalled, error_of
 from bot.plan.failure_text import failure_text, refusal_text
 from tests.gfm import rendered
@@ -36,6 +37,8 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
         (TryAgain("GitHub answered 502"), f"ask a maintainer to run `nightjar replay {GUID}`"),
         (PayloadError("comment.id", "is missing"), f"in the log under delivery `{GUID}`"),
         (ZeroDivisionError("@octocat"), f"in the log under delivery `{GUID}`"),
+        (LostTooOften(3, again=True), "I stopped trying. I'll try again in an hour."),
+        (LostTooOften(3), f"To try again, ask a maintainer to run `nightjar replay {GUID}`."),
         (FORBIDDEN, "GitHub denied this: the App needs *Actions: write*."),
         (forbidden("Forbidden"), "GitHub denied this: the App needs a permission that it doesn't have."),
         (forbidden("Resource not accessible by integration", graphql=True), "the App needs a permission"),
