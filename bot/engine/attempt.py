@@ -15,7 +15,7 @@ from procrastinate.jobs import Job
 from bot.core.errors import PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard, Stopping
 from bot.engine.manager import leave_note
-from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
+from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, UnreadableNote, read_note, write_note
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
 from bot.engine.repeat import resume_later
@@ -89,7 +89,12 @@ class Attempt:
     async def _run(self, connector: BaseAsyncConnector, job_id: int) -> None:
         began = time.monotonic()
         # The first try has no note, which saves a query for most jobs.
-        before = await read_note(connector, job_id) if self.job.attempts else Note()
+        try:
+            before = await read_note(connector, job_id) if self.job.attempts else Note()
+        except UnreadableNote as error:
+            # `bot.engine.unreadable` ends the job, and leaves the note: another version may read it.
+            await self.answer(self.message(error))
+            raise
         tries = before.tries.after_outlived(self.guard.outlived(job_id))
         try:
             done = await self._guarded(connector, tries)

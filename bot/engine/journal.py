@@ -16,7 +16,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
-from bot.engine.notes import IGNORED, REFUSED, ROUTED, Note
+from bot.engine.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note
 from bot.engine.packing import unpacked
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
@@ -197,7 +197,7 @@ class DeliveryFilter:
 
     def accepts(self, row: Mapping[str, Any]) -> bool:
         """Return whether a delivery's row matches, except for `failed`, which the query selects."""
-        note = Note.read(row["outcome"], row["note"])
+        note = Note.shown(row["outcome"], row["note"])
         repository, number = note.about.get("repository", ""), note.about.get("number")
         return (
             self.repository.lower() in ("", repository.lower())
@@ -293,7 +293,7 @@ class Journal:
 
 
 def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
-    note = Note.read(row["outcome"], row["note"])
+    note = Note.shown(row["outcome"], row["note"])
     return DeliveryRecord(
         job=_job(row, note),
         guid=row["guid"],
@@ -309,20 +309,22 @@ def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> D
 
 
 def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
+    # Arguments may be damaged, or in the form of another version: such a job must be listed nonetheless.
+    plans = {row["id"] for row in derived if row["task_name"] in (HANDLE, CONCLUDE)}
     effects = defaultdict(list)
     for row in derived:
-        if row["task_name"] == EFFECT:
-            effects[row["args"]["plan_job"]].append(_effect(row))
+        if row["task_name"] == EFFECT and (plan := row["args"].get("plan_job")) in plans:
+            effects[plan].append(_effect(row))
     for row in derived:
-        if row["task_name"] in (HANDLE, CONCLUDE):
-            args = row["args"]
-            if args["message"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
-                continue  # nobody had to be informed of the failure
+        args, is_plan = row["args"], row["id"] in plans
+        if is_plan and args.get("message") is not None and not effects[row["id"]] and row["status"] == "succeeded":
+            continue  # nobody had to be informed of the failure
+        if is_plan or (row["task_name"] == EFFECT and args.get("plan_job") not in plans):
             yield PlanRecord(
                 job=_job(row),
-                handler=args["handler"],
-                intent=args["intent"],
-                replay=args["replay"],
+                handler=str(args.get("handler", "")),
+                intent=str(args.get("intent", "")),
+                replay=args.get("replay", 0),
                 stage=_stage(row["task_name"], args),
                 effects=tuple(effects[row["id"]]),
             )
@@ -331,28 +333,31 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
 def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:
     if task == CONCLUDE:
         return PlanStage.CONCLUSION
-    return PlanStage.PLAN if args["message"] is None else PlanStage.ANSWER
+    return PlanStage.PLAN if args.get("message") is None else PlanStage.ANSWER
 
 
 def _effect(row: Mapping[str, Any]) -> EffectRecord:
-    args, note = row["args"], Note.read(row["outcome"], row["note"])
+    args, note = row["args"], Note.shown(row["outcome"], row["note"])
+    effect = args.get("effect")
+    effect = effect if isinstance(effect, dict) else {}
     return EffectRecord(
         job=_job(row, note),
-        kind=str(args["effect"].get("kind", "")),
-        target=args["target"],
-        effect=args["effect"],
+        kind=str(effect.get("kind", "")),
+        target=str(args.get("target", "")),
+        effect=effect,
         page=note.about.get("page", ""),
     )
 
 
 def _job(row: Mapping[str, Any], note: Note | None = None) -> JobState:
-    note = note or Note.read(row["outcome"], row["note"])
+    note = note or Note.shown(row["outcome"], row["note"])
     scheduled_at = row["scheduled_at"] if row["status"] == "todo" else None
+    state = _state(row["status"], row["task_name"], note)
     return JobState(
         job_id=row["id"],
-        state=_state(row["status"], row["task_name"], note),
+        state=state,
         outcome=note.outcome,
-        text=note.text,
+        text=note.text or (UNKNOWN_END if state == FAILED else ""),
         attempts=row["attempts"],
         next_try=scheduled_at.timestamp() if scheduled_at else None,
         at=row["at"],

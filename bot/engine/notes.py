@@ -7,7 +7,7 @@ for a delivery and an effect what it is about.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
@@ -40,6 +40,18 @@ UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', 
 """
 
 
+UNKNOWN_END = "it ended without a recorded reason"
+UNREADABLE_NOTE = "its stored note cannot be read: {reason}"
+ODD_FIELD = "a field has a value of another type"
+
+
+class UnreadableNote(Exception):
+    """The stored note of a job is damaged, or another version wrote it in a form that this one does not know."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(UNREADABLE_NOTE.format(reason=reason))
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """The result of a job's last run; `outcome` is empty if the job has not ended yet."""
@@ -58,20 +70,43 @@ class Note:
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
-        """Read a row of the notes' table; a job without a row has an empty note."""
+        """Read a row of the notes' table; a job without a row has an empty note. Raises `UnreadableNote`."""
         if outcome is None or stored is None:
             return cls()
-        value = cast("dict[str, Any]", text.loads(stored))
-        return cls(
-            outcome=outcome,
-            text=value.get("text", ""),
-            message=value.get("message", ""),
-            tries=Tries.read(value.get("tries", {})),
-            about=value.get("about", {}),
-            writes=value.get("writes", {}),
-            value=value.get("value"),
-            is_user_error=value.get("is_user_error", False),
-        )
+        try:
+            value = cast("dict[str, Any]", text.loads(stored))
+            note = cls(
+                outcome=outcome,
+                text=value.get("text", ""),
+                message=value.get("message", ""),
+                tries=Tries.read(value.get("tries", {})),
+                about=value.get("about", {}),
+                writes=value.get("writes", {}),
+                value=value.get("value"),
+                is_user_error=value.get("is_user_error", False),
+            )
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableNote(f"{type(error).__name__}: {error}") from error
+        if not (
+            isinstance(note.text, str)
+            and isinstance(note.message, str)
+            and isinstance(note.about, dict)
+            and isinstance(note.writes, dict)
+        ):
+            raise UnreadableNote(ODD_FIELD)
+        return note
+
+    @classmethod
+    def shown(cls, outcome: str | None, stored: str | None) -> Note:
+        """Read a row like `read`, for people: the text of an unreadable note says why it cannot be read."""
+        try:
+            return cls.read(outcome, stored)
+        except UnreadableNote as error:
+            return cls(outcome=outcome or "", text=str(error))
+
+    def failed(self, text: str) -> Note:
+        """Return the note of a job that fails now; what it counted and sent stays."""
+        return replace(self, outcome=FAILED, text=text)
 
     def written(self) -> str:
         """Return the JSON text that is stored."""

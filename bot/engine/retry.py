@@ -95,6 +95,9 @@ FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
 """Final at once, as GitHub's refusals are."""
 
 
+NO_NUMBER = "a count of tries is no number"
+
+
 class Again(Exception):
     """Raised by a task to run again `seconds` from now; with `priority` None, the job's priority does not change."""
 
@@ -134,8 +137,11 @@ class Tries:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `asdict` wrote; missing counts are zero."""
-        return cls(**{name: stored[name] for name in cls.__slots__ if name in stored})
+        """Read what `asdict` wrote; missing counts are zero. Raises TypeError if a count is no number."""
+        counts = {name: stored[name] for name in cls.__slots__ if name in stored}
+        if not all(isinstance(count, int | float) for count in counts.values()):
+            raise TypeError(NO_NUMBER)
+        return cls(**counts)
 
     def asdict(self) -> JSONDict:
         """Return the counts as JSON values."""

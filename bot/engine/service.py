@@ -51,6 +51,7 @@ from bot.engine.storable import StorageProbe
 from bot.engine.store import Store, note_of_ignored
 from bot.engine.tasks import Tasks
 from bot.engine.timers import EngineTimers, TimerWork
+from bot.engine.unreadable import fail_unreadable
 from bot.engine.upkeep import remove_old, remove_old_records, requeue_all
 from bot.engine.worker import Supervisor, WorkerPace
 from bot.engine.workers import WorkerState, worker_states
@@ -143,7 +144,7 @@ class Engine:
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
         self._guard = Guard(self._pace.job, min_age=self._pace.min_age)
         self._intake = Intake()
-        self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of)
+        self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of, self._observer)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
 
     def _kind_of(self, error: BaseException) -> ErrorKind:
@@ -263,7 +264,8 @@ class Engine:
             (CONCLUDE, tasks.conclude),
             (RESUME, tasks.resume),
         ):
-            self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
+            readable = fail_unreadable(name, task, self.database.connector, self._observer)
+            self._app.task(name=name, retry=EngineRetry(), pass_context=True)(readable)
         self._supervisor = Supervisor(
             self._app, self.database.connector, self._pace, self._guard, self._intake, self._probe.failed
         )

@@ -20,7 +20,7 @@ from bot.engine.jobs import (
     HANDLE_PRIORITY,
     Origin,
 )
-from bot.engine.notes import REFUSED, UNCHANGED, Note, forget_notes
+from bot.engine.notes import REFUSED, UNCHANGED, UNKNOWN_END, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
 from bot.engine.processor import EffectState, EndedEffect
 
@@ -28,7 +28,6 @@ NO_JOB = 0
 """No job has this ID."""
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")
-UNKNOWN_END = "it ended without a recorded reason"
 
 ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 
@@ -103,7 +102,7 @@ class Store:
         of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
         if not all(row["status"] in ENDED for row in of_plan):
             return None
-        return [_ended(row) for row in of_plan], any(row["args"]["message"] is not None for row in rows)
+        return [_ended(row) for row in of_plan], any(row["args"].get("message") is not None for row in rows)
 
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert those jobs that are not there yet, in one statement."""
@@ -172,11 +171,11 @@ def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:
 
 
 def _is_of_plan(args: dict[str, Any]) -> bool:
-    return args["message"] is None and not args["conclusion"]
+    return args.get("message") is None and not args.get("conclusion")
 
 
 def _ended(row: dict[str, Any]) -> EndedEffect:
-    note, args = Note.read(row["outcome"], row["note"]), row["args"]
+    note, args = Note.shown(row["outcome"], row["note"]), row["args"]
     state = _state(row["status"], note)
     text = (note.message or UNKNOWN_END) if state.is_failure else note.text
     return EndedEffect(args["target"], args["effect"], state, text, note.value)

@@ -19,8 +19,9 @@ from bot.engine.attempt import Attempt, JobOutcome
 from bot.engine.guard import Guard
 from bot.engine.jobs import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.once import defer_once
-from bot.engine.processor import ErrorKind
+from bot.engine.processor import ErrorKind, JobObserver
 from bot.engine.retry import EngineRetry
+from bot.engine.unreadable import fail_unreadable
 
 RAN, SKIPPED = "ran", "skipped"
 GAVE_WAY = "a later run of this timer is pending"
@@ -42,6 +43,7 @@ class EngineTimers:
         connector: BaseAsyncConnector,
         guard: Guard,
         kind_of: Callable[[BaseException], ErrorKind],
+        observer: JobObserver,
     ) -> None:
         self._kind_of = kind_of
         self._app = app
@@ -52,7 +54,8 @@ class EngineTimers:
         self._started = 0.0
         self._no_tick_yet: set[str] = set()
         self._tick = app.task(name=TICK, retry=EngineRetry(), priority=URGENT_PRIORITY)(self._on_tick)
-        app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(self._on_timer)
+        readable = fail_unreadable(TIMER, self._on_timer, connector, observer)
+        app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(readable)
 
     def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool) -> None:
         """Have `work` run by a schedule, and when a worker starts if `at_start`."""
