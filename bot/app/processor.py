@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from bot.app.texts import (
 from bot.config import RepositoryConfig
 from bot.config.shared import SWITCHES
 from bot.core.adapters import adapter_of
-from bot.core.errors import PayloadError, UnknownHandler, UserError
+from bot.core.errors import GiveWay, PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
 from bot.engine.processor import (
     Announce,
@@ -57,6 +58,9 @@ RANK = "rank"
 """The key of a plan's rank in the data of an effect, present only if it is not the usual one."""
 BASIS = "basis"
 """The key of a plan's `conclusion_basis` in a conclude job."""
+
+STRANGERS_PATIENCE = 3600.0
+"""Seconds for which the answer to a person who may not run a command waits for its share of GitHub's rate limits."""
 
 log = structlog.get_logger(__name__)
 
@@ -194,11 +198,13 @@ class Pipeline:
         try:
             with ranked(rank):
                 applied = await effect.apply(context)
-        except RateLimited:
+        except RateLimited as error:
             if rank is not Rank.STRANGER:
                 raise
-            # Waiting would delay everybody's commands on this pull request.
-            return AppliedEffect(RATE_LIMITED, changed=False)
+            if time.time() > job.received_at + STRANGERS_PATIENCE:
+                return AppliedEffect(RATE_LIMITED, changed=False)
+            # The commands of everybody else on this pull request must not wait for it.
+            raise GiveWay(str(error), retry_in=error.retry_in) from error
         finally:
             if isinstance(effect, StoreRepositoryFile):
                 self.prefilter.forget(repository)

@@ -12,7 +12,7 @@ NOT_ACCEPTED = "no handler accepts it"
 
 NO_CONCLUDE_STAGE = "the plan of {handler} has data for a conclude stage, but the handler has none"
 CONCLUDES_NOTHING = "the plan of {handler} after a failure has data for a conclude stage, but none runs after a failure"
-RATE_LIMITED = "skipped: GitHub's rate limit leaves no requests for commands of people without permission"
+RATE_LIMITED = "skipped: for an hour, GitHub's rate limit left no requests for commands of people without permission"
 
 # -- serve, worker --
 

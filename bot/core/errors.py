@@ -71,6 +71,18 @@ class Away(TryAgain):
     patience: float = OUTAGE_PATIENCE
 
 
+class GiveWay(TryAgain):
+    """Others come first: the work waits for `retry_in` seconds, and then behind all other work under its lock.
+
+    Who raises it decides when to stop waiting.
+    """
+
+    retry_in: float
+
+    def __init__(self, reason: str, *, retry_in: float) -> None:
+        super().__init__(reason, retry_in=retry_in)
+
+
 class AnswerError(TryAgain):
     """An answer of GitHub's lacks a field that it always has: GitHub is most likely in trouble, so try again.
 

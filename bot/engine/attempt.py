@@ -12,8 +12,9 @@ import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
-from bot.core.errors import PayloadError, Refusal, UserError
+from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard, Stopping
+from bot.engine.jobs import GIVE_WAY_PRIORITY
 from bot.engine.manager import leave_note
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, UnreadableNote, read_note, write_note
 from bot.engine.outage import release_waiting
@@ -181,7 +182,7 @@ class Attempt:
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:
-            return Again(seconds, self.retry_priority)
+            return Again(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
         # A refusal is no failure: the job ends as succeeded, and its note says what was refused.
         return None if outcome == REFUSED else Failed()
 

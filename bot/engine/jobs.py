@@ -26,6 +26,8 @@ an earlier delivery of the same lock still has to do. The latter do not starve: 
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
 CONCLUSION_PRIORITY, CONCLUSION_RETRY_PRIORITY = 7, 4
+GIVE_WAY_PRIORITY = -2
+"""An effect that gives way to all others (`bot.core.errors.GiveWay`). Its conclusion waits behind it."""
 
 LONGEST_KEY = 500
 """Characters; an entry of PostgreSQL's index holds 2704 bytes at most."""

@@ -112,6 +112,8 @@ class EffectJob:
     effect: JsonObject
     writes: Writes = field(default_factory=Writes)
     """What earlier tries have sent, and must not be sent twice."""
+    received_at: float = 0.0
+    """When the delivery arrived, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

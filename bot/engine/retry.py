@@ -17,7 +17,17 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.core.errors import OUTAGE_PATIENCE, Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
+from bot.core.errors import (
+    OUTAGE_PATIENCE,
+    Away,
+    GiveWay,
+    PayloadError,
+    Refusal,
+    StorageError,
+    TryAgain,
+    UnknownName,
+    UserError,
+)
 from bot.engine.outage import is_outage
 from bot.engine.processor import ErrorKind
 from bot.engine.writes import CheckAgain
@@ -163,7 +173,7 @@ class Tries:
             return replace(ended, away=self.away + 1, away_since=self.away_since or now)
         if isinstance(error, CheckAgain):  # the wait between two checks of a write whose answer was lost
             return replace(ended, away=self.away + 1)
-        if isinstance(error, Again | asyncio.CancelledError):
+        if isinstance(error, Again | GiveWay | asyncio.CancelledError):
             return replace(ended, stopped=self.stopped + 1)
         # From here on the service answered, so a later outage begins a new wait.
         answered = replace(ended, away_since=0.0)
@@ -208,7 +218,7 @@ def next_try(
         return error.retry_in
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)
-        return _jittered(named) if tries.named < MAX_NAMED_WAITS else None
+        return _jittered(named) if tries.named < MAX_NAMED_WAITS or isinstance(error, GiveWay) else None
     if isinstance(error, TRANSIENT):
         return _back_off(tries.backed_off, first_wait) if tries.backed_off + 1 < MAX_TRIES else None
     return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_FAULT_TRIES else None

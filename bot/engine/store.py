@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
@@ -43,7 +44,7 @@ SELECT id FROM procrastinate_jobs
 """
 # The jobs of one handler for a delivery: the effects of its plan, and the answer to a failed plan.
 OF_HANDLER: LiteralString = """
-SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
+SELECT job.task_name, job.status, job.priority, job.args, note.outcome, note.text AS note
   FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
  WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = %(guid)s
    AND job.task_name IN ('handle', 'effect') AND job.args ->> 'handler' = %(handler)s
@@ -69,6 +70,13 @@ PRIORITIES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Some effects of a plan have not ended; `priority` is the lowest of theirs."""
+
+    priority: int
+
+
 class Store:
     """The jobs of one database, as the tasks see them."""
 
@@ -92,16 +100,16 @@ class Store:
         values = {"guid": guid, "plan": plan, "conclusion": conclusion}
         return bool(await self.connector.execute_query_all_async(PLANNED, **values))
 
-    async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | None:
-        """Return how the effects of a plan ended, in their order; None while one has not.
+    async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | Unfinished:
+        """Return how the effects of a plan ended, in their order, or that some have not.
 
         The second value says whether the handler has answered a failure of the plan before.
         """
         values = {"guid": origin.guid, "handler": origin.handler}
         rows = await self.connector.execute_query_all_async(OF_HANDLER, **values)
         of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
-        if not all(row["status"] in ENDED for row in of_plan):
-            return None
+        if unfinished := [row["priority"] for row in of_plan if row["status"] not in ENDED]:
+            return Unfinished(min(unfinished))
         return [_ended(row) for row in of_plan], any(row["args"].get("message") is not None for row in rows)
 
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:

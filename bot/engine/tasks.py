@@ -36,7 +36,7 @@ from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, JobObs
 from bot.engine.repeat import resume
 from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
-from bot.engine.store import Store, subject_of
+from bot.engine.store import Store, Unfinished, subject_of
 from bot.engine.writes import CHECK_AFTER, Writes
 
 FOR_HANDLERS = "for {handlers}"
@@ -233,9 +233,9 @@ class Tasks:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
             return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
         found = await self._store.ended(origin)
-        if found is None:
+        if isinstance(found, Unfinished):
             # It now waits behind the effects' retries; at first it goes before all retries.
-            raise Again(0, CONCLUSION_RETRY_PRIORITY)
+            raise Again(0, min(CONCLUSION_RETRY_PRIORITY, found.priority - 1))
         ended, answered = found
         delivery = await self.delivery(origin.delivery_job)
         planned = await self.processor.conclude(
@@ -261,6 +261,7 @@ class Tasks:
                 target=args["target"],
                 effect=args["effect"],
                 writes=writes,
+                received_at=origin.received_at,
             )
         )
         return _outcome(applied)

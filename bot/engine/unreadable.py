@@ -43,7 +43,7 @@ def fail_unreadable(name: str, task: Task, connector: BaseAsyncConnector, observ
             # A note that cannot be read names the reason; anything else needs the traceback.
             trace = None if isinstance(error, UnreadableNote) else error
             labels = {"job": context.job.id, "task": name, "delivery": args.get("guid")}
-            log.error(UNREADABLE, error=describe(error), exc_info=trace, **labels)
+            log.error(UNREADABLE, error=describe(error), exc_info=trace, **labels)  # noqa: TRY400
             _count(observer, name, args)
             await _note_reason(connector, context.job, error)
             await resume_later(connector, context.job)

@@ -23,7 +23,7 @@ class Rank(IntEnum):
     ANONYMOUS = 0
     """Somebody who asked the API without a token. Their reads also have a budget of their own."""
     STRANGER = 1
-    """A person who may not run the command that they wrote: the replies that say so."""
+    """A person who may not run the command that they wrote: the replies that say so. They wait for an hour at most."""
     SWEEP = 2
     """Nobody waits for it: timers, reconciliation."""
     EVENT = 3

@@ -1,15 +1,23 @@
-"""Plans that the pipeline refuses to give to the engine."""
+"""Plans that the pipeline refuses to give to the engine, and effects that wait for GitHub's limits."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bot.core.events import Delivery, intent_key
+from bot.app.processor import RANK, STRANGERS_PATIENCE
+from bot.app.texts import RATE_LIMITED
+from bot.core.errors import GiveWay
+from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
+from bot.engine.processor import EffectJob
+from bot.github.errors import RateLimited
+from bot.github.limits import Allowance
+from bot.github.ranks import Rank
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcomes
-from tests.handlers.driver import a_world
+from tests.handlers.driver import World, a_world
 
 
 async def fail(context: Context) -> Plan:
@@ -35,3 +43,24 @@ async def test_an_answer_to_a_failed_plan_has_no_conclude_stage(tmp_path: Path) 
         pipeline = replace(world.pipeline, router=router)
         with pytest.raises(ValueError, match="the plan of toy after a failure has data for a conclude stage"):
             await pipeline.plan_failure(delivery, "toy", intent_key(delivery), "why")
+
+
+def a_label(world: World, number: int, rank: Rank, received_at: float) -> EffectJob:
+    """Return an effect that writes once, of a delivery that arrived at a moment."""
+    effect = {"kind": "EnsureLabel", "number": number, "label": f"rank-{rank.name}", "on": True, RANK: int(rank)}
+    repository = Repository(world.repository.id, world.repository.full_name, None)
+    return EffectJob("g", "commands", "i", repository, "label", effect, received_at=received_at)
+
+
+async def test_the_answer_to_a_stranger_gives_way_for_an_hour_when_the_limits_are_used_up(tmp_path: Path) -> None:
+    few = Allowance(writes_per_minute=2, writes_per_hour=2, write_burst=2)
+    async with a_world(tmp_path, allowance=few) as world:
+        number, now = world.open().number, time.time()
+        await world.pipeline.apply(a_label(world, number, Rank.WRITER, now))
+        with pytest.raises(GiveWay) as waiting:
+            await world.pipeline.apply(a_label(world, number, Rank.STRANGER, now))
+        assert waiting.value.retry_in > 0
+        late = await world.pipeline.apply(a_label(world, number, Rank.STRANGER, now - STRANGERS_PATIENCE - 1))
+        assert (late.text, late.changed) == (RATE_LIMITED, False)
+        with pytest.raises(RateLimited):
+            await world.pipeline.apply(a_label(world, number, Rank.SWEEP, now - STRANGERS_PATIENCE - 1))

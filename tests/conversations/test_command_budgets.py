@@ -111,6 +111,23 @@ async def test_people_with_the_write_role_are_answered_beyond_the_limit_of_a_pul
         ) in here.answers(pull)[3]
 
 
+async def test_after_a_burst_of_writes_a_stranger_is_answered_late_and_delays_nobody(tmp_path: Path) -> None:
+    """The bot has a second between two writes, and a stranger's answer waits while others write."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", allowance=replace(UNHURRIED, write_spacing=1.0)) as here:
+        pull, other = here.repo.open_pull_request("hubot", "Faster"), here.repo.open_pull_request("hubot", "Slower")
+        await here.quiet()
+        for _ in range(4):
+            other.comment("hubot", "@ci help")
+        await here.quiet()
+        refused = pull.comment("stranger", "@ci rerun")
+        asked = pull.comment("hubot", "@ci help")
+        await here.quiet()
+        assert pull.reactions(refused) == ["eyes", "confused"]
+        assert pull.reactions(asked) == ["eyes", "+1"]
+        *_, last = here.answers(pull)
+        assert WHO_MAY in last
+
+
 async def asked_by_strangers(here: Town, pull: PullRequest, count: int) -> None:
     """Let so many people without any role each ask for something."""
     for number in range(count):

@@ -185,6 +185,20 @@ async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(url_with_tables
     assert world.happenings.count("effect g a merge") == 1, "a replay does not repeat what was refused"
 
 
+async def test_an_effect_that_gives_way_waits_behind_all_else_under_its_lock(database_url: str, world: World) -> None:
+    """Its conclusion waits behind it, and is not tried again and again meanwhile."""
+    gives_way = {"target": "x", "errors": ["gives way:0.5", "gives way:0.5"]}
+    async with running(database_url, world) as engine:
+        script = {"effects": [gives_way, {"target": "y"}], "conclude": {}}
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        await engine.accept("next", EVENT, body({"a": writes("z", conclude={})}), LOCK)
+        first, following = await settled(engine, "g", "next")
+    assert world.written == ["g a y", "next a z", "next a end", "g a x", "g a end"]
+    assert (first.state, following.state) == ("done", "done")
+    conclusion = next(plan for plan in first.plans if plan.stage is PlanStage.CONCLUSION)
+    assert conclusion.job.attempts <= 4
+
+
 async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "unknown:a"}}), LOCK)

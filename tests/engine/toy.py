@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
+from bot.core.errors import GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
 from bot.engine.processor import ErrorKind
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
@@ -173,7 +173,10 @@ def planned(script: Mapping[str, Any]) -> PlannedEffects:
 
 
 def error_of(name: str) -> Exception:
-    """Return the error that a script names: user, refused, unknown:NAME, payload, fault, again, or again:SECONDS."""
+    """Return the error that a script names.
+
+    It is user, refused, unknown:NAME, payload, fault, again, again:SECONDS, or gives way:SECONDS.
+    """
     match name.partition(":"):
         case "refused", _, text:
             return RefusedToPerson(text or "No, and this is why.")
@@ -185,6 +188,8 @@ def error_of(name: str) -> Exception:
             return PayloadError("pull_request.head.sha", "is missing where text was expected")
         case "again", _, "":
             return TryAgain("not yet")
+        case "gives way", _, seconds:
+            return GiveWay("others come first", retry_in=float(seconds))
         case "again", _, seconds:
             return TryAgain("at a given time", retry_in=float(seconds))
         case _:
