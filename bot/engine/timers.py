@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, LiteralString, cast
 
 from procrastinate import App, JobContext
 from procrastinate.connector import BaseAsyncConnector
+from procrastinate.periodic import PeriodicDeferrer, PeriodicTask
 
 from bot.core.errors import UserError
 from bot.engine.attempt import Attempt, JobOutcome
@@ -32,6 +33,17 @@ SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND 
 """
 
 TimerWork = Callable[[], Awaitable[object]]
+
+
+class LatestTicks(PeriodicDeferrer):
+    """Ticks once for each timer, however many ticks were missed while the machine slept or the clock was wrong."""
+
+    def get_timestamps(self, periodic_task: PeriodicTask, since: int | None, until: float) -> Iterator[int]:
+        """Yield the latest moment of a timer until a time, in seconds since 1970, if it is after `since`."""
+        # Without `since`, it is what a worker that starts catches up with.
+        for timestamp in super().get_timestamps(periodic_task, None, until):
+            if since is None or timestamp > since:
+                yield timestamp
 
 
 class EngineTimers:

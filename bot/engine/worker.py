@@ -20,6 +20,7 @@ from bot.engine.intake import Intake
 from bot.engine.manager import EngineJobManager
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
+from bot.engine.timers import LatestTicks
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
 from bot.engine.writes import CHECK_AFTER
 
@@ -60,6 +61,13 @@ class WorkerPace:
     """The wait between two checks for a write whose answer was lost: `bot.engine.writes`."""
     min_age: float = MIN_AGE
     """The age of a process in which a suspect may run: `bot.engine.guard`."""
+
+
+class EngineWorker(Worker):
+    """Procrastinate's worker, with ticks of ours."""
+
+    async def _periodic_deferrer(self) -> None:
+        await LatestTicks(registry=self.app.periodic_registry, **self.app.periodic_defaults).worker()
 
 
 class Supervisor:
@@ -151,7 +159,7 @@ class Supervisor:
             pause = FIRST_PAUSE if self._recovered.is_set() else min(pause * 2, LONGEST_PAUSE)
 
     def _new_worker(self) -> Worker:
-        return Worker(
+        return EngineWorker(
             self._app,
             concurrency=self._pace.concurrency,
             install_signal_handlers=False,  # the server has its own

@@ -6,8 +6,16 @@ import time
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from procrastinate import App
+from procrastinate.testing import InMemoryConnector
 
+from bot.engine.guard import Guard
 from bot.engine.journal import Journal
+from bot.engine.processor import ErrorKind, NobodyWatches
+from bot.engine.service import LONGEST_OUTAGE
+from bot.engine.timers import EngineTimers, LatestTicks
 from bot.engine.upkeep import count_anew
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body
@@ -25,6 +33,53 @@ class Clock:
 
     def __call__(self) -> float:
         return time.time() if self.shown is None else self.shown
+
+
+@pytest.mark.parametrize("days", [0.3, 7.0])
+async def test_a_clock_that_jumps_ahead_makes_each_timer_tick_once(sqlite_url: str, days: float) -> None:
+    async def work() -> None: ...
+
+    crons = {"minutely": "* * * * *", "hourly": "7 * * * *", "daily": "17 2 * * *"}
+    app = App(connector=InMemoryConnector())
+    timers = EngineTimers(app, app.connector, Guard(), lambda _: ErrorKind.OTHER, NobodyWatches())
+    for name, cron in crons.items():
+        timers.add(name, cron, work, at_start=False)
+    ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
+    moment = 1_800_000_000.0
+
+    def names(at: float) -> list[str]:
+        return sorted(task.periodic_id for task, _ in ticks.get_previous_tasks(at))
+
+    assert names(moment) == sorted(crons)
+    assert names(moment + 60) == ["minutely"]
+    jumped = moment + days * 86400
+    assert names(jumped) == sorted(crons if days > 1 else crons.keys() - {"daily"})
+    assert names(jumped) == []
+    assert names(jumped - 7200) == [], "a clock that is set back repeats nothing"
+    assert names(jumped + 60) == ["minutely"]
+
+
+@given(
+    start=st.integers(1_700_000_000, 1_900_000_000),
+    steps=st.lists(st.floats(-1e6, 1e6), max_size=10),
+    minutes=st.integers(1, 30),
+)
+def test_a_timer_never_ticks_twice_at_a_time_and_only_for_its_latest_moment(
+    start: int, steps: list[float], minutes: int
+) -> None:
+    app = App(connector=InMemoryConnector())
+    tick = app.periodic(cron=f"*/{minutes} * * * *", periodic_id="x")(app.task(name="tick")(lambda timestamp: None))
+    assert tick is not None
+    ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
+    now, last = float(start), 0
+    for step in [0.0, *steps]:
+        now += step
+        moments = [moment for _, moment in ticks.get_previous_tasks(now)]
+        assert len(moments) <= 1
+        for moment in moments:
+            assert max(last, now - minutes * 60 - 1) <= moment <= now
+            assert moment > last
+        last = max([last, *moments])
 
 
 async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_delayed(
