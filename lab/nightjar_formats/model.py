@@ -54,8 +54,9 @@ class Case(NamedTuple):
 
     A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
     root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
-    tells that the test failed before it passed. `attempt`: another case of this name is another attempt at the test, as
-    in pytest's JUnit; elsewhere it may be any other test. `failure_path`: the file to which `line` belongs, where the
+    tells that the test failed before it passed. `attempt`: the number of the group, counted from 1, in which another case
+    of this name is another attempt at the test, as in a suite of pytest's JUnit; in other groups it is the test in
+    another configuration, and without a group (0) it may be any other test. `failure_path`: the file to which `line` belongs, where the
     failure names one besides the test's own. A tuple, for there may be a million.
     """
 
@@ -71,7 +72,7 @@ class Case(NamedTuple):
     message: str = ""
     text: str = ""
     measures: Mapping[str, Any] | None = None
-    attempt: bool = False
+    attempt: int = 0
     failure_path: str = ""
 
 

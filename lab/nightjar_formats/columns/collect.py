@@ -45,6 +45,43 @@ HeadOf = Callable[[str], str]
 """Returns the part of an ID before the test's own name, for a class."""
 
 
+class _Attempts:
+    """Folds the attempts of one group after another, and each group with the cases before it.
+
+    `own` has what the group alone says about its tests; None without a group, and in the first one, whose tests are
+    all that there are, as in nearly all files.
+    """
+
+    __slots__ = ("_before", "group", "own")
+
+    def __init__(self) -> None:
+        self.group = 0
+        self.own: dict[int, int] | None = None
+        self._before: dict[int, int] = {}  # what the cases before the group say about its tests
+
+    def begin(self, group: int, tests: Mapping[int, int]) -> None:
+        """Begin a group after these tests, unless it is the current one already."""
+        if group != self.group:
+            self.group = group
+            self.own = {} if group and tests else None
+            self._before = {}
+
+    def fold(self, tests: Mapping[int, int], key: int, now: int) -> tuple[int, bool]:
+        """Fold a case into those of a known test; the second value says whether this case is the one that counts."""
+        if self.own is None:
+            return (_attempts if self.group else _worse)(tests[key], now)
+        counts = True
+        if key in self.own:
+            now, counts = _attempts(self.own[key], now)
+        else:
+            self._before[key] = tests[key]
+        self.own[key] = now
+        if key in self._before:
+            now, is_worse = _worse(self._before[key], now)
+            counts &= is_worse
+        return now, counts
+
+
 class Reason(NamedTuple):
     """Why a test did not simply pass; tests with the same reason share one object.
 
@@ -110,30 +147,31 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
     """Fold the cases of one file.
 
     `resolve` gives a case's test ID and its path in the repository, or ""; `head_of` makes runs of cases quicker. Of
-    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, the first
-    bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it had passed; if all
-    are good, the test is flaky; if some were skipped, the others count. What the reader of the cases raises, this
-    raises.
+    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, in one group, the
+    first bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it had passed;
+    if all are good, the test is flaky; if some were skipped, the others count. What the reader of the cases raises,
+    this raises.
     """
     columns = Columns()
+    attempts = _Attempts()
     texts = TextPacker()
     names = NamesWriter()
     for kind, some in groupby(cases if head_of else one_by_one(cases), type):
         if kind is CaseRun and head_of:
             for run in some:
-                new = _fold_run(columns, run, head_of)  # type: ignore[arg-type]  # of that type
-                names.write(_fold(columns, texts, run.cases(), resolve)[0] if new is None else new)  # type: ignore[union-attr]
+                new = _fold_run(columns, attempts, run, head_of)  # type: ignore[arg-type]  # of that type
+                names.write(_fold(columns, attempts, texts, run.cases(), resolve)[0] if new is None else new)  # type: ignore[union-attr]
             continue
         those, count = iter(some), PIECE
         while count == PIECE:
-            folded, count = _fold(columns, texts, islice(those, PIECE), resolve)  # type: ignore[arg-type]
+            folded, count = _fold(columns, attempts, texts, islice(those, PIECE), resolve)  # type: ignore[arg-type]
             names.write(folded)
     columns.names.append(names.finish())
     columns.packs = texts.finish()
     return columns
 
 
-def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | None:
+def _fold_run(columns: Columns, attempts: _Attempts, run: CaseRun, head_of: HeadOf) -> list[str] | None:
     """Fold a run of cases all at once, and return their names; None where it has to be done one by one."""
     reason_of: dict[str, int] = {}
     packed_of: dict[str, Mapping[str, int]] = {}
@@ -154,11 +192,14 @@ def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | No
     tests, count = columns.tests, len(columns.tests)
     if max(map(len, names)) > MAX_NAME or not tests.keys().isdisjoint(keys):
         return None
+    attempts.begin(like.attempt, tests)
     tests.update(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
     if len(tests) - count < len(keys):  # a test is there twice
         for key in set(keys):
             del tests[key]
         return None
+    if attempts.own is not None:
+        attempts.own.update((key, tests[key]) for key in keys)
     if reason_of:
         columns.reasons.update(zip(compress(keys, run.kinds), map(reason_of.__getitem__, filter(None, run.kinds))))
     return names
@@ -181,7 +222,9 @@ class _PackedOfTime(dict[str, int]):
 _PACKED_OF_TIME = {status: _PackedOfTime(code) for status, code in CODES.items()}
 
 
-def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: Resolve) -> tuple[list[str], int]:
+def _fold(
+    columns: Columns, attempts: _Attempts, texts: TextPacker, cases: Iterable[Case], resolve: Resolve
+) -> tuple[list[str], int]:
     """Fold some cases; return the new names among them, and how many cases there were."""
     tests, reasons, packed_of, code_of, bounds = columns.tests, columns.reasons, _PACKED, CODES, BOUNDS
     passed, count = CODES[Status.PASSED], 0
@@ -197,10 +240,14 @@ def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: R
             packed += STATUS_BYTES + STATUS_BYTES * bisect_right(bounds, seconds)
         key = hash(test_id)
         counts = True
+        if attempt != attempts.group:
+            attempts.begin(attempt, tests)
         if key in tests:
-            packed, counts = (_attempts if attempt else _worse)(tests[key], packed)
+            packed, counts = attempts.fold(tests, key, packed)
         else:
             names.append(test_id)
+            if attempts.own is not None:
+                attempts.own[key] = packed
         tests[key] = packed_of[packed]
         if code == passed and not (message or text or measures or trouble):
             continue

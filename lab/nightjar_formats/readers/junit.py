@@ -27,7 +27,7 @@ def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case
 
 def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Make:
     """Choose the dialect of a suite from its first case: one file may hold the reports of several tools."""
-    if pytest.knows(attributes, parts, suite):
+    if pytest.knows(suite):
         return pytest.case
     if googletest.knows(attributes, parts, suite):
         return googletest.case

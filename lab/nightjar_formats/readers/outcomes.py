@@ -57,7 +57,7 @@ def build(
     outcome: CaseOutcome = PASSED,
     path: str = "",
     line: int | None = None,
-    attempt: bool = False,  # by position, for speed
+    attempt: int = 0,  # by position, for speed
 ) -> Case:
     """Make a case. One without a name is UNNAMED. Raises `TooMuch` if the name is too long."""
     name = attributes.get("name") or UNNAMED

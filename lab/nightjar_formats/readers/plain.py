@@ -27,15 +27,17 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement)
     """Read a case. Without a class, the path of its suites is its class, unless the suite has the test's name."""
     if not parts and (passed := passed_case(attributes)) is not None:
         return passed
-    # Somebody may have merged the reports of several tools into one suite.
-    if parts and pytest.is_own(parts):
-        return pytest.case(attributes, parts, suite)
     get = attributes.get
     classname = get("classname")
     if not classname:
         # For a test that wrote no report, Bazel writes a suite and a case of the same name.
         classname = "" if suite.path == get("name") else suite.path
-    ended = outcome(parts) if parts else PASSED
+    # Somebody may have merged the reports of several tools into one suite.
+    is_pytest = bool(parts) and pytest.is_own(parts)
+    if is_pytest:
+        ended = pytest.outcome_of(attributes, get("classname", ""), parts)
+    else:
+        ended = outcome(parts) if parts else PASSED
     if ended is PASSED and "status" in attributes:
         ended = CaseOutcome(STATUSES.get(attributes["status"].lower(), Status.PASSED))
-    return build(attributes, classname, ended, *place(attributes))
+    return build(attributes, classname, ended, *place(attributes, first=0 if is_pytest else 1))

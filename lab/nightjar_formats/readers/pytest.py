@@ -19,6 +19,9 @@ ESCAPE = "#x1B"
 """How pytest writes a control character that XML cannot hold."""
 INTERNAL = ("pytest", "internal")
 """The class and name of the case for a failure of pytest itself."""
+NOT_COLLECTED = frozenset({"collection failure", "collection skipped"})
+UNITY = "is_unity_case"
+"""The attribute of pytest-embedded; "1" at a case of Unity on a device, which it puts into pytest's suite."""
 
 _CRASH = Pattern(r"worker '[^']*' crashed while running ")
 _TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
@@ -28,27 +31,32 @@ _PHASES = {
     'failed on setup with "': Trouble.SETUP,
     'failed on teardown with "': Trouble.TEARDOWN,
 }
+_BEGINS_PHASE = tuple(_PHASES)
 
 
-def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
-    """Recognize a case of pytest by its suite, or by the form of its skip."""
+def knows(suite: SuiteElement) -> bool:
+    """Recognize a suite of pytest, whatever its cases are and in whatever order they come."""
     return (
         suite.root.get("name") == ROOT
         or suite.attributes.get("name") == SUITE
         or tuple(suite.attributes) == SUITE_ATTRIBUTES
-        or is_own(parts)
     )
 
 
 def is_own(parts: Sequence[Part]) -> bool:
-    """Say whether a case has a skip in pytest's form, in any suite."""
+    """Say whether a case has an outcome in pytest's form, in any suite."""
     if len(parts) == 1:  # nearly all cases; the generator below would cost more than everything else here
-        return parts[0].attributes.get("type") in SKIPS
-    return any(part.attributes.get("type") in SKIPS for part in parts)
+        return _is_own(parts[0])
+    return any(map(_is_own, parts))
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case | None:
-    """Read a case. A test that was rerun has several cases with the same name, one for each attempt.
+def _is_own(part: Part) -> bool:
+    message = part.attributes.get("message", "")
+    return part.attributes.get("type") in SKIPS or message in NOT_COLLECTED or message.startswith(_BEGINS_PHASE)
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
+    """Read a case. A test that was rerun has several cases with the same name in its suite, one for each attempt.
 
     Return None for a case with only a duration, which xdist may write for a test whose worker died: another case
     reports that test.
@@ -56,14 +64,16 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement
     classname = attributes.get("classname", "")
     if not parts and "name" not in attributes and not classname:
         return None
-    ended = _ended(attributes, classname, parts) if parts else PASSED
+    ended = outcome_of(attributes, classname, parts) if parts else PASSED
+    is_unity = attributes.get(UNITY) == "1"
+    attempt = suite.number if classname and not is_unity else 0
     if "file" in attributes:
-        # pytest counts lines from 0, and writes file and line only in the family xunit1.
-        return build(attributes, classname, ended, *place(attributes, first=0), True)
-    return build(attributes, classname, ended, "", None, True)
+        # pytest counts lines from 0, and writes file and line only in the family xunit1. Unity counts from 1.
+        return build(attributes, classname, ended, *place(attributes, first=1 if is_unity else 0), attempt)
+    return build(attributes, classname, ended, "", None, attempt)
 
 
-def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
+def outcome_of(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
     """Distinguish a failure of the test from one of the runner, collection, setup or teardown, and from a crash."""
     if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
         return skip(parts[0])

@@ -59,11 +59,15 @@ SAYS_NOTHING = frozenset({"", "collection skipped"})
 
 
 class SuiteElement(NamedTuple):
-    """A `<testsuite>`: its attributes, those of the root, and its path, the names of it and the suites around it."""
+    """A `<testsuite>`: its attributes, those of the root, and its path, the names of it and the suites around it.
+
+    `number` counts the suites of the file, from 1.
+    """
 
     attributes: dict[str, str]
     root: dict[str, str]
     path: str
+    number: int = 0
 
 
 class Part(NamedTuple):
@@ -113,8 +117,8 @@ class _Reader:
 
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
-        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite", "_suites",
-        "_templates",
+        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite", "_suite_count",
+        "_suites", "_templates",
     )  # fmt: skip
 
     def __init__(self, choose: Choose, repairs: Repairs) -> None:
@@ -125,6 +129,7 @@ class _Reader:
         self._root: dict[str, str] = {}
         self._suite = SuiteElement({}, self._root, "")
         self._suites: list[SuiteElement] = []
+        self._suite_count = 0
         self._case: dict[str, str] | None = None
         self._parts: Sequence[Part] = NO_PARTS
         self._part: tuple[str, dict[str, str]] | None = None
@@ -329,7 +334,8 @@ class _Reader:
             if len(path) > MAX_RAW_NAME:
                 self._too_much(texts.XML_LONG_SUITES, MAX_RAW_NAME)
             self._suites.append(self._suite)
-            self._suite = SuiteElement(attributes, self._root, path)
+            self._suite_count += 1
+            self._suite = SuiteElement(attributes, self._root, path, self._suite_count)
             self._make, self._templates = None, {}
 
     def _inside(self, tag: str, attributes: dict[str, str]) -> None:

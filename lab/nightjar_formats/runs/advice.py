@@ -34,7 +34,7 @@ class Onlooker:
     def __init__(self) -> None:
         self.cases = 0
         self._resolve = Resolver(None).resolve
-        self._ids: set[str] = set()
+        self._groups: dict[str, int] = {}  # the group of attempts that each test was last seen in
         self._repeated: list[str] = []
         self._changing: dict[str, None] = {}
         self._repeats = self._placed = self._modules = self._undated = 0
@@ -49,11 +49,12 @@ class Onlooker:
             self._modules += 1
         if case.seconds is None and case.trouble not in TIMELESS:
             self._undated += 1
-        if test not in self._ids:
-            self._ids.add(test)
+        known = self._groups.get(test)
+        self._groups[test] = case.attempt
+        if known is None:
             if _changes(test):
                 self._changing[test] = None
-        elif not case.attempt and case.name != UNNAMED:
+        elif (not case.attempt or case.attempt != known) and case.name != UNNAMED:
             self._repeats += 1
             if len(self._repeated) < EXAMPLES and test not in self._repeated:
                 self._repeated.append(test)
