@@ -54,10 +54,10 @@ class Case(NamedTuple):
 
     A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
     root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
-    tells that the test failed before it passed. `attempt`: the number of the group, counted from 1, in which another case
-    of this name is another attempt at the test, as in a suite of pytest's JUnit; in other groups it is the test in
-    another configuration, and without a group (0) it may be any other test. `failure_path`: the file to which `line` belongs, where the
-    failure names one besides the test's own. A tuple, for there may be a million.
+    tells that the test failed before it passed. `attempt`: the number of the group, counted from 1, in which another
+    case of this name is another attempt at the test, as in a suite of pytest's JUnit; in other groups it is the test in
+    another configuration, and without a group (0) it may be any other test. `failure_path`: the file to which `line`
+    belongs, where the failure names one besides the test's own. A tuple, for there may be a million.
     """
 
     name: str

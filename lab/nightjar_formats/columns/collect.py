@@ -22,6 +22,7 @@ from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
+from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
 from nightjar_formats.refused import Refused, TooMuch
 
 CUT_MESSAGE = "…"
@@ -105,7 +106,8 @@ class Columns:
     a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
     holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
     `reasons` says about those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
-    SHA-256, from 1 on: their places in `packs`, which may have texts besides that are there twice.
+    SHA-256, from 1 on: their places in `packs`, which may have texts besides that are there twice. `lines` has, for the
+    numbers of some `whys`, what the text says besides the message.
     """
 
     names: list[bytes] = field(default_factory=list)
@@ -114,6 +116,7 @@ class Columns:
     whys: dict[Reason, int] = field(default_factory=dict)
     texts: dict[bytes, int] = field(default_factory=dict)
     packs: list[TextPack] = field(default_factory=list)
+    lines: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many tests there are."""
@@ -123,11 +126,19 @@ class Columns:
         """Return the state without hashes, which mean nothing in another process; places stand for the tests."""
         place = {key: number for number, key in enumerate(self.tests)}
         reasons = {place[key]: why for key, why in self.reasons.items()}
-        return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.packs
+        return (
+            self.names,
+            array("H", self.tests.values()).tobytes(),
+            reasons,
+            self.whys,
+            self.texts,
+            self.packs,
+            self.lines,
+        )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state with the hashes of this process."""
-        self.names, tests, reasons, self.whys, self.texts, self.packs = state
+        self.names, tests, reasons, self.whys, self.texts, self.packs, self.lines = state
         keys = [hash(name) for name in read_names(self.names)]
         numbers = memoryview(tests).cast("H")
         if len(numbers) != len(keys):
@@ -147,10 +158,10 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
     """Fold the cases of one file.
 
     `resolve` gives a case's test ID and its path in the repository, or ""; `head_of` makes runs of cases quicker. Of
-    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, in one group, the
-    first bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it had passed;
-    if all are good, the test is flaky; if some were skipped, the others count. What the reader of the cases raises,
-    this raises.
+    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, in one
+    group, the first bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it
+    had passed; if all are good, the test is flaky; if some were skipped, the others count. What the reader of the cases
+    raises, this raises.
     """
     columns = Columns()
     attempts = _Attempts()
@@ -308,7 +319,8 @@ def _pieces(blobs: Iterable[bytes]) -> Iterator[list[str]]:
 def merge(files: Iterable[Columns]) -> Columns:
     """Merge the files of one run: the worse status counts, and the first file where two are equal.
 
-    The first one's columns are taken as they are, and grow. Raises `TooMuch` where that are more than MAX_TESTS.
+    Failures with one message and different texts get a line of their text as well. The first one's columns are taken as
+    they are, and grow. Raises `TooMuch` where that are more than MAX_TESTS.
     """
     every = iter(files)
     into = next(every, None)
@@ -330,10 +342,28 @@ def merge(files: Iterable[Columns]) -> Columns:
             if counts:
                 into.reasons.pop(key, None)
                 if (number := columns.reasons.get(key)) is not None:
-                    into.reasons[key] = into.whys.setdefault(whys[number], len(into.whys))
+                    into.reasons[key] = place = into.whys.setdefault(whys[number], len(into.whys))
+                    if number in columns.lines:
+                        into.lines[place] = columns.lines[number]
         if len(into) > MAX_TESTS:
             raise TooMuch(texts.TOO_MANY_TESTS)
+    _tell_apart(into)
     return into
+
+
+def _tell_apart(columns: Columns) -> None:
+    """Add the line of the text to the messages of failures that have one message and different lines."""
+    whys = list(columns.whys)
+    causes: dict[str, set[str]] = {}
+    for number, line in columns.lines.items():
+        causes.setdefault(whys[number].message, set()).add(failure_cause(line))
+    for number, line in columns.lines.items():
+        message = whys[number].message
+        if len(causes[message]) > 1:
+            whys[number] = whys[number]._replace(message=_cut_message(f"{message}: {line}"))
+    told = {why: number for number, why in enumerate(whys)}
+    if len(told) == len(whys):  # the numbers are places
+        columns.whys, columns.lines = told, {}
 
 
 def _attempts(before: int, now: int) -> tuple[int, bool]:
@@ -358,13 +388,15 @@ def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
 
 
 def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: str, case: Case) -> None:
-    text, message = case.text, case.message
+    text, message, line_of_text = case.text, case.message, ""
     if case.status not in BAD:
         path, line = "", None
         if not (message or text or case.measures or case.trouble):
             columns.reasons.pop(key, None)
             return
     else:
+        message = cause(message, text)
+        line_of_text = distinguishing_line(message, text)
         # A line means nothing without its file, which is not the repository's.
         line = case.line if path or not case.failure_path else None
     number = 0
@@ -380,7 +412,9 @@ def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: 
         path = IN_ID
     measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
     reason = Reason(case.trouble, message, number, path, line, measures)
-    columns.reasons[key] = columns.whys.setdefault(reason, len(columns.whys))
+    columns.reasons[key] = why = columns.whys.setdefault(reason, len(columns.whys))
+    if line_of_text:
+        columns.lines[why] = line_of_text
 
 
 def _cut_message(message: str) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.causes import says_nothing, telling_line
 from nightjar_formats.readers.fields import cut, one_line
 from nightjar_formats.readers.repairs import UNNAMED
 from nightjar_formats.readers.xml import LOGS, Part
@@ -124,6 +125,12 @@ def stated(part: Part) -> str:
     return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
 
 
+def _cause(part: Part) -> str:
+    """Return a part's message on one line, or the line of its text that says why it failed; "" if neither says so."""
+    message = one_line(part.attributes.get("message", ""))
+    return telling_line(part.text) if says_nothing(message) else message
+
+
 def outcome(parts: Sequence[Part]) -> CaseOutcome:
     """Return the outcome of a test with at least one part: a failure outweighs an error, and an error a skip.
 
@@ -141,15 +148,21 @@ def outcome(parts: Sequence[Part]) -> CaseOutcome:
 
 
 def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
-    """Return the outcome of a test with one or more failed parts; the message is that of the first part.
+    """Return the outcome of a test with one or more failed parts; the message is the first that says anything.
 
     `others` may hold the test's output.
     """
-    message = stated(parts[0])
+    written = [part.text.strip("\n") for part in parts if part.text.strip()]
+    logs = [] if written else [log.text for log in of(others, *LOGS)]
+    message = (
+        next(filter(None, map(_cause, parts)), "")
+        or telling_line("\n".join(logs), is_log=True)
+        or next(filter(None, map(stated, parts)), "")
+    )
     if len(parts) > 1:
         more = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more
-    written = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
+    written = written or logs
     if parts[0].tag not in STATUSES:  # the <stackTrace> of an attempt is surrounded by white space
         written = [text.strip() for text in written]
     text = cut("\n\n".join(written))

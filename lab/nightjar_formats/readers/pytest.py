@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.fields import one_line
 from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
 from nightjar_formats.readers.xml import Part, SuiteElement
@@ -77,11 +78,10 @@ def outcome_of(attributes: dict[str, str], classname: str, parts: Sequence[Part]
     """Distinguish a failure of the test from one of the runner, collection, setup or teardown, and from a crash."""
     if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
         return skip(parts[0])
+    parts = [_without_colors(part) for part in parts]
     found = outcome(parts)
     if found.status is Status.SKIPPED:
         return _skipped(found, of(parts, "skipped")[0], classname)
-    if ESCAPE in found.text or ESCAPE in found.message:
-        found = found._replace(message=_COLOR.sub("", found.message), text=_COLOR.sub("", found.text))
     if found.status is Status.FAILED:
         return found._replace(trouble=Trouble.TIMEOUT) if _is_timeout(found.message) else found
     if found.status is not Status.ERRORED:
@@ -95,13 +95,20 @@ def outcome_of(attributes: dict[str, str], classname: str, parts: Sequence[Part]
     for begins, trouble in _PHASES.items():
         if found.message.startswith(begins):
             reason = found.message.removeprefix(begins).removesuffix('"')
-            return found._replace(trouble=_trouble(reason, trouble), message=reason)
+            return found._replace(trouble=_trouble(reason, trouble), message=cause(reason, found.text))
     return found
 
 
 def _last_line(error: Part) -> str:
     """Return the last line of the traceback, for a message that does not say what went wrong."""
-    return one_line(_COLOR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
+    return one_line(error.text.strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
+
+
+def _without_colors(part: Part) -> Part:
+    tag, attributes, text = part
+    if ESCAPE in attributes.get("message", ""):
+        attributes = attributes | {"message": _COLOR.sub("", attributes["message"])}
+    return Part(tag, attributes, _COLOR.sub("", text) if ESCAPE in text else text)
 
 
 def _trouble(reason: str, phase: Trouble) -> Trouble:

@@ -117,8 +117,8 @@ class _Reader:
 
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
-        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite", "_suite_count",
-        "_suites", "_templates",
+        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite",
+        "_suite_count", "_suites", "_templates",
     )  # fmt: skip
 
     def __init__(self, choose: Choose, repairs: Repairs) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from nightjar_formats.model import BAD, GOOD, SeenTest, Status, Trouble
-from nightjar_formats.patterns import SPACE, Pattern
+from nightjar_formats.readers.causes import failure_cause, names_cause
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
@@ -23,10 +23,6 @@ ONE_CAUSE_SHARE = 0.8
 """A run is unusable if over this share of its tests, and this many at least, failed with one cause, as in Trunk."""
 ALL_SKIPPED_TESTS = 3
 """The least number of good tests in the baseline for which a run with only skipped tests is suspicious."""
-
-_PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
-_PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
-_NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
 
 
 def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
@@ -75,14 +71,10 @@ def _one_cause(outcomes: SharedOutcomes) -> str:
         return ""
     causes = Counter[str]()
     for message, count in messages.items():
-        causes[failure_cause(message)] += count
-    failed = max(causes.values())
+        if names_cause(message):
+            causes[failure_cause(message)] += count
+    failed = max(causes.values(), default=0)
     return texts.ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
-
-
-def failure_cause(message: str) -> str:
-    """Remove what differs between failures of one cause: paths, node IDs, numbers, addresses, names of workers."""
-    return _NUMBER.sub("0", _PATH.sub("/", message))
 
 
 def file_of(test: str) -> str:
