@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nightjar_formats.model import SeenTest, Status
-from nightjar_formats.runs.infra import failure_cause
+from nightjar_formats.readers.causes import failure_cause
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.report import sentences

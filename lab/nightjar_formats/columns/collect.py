@@ -188,7 +188,14 @@ def _fold_run(columns: Columns, attempts: _Attempts, run: CaseRun, head_of: Head
     packed_of: dict[str, Mapping[str, int]] = {}
     for kind in dict.fromkeys(run.kinds):
         like = run.templates[kind]
-        if like.status in BAD or like.text or like.measures or like.flaky or bool(kind) is not bool(like.message):
+        if (
+            like.status in BAD
+            or like.path
+            or like.text
+            or like.measures
+            or like.flaky
+            or bool(kind) is not bool(like.message)
+        ):
             return None
         packed_of[kind] = _PACKED_OF_TIME[like.status]
         if kind:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome
-from nightjar_formats.readers.xml import Part, SuiteElement
+from nightjar_formats.readers.xml import Part
 
 # https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
@@ -17,12 +17,12 @@ TIMEOUT = "Timeout"
 DISABLED = "disabled"
 
 
-def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: SuiteElement) -> bool:
+def knows(attributes: dict[str, str]) -> bool:
     """Recognize a case of CTest by its status, and by its class, which repeats its name."""
     return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part]) -> Case:
     """Read a case. Its ID is its name, which CTest repeats as the class."""
     return build(attributes, "", _ended(attributes.get("status", ""), outcome(parts) if parts else PASSED))
 

@@ -10,15 +10,36 @@ HEAD = MAX_TEXT_HEAD - len(texts.LEFT_OUT) - 10
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
 """The most characters that are collected before the middle of a text is dropped."""
 MESSAGE_READ = 4 * MAX_MESSAGE
+LONGEST_NUMBER = 40
 
 
 def seconds(value: object) -> float | None:
-    """Read a duration in seconds; None if it is missing or invalid: negative, infinite, or longer than a week."""
+    """Read a duration in seconds; None if it is missing or invalid: negative, infinite, or longer than a week.
+
+    A text may have commas, see `ungrouped`.
+    """
+    if isinstance(value, str) and "," in value:
+        value = ungrouped(value)
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 <= number <= MAX_SECONDS else None
+
+
+def ungrouped(number: str) -> str:
+    """Return a number with commas as Python reads it.
+
+    Java's reporters group digits in the English way; others write a decimal comma. A comma before three digits groups
+    them, unless nothing or 0 stands before it.
+
+    >>> [ungrouped(number) for number in ("1,234.567", "1,234", "1.234,567", "0,123", "12,5")]
+    ['1234.567', '1234', '1234.567', '0.123', '12.5']
+    """
+    whole, _, decimals = number[:LONGEST_NUMBER].rpartition(",")
+    if "." not in decimals and ("." in whole or len(decimals) != 3 or whole.strip() in ("", "0")):
+        return f"{whole.replace('.', '').replace(',', '')}.{decimals}"
+    return number.replace(",", "")
 
 
 def one_line(text: str) -> str:

@@ -15,14 +15,14 @@ DISABLED = CaseOutcome(Status.SKIPPED, message="disabled")
 SKIPPED = CaseOutcome(Status.SKIPPED)
 
 
-def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: SuiteElement) -> bool:
+def knows(attributes: dict[str, str], suite: SuiteElement) -> bool:
     """Recognize a case of GoogleTest by its attribute `result`; before version 1.10, by the name of the root."""
     return attributes.get("result") in RESULTS or (
         suite.root.get("name") == ROOT and attributes.get("status") in ("run", "notrun")
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part]) -> Case:
     """Read a case: `status` says whether it ran, `result` whether it completed; a failure outweighs a skip."""
     get = attributes.get
     ended = outcome(parts) if parts else PASSED

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from nightjar_formats.model import Case
-from nightjar_formats.readers import ctest, googletest, plain, pytest, surefire
+from nightjar_formats.readers import plain, pytest
 from nightjar_formats.readers.case_runs import CaseOrRun, one_by_one
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.xml import Make, Part, SuiteElement, cases
+from nightjar_formats.readers.xml import Make, SuiteElement, cases
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
@@ -25,14 +25,6 @@ def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case
     return cases(stream, _dialect, repairs)
 
 
-def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Make:
-    """Choose the dialect of a suite from its first case: one file may hold the reports of several tools."""
-    if pytest.knows(suite):
-        return pytest.case
-    if googletest.knows(attributes, parts, suite):
-        return googletest.case
-    if ctest.knows(attributes, parts, suite):
-        return ctest.case
-    if surefire.knows(attributes, parts, suite):
-        return surefire.case
-    return plain.case
+def _dialect(suite: SuiteElement) -> Make:
+    """Choose the dialect of a suite by the suite alone: a test has one ID, whatever comes before it and how it ends."""
+    return pytest.case if pytest.knows(suite) else plain.case

@@ -11,14 +11,21 @@ from typing import NamedTuple
 
 from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import says_nothing, telling_line
-from nightjar_formats.readers.fields import cut, one_line
+from nightjar_formats.readers.fields import cut, one_line, seconds
 from nightjar_formats.readers.repairs import UNNAMED
 from nightjar_formats.readers.xml import LOGS, Part
 from nightjar_formats.refused import TooMuch
 
 SHOWN = 80
+_EXPECTED = Pattern(
+    r"\b(?:may|should|expected to|allowed to)[ _-]?fail\b|\bexpected[ _-]?fail|\bxfail", ignore_case=True
+)
+"""What a skip beside a failure says where the failure does not count, as Catch2 writes of `[!mayfail]`."""
+_TODO = "todo"
+"""The type of such a skip in node's reports."""
 
 
 class CaseOutcome(NamedTuple):
@@ -75,7 +82,7 @@ def build(
             if not 0 <= time <= MAX_SECONDS:
                 time = None
         except ValueError:
-            pass
+            time = seconds(attributes["time"])
     fields = (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt, failure_path)
     return _new(Case, fields)
 
@@ -108,6 +115,9 @@ def of(parts: Sequence[Part], *tags: str) -> list[Part]:
 def skip(part: Part) -> CaseOutcome:
     """Return the outcome of a skipped test: a reason, without a text."""
     message = part.attributes.get("message", "")
+    # unittest-xml-reporting has this type for tests that fail as expected.
+    if part.attributes.get("type") == "XFAIL":
+        return CaseOutcome(Status.XFAILED, message=stated(part))
     if message and len(message) <= MAX_MESSAGE:
         return _skip(message)
     return CaseOutcome(Status.SKIPPED, message=stated(part))
@@ -134,10 +144,14 @@ def _cause(part: Part) -> str:
 def outcome(parts: Sequence[Part]) -> CaseOutcome:
     """Return the outcome of a test with at least one part: a failure outweighs an error, and an error a skip.
 
-    Several failures become one. If none of them has a text, the test's output takes its place.
+    But a skip that says that the test may fail outweighs its failures. Several failures become one. If none of them has
+    a text, the test's output takes its place.
     """
     if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
         return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
+    for part in of(parts, "skipped"):
+        if _expects_failure(part):
+            return skip(part)._replace(status=Status.XFAILED)
     for tag, status in STATUSES.items():
         if found := of(parts, tag):
             return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
@@ -145,6 +159,11 @@ def outcome(parts: Sequence[Part]) -> CaseOutcome:
         return bad(Status.PASSED, flaky)._replace(flaky=True)
     rerun = of(parts, *RERUN)
     return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
+
+
+def _expects_failure(part: Part) -> bool:
+    get = part.attributes.get
+    return get("type") == _TODO or (_EXPECTED.search(get("message", "") or part.text) is not None)
 
 
 def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:

@@ -41,6 +41,7 @@ from nightjar_formats.readers.case_runs import (
     spans,
 )
 from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.junit_names import PLACEHOLDERS, suite_path
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml_text import XmlText
@@ -61,13 +62,14 @@ SAYS_NOTHING = frozenset({"", "collection skipped"})
 class SuiteElement(NamedTuple):
     """A `<testsuite>`: its attributes, those of the root, and its path, the names of it and the suites around it.
 
-    `number` counts the suites of the file, from 1.
+    `number` counts the suites of the file, from 1; `file` is the file that it or a suite around it names, or "".
     """
 
     attributes: dict[str, str]
     root: dict[str, str]
     path: str
     number: int = 0
+    file: str = ""
 
 
 class Part(NamedTuple):
@@ -82,8 +84,8 @@ Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Optional[Case]]
 """Makes a case from the attributes of a `<testcase>`, from its children that say how it ended (in order, at most
 `MAX_PARTS`), and from its suite. Returns None if it is not a test."""
 
-Choose = Callable[[dict[str, str], Sequence[Part], SuiteElement], Make]
-"""Chooses the function that makes the cases of a suite, from the suite's first case."""
+Choose = Callable[[SuiteElement], Make]
+"""Chooses the function that makes the cases of a suite."""
 
 
 SECOND_DOCUMENT = re.compile(rb"<(?:\?xml|testsuites?)[\s/>]")  # noqa: TID251
@@ -136,7 +138,7 @@ class _Reader:
         self._clip: Clip | None = None
         self._done: list[CaseOrRun] = []
         self._choose = choose
-        self._make: Make | None = None
+        self._make = choose(self._suite)
         self._templates: dict[str, Case] = {}  # of runs, made by `_make`
         self._passed_over = (0, 0)  # a line, and the number of its columns that expat did not see
         self._in_cdata = False
@@ -214,11 +216,14 @@ class _Reader:
         if not text:
             return
         classnames, names, times, kinds = rows
+        if not PLACEHOLDERS.isdisjoint(classnames):
+            self._give(text.encode())
+            return
         for kind in dict.fromkeys(kinds):
             if kind not in self._templates:
                 attributes = {"classname": classnames[0], "name": names[0]}
                 parts = [Part("skipped", skip_of(kind), "")] if kind else NO_PARTS
-                if (made := self._maker(attributes, parts)(attributes, parts, self._suite)) is None:
+                if (made := self._make(attributes, parts, self._suite)) is None:
                     self._give(text.encode())
                     return
                 self._templates[kind] = made
@@ -294,9 +299,8 @@ class _Reader:
             if tag == "testcase":
                 self._case = None
                 parts, self._parts = self._parts, NO_PARTS
-                make = self._make or self._maker(case, parts)
                 try:
-                    made = make(case, parts, self._suite)
+                    made = self._make(case, parts, self._suite)
                 except Refused as refused:
                     raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
                 if made is not None:
@@ -307,14 +311,10 @@ class _Reader:
             elif depth == self._case_depth and self._part is not None:
                 self._end_part()
         elif tag == "testsuite":
-            self._suite = self._suites.pop()
-            self._make, self._templates = None, {}
+            self._enter(self._suites.pop())
 
-    def _maker(self, case: dict[str, str], parts: Sequence[Part]) -> Make:
-        """Return the function that makes the cases of this suite; choose it at the first case."""
-        if self._make is None:
-            self._make = self._choose(case, parts, self._suite)
-        return self._make
+    def _enter(self, suite: SuiteElement) -> None:
+        self._suite, self._make, self._templates = suite, self._choose(suite), {}
 
     def _cdata(self, begins: bool) -> None:
         self._in_cdata = begins
@@ -328,15 +328,16 @@ class _Reader:
                     self._refuse(texts.XML_HTML)
                 raise Refused(texts.XML_ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
             self._root = attributes
-            self._suite = SuiteElement({}, attributes, "")
+            self._enter(SuiteElement({}, attributes, ""))
         if tag == "testsuite":
-            path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
+            outer = self._suite
+            path = suite_path(outer.path, attributes)
             if len(path) > MAX_RAW_NAME:
                 self._too_much(texts.XML_LONG_SUITES, MAX_RAW_NAME)
-            self._suites.append(self._suite)
+            self._suites.append(outer)
             self._suite_count += 1
-            self._suite = SuiteElement(attributes, self._root, path, self._suite_count)
-            self._make, self._templates = None, {}
+            file = attributes.get("file") or outer.file
+            self._enter(SuiteElement(attributes, self._root, path, self._suite_count, file))
 
     def _inside(self, tag: str, attributes: dict[str, str]) -> None:
         """Handle the start of an element inside a case; collect its text if it says how the case ended."""

@@ -23,6 +23,9 @@ TIMELESS = (Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL)
 _CHANGING = Pattern(
     r"\b0x[0-9a-fA-F]{5,}"  # an address, as in the repr of an object
     r"|\b(?P<digits>[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
+    r"|[\w$\])]@(?P<java>[0-9a-f]{5,8})\b|\b[hH]ash[cC]ode[:=] ?\d+"  # the text of an object in Java
+    r"|(?:\b|_)20\d\d[01]\d[0-3]\d[T_-]?[0-2]\d[0-5]\d[0-5]\d(?:\b|_)"  # a date and a time, to the second
+    r"|\b20\d\d-[01]\d-[0-3]\d[T _][0-2]\d:[0-5]\d:(?:[0-5][1-9]|[1-5]0)"
     r"|/tmp/|/var/folders/|\\Temp\\|pytest-of-"
 )
 _MODULE = Pattern(r"(?:^|[.])(?:tests?_[^.]*|[^.]*_tests?|tests?)(?:[.]|$)")
@@ -77,7 +80,7 @@ class Onlooker:
 
 def _changes(test: str) -> bool:
     """Return whether a name holds what differs in every run; of letters or figures alone no hash is made."""
-    found = (match["digits"] for match in _CHANGING.finditer(test))
+    found = (match["digits"] or match["java"] for match in _CHANGING.finditer(test))
     return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in found)
 
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.model import Case, Trouble
 from nightjar_formats.normal_forms import normalized
+from nightjar_formats.readers.junit_names import is_absolute
 from nightjar_formats.runs.paths import MAX_PARTS, Paths
 
 SHORTENED_TAIL = 240
@@ -83,7 +84,10 @@ class Resolver:
     def _class(self, classname: str) -> Place:
         file, classes = self._module(classname)
         if not file:
-            return _visible(classname) + "::", ""
+            # Some tools write the path of the source as the class.
+            file = self._file(classname) if "." in classname else ""
+            head = (file or _unplaced(classname)) if is_absolute(classname) else classname
+            return _visible(head) + "::", self._files.get(file, "")
         return "".join(_visible(part) + "::" for part in (file, *classes)), self._files[file]
 
     def _place(self, classname: str, path: str) -> Place:
@@ -97,7 +101,7 @@ class Resolver:
         if not found and path.endswith(".py"):
             classes = _after(classname.split("."), _canonical(path).removesuffix(".py").split("/"))
             if classes is not None:
-                head = "".join(_visible(part) + "::" for part in (file or _canonical(path), *classes))
+                head = "".join(_visible(part) + "::" for part in (file or _unplaced(path), *classes))
         elif not found and file:
             head = _visible(file) + "::" + head
         return head, self._files.get(file, found)
@@ -184,11 +188,16 @@ def _after(dotted: Sequence[str], module: Sequence[str]) -> Sequence[str] | None
 
 def _canonical(path: str) -> str:
     """Return a lab's path with slashes, without `.` and `..` where that can be, in NFC."""
-    path = posixpath.normpath(normalized("NFC", path).replace("\\", "/"))
+    path = posixpath.normpath(normalized("NFC", path.removeprefix("file://")).replace("\\", "/"))
     climbs = 0
     while path.startswith("../", climbs):
         climbs += 3
     return path[climbs:]
+
+
+def _unplaced(path: str) -> str:
+    """Return a path that is not in the repository without the folders of the lab's machine."""
+    return posixpath.basename(_canonical(path)) if is_absolute(path) else _canonical(path)
 
 
 def _visible(name: str) -> str:
