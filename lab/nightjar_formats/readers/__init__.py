@@ -25,8 +25,10 @@ from nightjar_formats.readers import (
 from nightjar_formats.readers.case_runs import CaseOrRun, CaseRun, one_by_one
 from nightjar_formats.readers.json_stream import UTF8_BOM, first_keys
 from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.other_tools import refusal_of, refusal_of_page
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.readers.wide_text import as_utf_8
 from nightjar_formats.readers.xml_text import begins_xml
 from nightjar_formats.readers.xml_walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
@@ -62,7 +64,6 @@ HEAD_BYTES = 1 << 14
 """Bytes at the start of a file that `guess` gets."""
 
 
-_XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
 _ROOTS = {
     "assemblies": "xunit-net",
     "assembly": "xunit-net",
@@ -91,10 +92,11 @@ def read_runs(
     """
     if format is not None:
         format = format_named(format, name)
-    opened = inflated(stream, name)
+    opened, repairs = inflated(stream, name), repairs or Repairs()
     try:
+        opened = as_utf_8(opened, repairs)
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
-        yield from _at_most(MAX_CASES, reader(opened, repairs or Repairs()), name)
+        yield from _at_most(MAX_CASES, reader(opened, repairs), name)
     except Refused as refused:
         # The texts of `inflated` begin with the name already.
         if str(refused).startswith(name):
@@ -119,13 +121,20 @@ def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseO
         yield one
 
 
-def guess(head: bytes) -> str:
-    """Return the format of a file that begins with `head`; the name of the file does not matter.
+def format_of(stream: BinaryIO, name: str) -> str:
+    """Return the format of a file by its content. Raises Refused, as `inflated` and `guess` do."""
+    return guess(as_utf_8(inflated(stream, name), Repairs()).peek(HEAD_BYTES)[:HEAD_BYTES])
 
-    Raises Refused, with a list of the formats, if it is none of them.
+
+def guess(head: bytes) -> str:
+    """Return the format of a file that begins with `head`, in UTF-8; the name of the file does not matter.
+
+    Raises Refused if it is none of them: with the switch of the tool that wrote it, or with a list of the formats.
     """
     text = head.removeprefix(UTF8_BOM).lstrip()
-    if text.startswith(_XML) and not text[1:2].isdigit():  # a line of the kernel's log begins with <6>
+    if refusal := refusal_of_page(text):
+        raise Refused(refusal)
+    if text.startswith(b"<") and not text[1:2].isdigit():  # a line of the kernel's log begins with <6>
         return _ROOTS.get(root_of(head), "junit")
     if text.startswith(b"{"):
         keys = first_keys(text)
@@ -144,6 +153,8 @@ def guess(head: bytes) -> str:
         return format
     if begins_xml(head):
         return _ROOTS.get(root_of(head), "junit")
+    if refusal := refusal_of(text):
+        raise Refused(refusal)
     raise Refused(texts.UNKNOWN_CONTENT.format(known=KNOWN, head=head[:40]))
 
 

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.readers.pytest_phases import GOOD, split
+from nightjar_formats.readers.pytest_phases import GOOD, split, without_group
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.telling import telling_message
 from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
 
@@ -88,6 +89,7 @@ def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
     status, trouble = _status(test, name)
     bad = status in (Status.FAILED, Status.ERRORED)
     path, classname, nodeid = _identity(name, test)
+    text = values.text(test.get("trace")) if bad else ""
     return Case(
         name=split(nodeid)[1] if nodeid else name,
         status=status,
@@ -98,8 +100,8 @@ def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
         seconds=values.seconds(test.get("duration"), MILLISECOND),
         flaky=status in GOOD and _failed_before(test),
         trouble=trouble,
-        message=_message(test, status),
-        text=values.text(test.get("trace")) if bad else "",
+        message=telling_message(_message(test, status), text) if bad else _message(test, status),
+        text=text,
     )
 
 
@@ -138,7 +140,7 @@ def _identity(name: str, test: Mapping[str, Any]) -> tuple[str, str, str]:
     # The schema requires a list, but some tools write one text.
     suites = [values.name(part) for part in ([suite] if isinstance(suite, str) else values.sequence(suite))]
     if path and name.startswith(f"{path}::"):
-        return path, "", name
+        return path, "", without_group(name)
     inner = [part for part in suites if part and part != path]
     if path:
         return path, "", values.name("::".join((path, *inner, name)))

@@ -20,6 +20,7 @@ from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import json_lines, texts, values
 from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.telling import reason_of
 from nightjar_formats.readers.unfinished import UnfinishedBudget, UnfinishedOutput
 from nightjar_formats.refused import Refused
 
@@ -211,7 +212,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
             status, trouble = Status.FAILED, Trouble.TIMEOUT
         elif status is Status.ERRORED:
             trouble = Trouble.CRASH
-        message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else values.message(output))
+        message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else reason_of(text))
     is_placed = status in BAD and running.path
     return Case(
         name=test,

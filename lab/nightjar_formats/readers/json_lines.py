@@ -27,8 +27,7 @@ def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Itera
     has_json = False
     while begin := stream.readline(SHORT_BYTES):
         number += 1
-        if number == 1:
-            begin = begin.removeprefix(UTF8_BOM)
+        begin = begin.removeprefix(UTF8_BOM)  # also where files were joined
         # `readline` ends a line at its limit too.
         if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
             has_json = True
@@ -57,10 +56,8 @@ def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, An
     start, so lines of a log appear between those of the report, and may tear one apart. Raises TooMuch beyond a limit
     of JsonReader.
     """
-    first = True
     while begin := stream.readline(SHORT_BYTES):
-        if first:
-            begin, first = begin.removeprefix(UTF8_BOM), False
+        begin = begin.removeprefix(UTF8_BOM)  # also where files were joined
         is_object = begin.startswith(b"{")
         if len(begin) < SHORT_BYTES or begin.endswith(b"\n"):
             yield object_of(begin) if is_object else begin.decode("utf-8", "replace")

@@ -25,6 +25,7 @@ from nightjar_formats.readers.pytest_phases import (
     last_line,
     reason,
     verdict_of,
+    without_group,
 )
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.utf_8 import repaired
@@ -108,7 +109,7 @@ def _collected(collector: Any) -> Iterator[Case]:
 
 def _case(test: Any, repairs: Repairs) -> Case:
     found = values.mapping(test)
-    nodeid = values.name(found.get("nodeid"))
+    nodeid = without_group(values.name(found.get("nodeid")))
     if not nodeid:
         nodeid = UNNAMED
         repairs.add(Repair.NAMELESS_ENTRIES)

@@ -18,7 +18,7 @@ from nightjar_formats.refused import Refused, TooMuch
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
 """Bytes per read, and the most per call of the parser: yajl reads a string that continues again from its start."""
 END = b""
-UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+UTF8_BOM = b"\xef\xbb\xbf"
 
 Shape = Mapping[str, "Shape"]
 """The members of an object that are read, each with its own shape; the key ITEMS has the shape of an array's items.
@@ -167,7 +167,7 @@ class JsonReader:
         found = events.found
         depth = silent = 0
         waiting = b""
-        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b""), self._what), self._what)
+        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b"")), self._what)
         for chunk in chain(chunks, (END,)):
             waiting += chunk
             if silent + len(waiting) > MAX_STRING_BYTES:
@@ -216,11 +216,8 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
     return keys
 
 
-def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
-    first = next(chunks, b"")
-    if first.startswith(UTF16_BOMS):
-        raise Refused(texts.JSON_UTF_16.format(what=what))
-    yield first.removeprefix(UTF8_BOM)
+def _without_bom(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield next(chunks, b"").removeprefix(UTF8_BOM)
     yield from chunks
 
 

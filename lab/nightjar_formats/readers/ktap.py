@@ -1,8 +1,9 @@
 """KTAP, which tests of the Linux kernel write: KUnit, kselftest, and modules that test drivers.
 
 https://docs.kernel.org/dev-tools/ktap.html. The report may be the log of a console, with a time before each line and
-lines of the kernel between. Subtests are indented, or have the prefix `# ` as kselftest's runner writes it. The lines
-between two results are what the kernel logged while the test of the second one ran.
+lines of the kernel between. Subtests are indented, or have the prefix `# ` as kselftest's runner writes it; they need
+neither a version nor a plan. The lines between two results are what the kernel logged while the test of the second one
+ran.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from nightjar_formats.readers.tap_lines import (
     result_line,
     subtest_name,
 )
-from nightjar_formats.readers.tap_text import text_lines
+from nightjar_formats.readers.tap_text import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
+from nightjar_formats.readers.telling import is_summary, telling_message
 from nightjar_formats.refused import Refused
 
 WHAT = "ktap"
 
-_CONSOLE = Pattern(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\](?: ?\[ *[TC]\d{1,9}\])? ?")
-"""The prefix that printk writes before a line: level, time, and thread or processor."""
+_CONSOLE = Pattern(CONSOLE)
 _SELFTEST = "# selftests: "
 _NESTED = Pattern(r"K?TAP version \d|1\.\.\d|ok \d|not ok \d|Bail out!")
 _FAILED_AT = Pattern(r"(?:EXPECTATION|ASSERTION) FAILED at (\S+):(\d{1,9})[ \t]*$", by_line=True)
@@ -44,24 +45,16 @@ def read(stream: BinaryIO) -> Iterator[Case]:
     """
     report = _KtapReport()
     for line in text_lines(stream):
-        yield from report.line(without_console(line))
+        yield from report.line(line)
     yield from report.rest()
-
-
-def without_console(line: str) -> str:
-    """Return a line without the prefix of a console."""
-    if not line.startswith(("[", "<")):
-        return line
-    found = _CONSOLE.match(line)
-    return line[found.end() :] if found is not None else line
 
 
 def is_ktap(line: str) -> bool:
     """Say whether a line occurs only in reports of the kernel."""
-    bare = without_console(line)
+    bare = bare_line(line)
     return (
         bare.strip().startswith(("KTAP version ", _SELFTEST))
-        or (bare != line and bare.startswith("TAP version "))
+        or (bare.startswith("TAP version ") and _CONSOLE.search(line[: prefix_length(line)]) is not None)
         or (" FAILED at " in bare and _FAILED_AT.search(bare) is not None)
     )
 
@@ -75,6 +68,8 @@ class _KtapReport:
         self._has_log = self._has_ktap = False
         self._hashes = 0
         """How many `# ` precede the lines of subtests."""
+        self._unannounced: int | None = None
+        """How many results the open test of kselftest has that announced no subtests; None outside of such tests."""
 
     def line(self, line: str) -> Iterator[Case]:
         """Read a line, and yield the cases that end with it."""
@@ -82,6 +77,8 @@ class _KtapReport:
         if (result := result_line(body, is_ktap=True)) is not None and result.number is not None:
             self._has_ktap = True
             self._hashes = min(self._hashes, _hashes(line))
+            if not _hashes(line):
+                self._unannounced = None
             case = self._case(result, self._levels.number(indent, result.number))
             yield from self._levels.end(indent, case)
         elif (plan := plan_line(body)) is not None:
@@ -91,6 +88,7 @@ class _KtapReport:
             yield from self._levels.name_holder(indent, name)
         elif body.startswith(_SELFTEST):
             self._begin_log()
+            self._unannounced = 0
             yield from self._levels.name_holder(indent, body.removeprefix("# ").strip())
         elif (reason := bail_out_reason(body)) is not None:
             self._has_ktap = True
@@ -99,7 +97,7 @@ class _KtapReport:
             self._has_ktap = True
             self._begin_log()
             yield from self._levels.begin(indent)
-        elif body and not body.lstrip("# ").startswith("Totals: "):
+        elif body and not is_summary(body.lstrip("# ")):
             self._log.add(f"{line}\n")
             self._has_log = True
 
@@ -114,15 +112,30 @@ class _KtapReport:
         while inner.startswith("# "):
             inner = inner[2:]
             depth += 1
+        inner = with_spaces(inner)
         stripped = inner.lstrip(" ")
         spaces = len(inner) - len(stripped)
         if is_version(stripped) or plan_line(stripped) is not None:
             self._hashes = max(self._hashes, depth)
         elif (stripped.startswith("selftests: ") and depth > 1) or inner.startswith("Subtest"):
             return body[2 * (depth - 1) :], indent + 2 * (depth - 1)
-        if depth <= self._hashes and _NESTED.match(stripped) is not None:
+        if (depth <= self._hashes and _NESTED.match(stripped) is not None) or self._counts_on(stripped, depth):
             return stripped, indent + 2 * depth + spaces
         return body, indent
+
+    def _counts_on(self, body: str, depth: int) -> bool:
+        """Say whether a line behind one hash is the next result of a test that announced none.
+
+        Many tests of kselftest write results without a version or a plan. Another line of their logs may look like a
+        result, but not with the next number.
+        """
+        if depth > 1 or self._unannounced is None:
+            return False
+        result = result_line(body, is_ktap=True)
+        if result is None or result.number not in (1, self._unannounced + 1):
+            return False
+        self._unannounced = result.number
+        return True
 
     def _begin_log(self) -> None:
         self._log, self._has_log = Clip(), False
@@ -131,11 +144,14 @@ class _KtapReport:
         """Return the case of a result. A directive in the place of the name, as kselftest writes it, is the name."""
         status, trouble = result.verdict()
         name, message = values.name(result.name), values.message(result.reason or result.data)
+        is_reason = bool(result.directive)
         if not name and result.reason:
             name, message = values.name(result.reason), ""
         log = self._log.text() if self._has_log and status in BAD else ""
         self._begin_log()
         path, line, why = _place(log)
+        if not why and not is_reason:
+            why = telling_message(message, "\n".join(part.lstrip("# ") for part in log.splitlines()))
         name = name or UNNAMED.format(number=number)
         return Case(
             name=name,
@@ -144,7 +160,7 @@ class _KtapReport:
             nodeid=name,
             line=line,
             trouble=trouble,
-            message=message if not why or (result.directive and message) else why,
+            message=message if not why or (is_reason and message) else why,
             text=values.text(log.rstrip("\n")),
         )
 

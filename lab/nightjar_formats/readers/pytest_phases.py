@@ -94,6 +94,25 @@ def _timeout_or(phase: Phase, trouble: Trouble) -> Trouble:
     return Trouble.TIMEOUT if _TIMEOUT.match(phase.message) else trouble
 
 
+def without_group(nodeid: str) -> str:
+    """Return a node ID without the group that pytest-xdist appends with `--dist loadgroup`.
+
+    >>> without_group("tests/test_a.py::test_b[c@d]@gpu0")
+    'tests/test_a.py::test_b[c@d]'
+
+    Neither a function's name nor what follows its parameters contains an `@` otherwise
+    (`pytest_collection_modifyitems` in https://github.com/pytest-dev/pytest-xdist/blob/master/src/xdist/remote.py).
+    """
+    if "@" not in nodeid:
+        return nodeid
+    file, separator, test = nodeid.partition("::")
+    if not separator or not file.endswith(".py"):
+        return nodeid
+    name, bracket, parameters = test.rpartition("]")
+    end, _, _ = parameters.partition("@")
+    return f"{file}::{name}{bracket}{end}"
+
+
 def split(nodeid: str) -> tuple[str, str]:
     """Return a node ID's path and the test's own name; parameters may contain `::` and brackets.
 

@@ -34,6 +34,7 @@ from nightjar_formats.readers.pytest_phases import (
     itself,
     last_line,
     verdict_of,
+    without_group,
 )
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.utf_8 import repaired
@@ -192,7 +193,7 @@ class _Tests:
             yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)
 
     def _test(self, line: Mapping[str, Any], number: int) -> tuple[str, _Attempts]:
-        nodeid = values.name(line.get("nodeid"))
+        nodeid = without_group(values.name(line.get("nodeid")))
         if not nodeid:
             nodeid = UNNAMED
             self._repairs.add(Repair.NAMELESS, number)

@@ -2,7 +2,7 @@
 
 https://testanything.org/tap-version-14-specification.html. Comments and a block of YAML after a result say why the
 test failed. In the output of `prove -v`, the IDs of tests begin with the name of their file. A `todo` test is expected
-to fail.
+to fail. Outcomes, durations and comments after a name are no part of it, and summaries explain no failure.
 """
 
 from __future__ import annotations
@@ -23,18 +23,28 @@ from nightjar_formats.readers.tap_lines import (
     result_line,
     subtest_name,
 )
-from nightjar_formats.readers.tap_text import text_lines
+from nightjar_formats.readers.tap_names import CRITERION, tap_name
+from nightjar_formats.readers.tap_text import bare_line, text_lines
 from nightjar_formats.readers.tap_yaml import read_diagnostics
+from nightjar_formats.readers.telling import is_summary, reason_of, telling_line, telling_message
 from nightjar_formats.refused import Refused
 
 WHAT = "tap"
 
-_PROVE = Pattern(r"(\S*[./]\S*) \.{2,} ?(?:skipped: (.*))?$")
+_PROVE = Pattern(r"(\S*[./]\S*|\S.*\.t) \.{2,} ?(?:skipped: (.*))?")
+_VERDICT = Pattern(r"(?:not )?ok(?:\s{2,}<?\d{1,9} m?s(?: \(.*CPU\))?)?")
+"""prove's own verdict on a file, with the time that it took: `ok      131 ms ( 0.00 usr  0.00 sys + … CPU)`."""
+_DUBIOUS = "Dubious, "
+"""The beginning of prove's line on a file whose process failed."""
 _PERL_PLACE = Pattern(r"\s+at (\S.*) line (\d{1,9})\.?$")
+_C_PLACE = Pattern(r"\s+Failed test \((\S+?):(?:.* )?at line (\d{1,9})\)")
 _BATS_PLACE = Pattern(r"in test file ([^,\n]+), line (\d{1,9})\b")
-_GLIB_ERROR = " - ERROR:"
-_PERL_TITLE = Pattern(r"\s+Failed (?:\(TODO\) )?test(?: '.*'| \(.*\))?$")
-_SKIPPED_FILE = "(all tests)"
+_PERL_TITLE = Pattern(r"\s+Failed (?:\(TODO\) )?test(?: \d+:)?(?: '.*'| \".*\"| \(.*\))?$")
+_KEY = Pattern(r"^\s*[\w-]+:.*$", by_line=True)
+_SKIPPED_FILE, _EXIT_STATUS = "(all tests)", "(exit status)"
+MAX_COMMENTS = 200
+"""The most lines of comments that are searched for a reason."""
+_SIGNALS, _TIMEOUTS = ("signal", "Segmentation fault"), ("timed out", "Test timeout expired")
 
 
 def read(stream: BinaryIO) -> Iterator[Case]:
@@ -51,6 +61,7 @@ def read(stream: BinaryIO) -> Iterator[Case]:
 
 def is_tap(line: str) -> bool:
     """Say whether a line shows that a text is TAP and not a log: a version, a plan, or a result with a number."""
+    line = bare_line(line)
     result = result_line(line)
     return is_version(line) or plan_line(line) is not None or (result is not None and result.number is not None)
 
@@ -62,20 +73,34 @@ class _TapReport:
         self._levels = TapLevels(WHAT)
         self._last: _TapResult | None = None
         self._has_tap = self._is_of_prove = False
+        self._has_comments = self._is_criterion = False
+        self._has_failed = False
+        """Whether a test of the current file failed."""
+        self._dubious = ""
+        """What prove says about the process of the current file, if it failed."""
 
     def line(self, line: str) -> Iterator[Case]:
         """Read a line, and yield the cases that end with it."""
+        return self._noted(self._read(line))
+
+    def _noted(self, cases: Iterator[Case]) -> Iterator[Case]:
+        for case in cases:
+            self._has_failed = self._has_failed or case.status in BAD
+            yield case
+
+    def _read(self, line: str) -> Iterator[Case]:
         body = line.lstrip(" ")
         indent = len(line) - len(body)
         last = self._last
         if last is not None and last.reads(body, indent):
             return
-        if (result := result_line(body)) is not None:
-            if self._is_of_prove and body in ("ok", "not ok"):
-                return  # prove's own verdict on a file
+        if self._is_of_prove and not indent and _VERDICT.fullmatch(body) is not None:
+            yield from self._flush()
+        elif (result := result_line(body, has_comments=self._has_comments)) is not None:
             yield from self._flush()
             self._has_tap = True
-            self._last = _TapResult(indent, self._levels.number(indent, result.number), result)
+            number = self._levels.number(indent, result.number)
+            self._last = _TapResult(indent, number, result, is_criterion=self._is_criterion)
             if result.opens:
                 yield from self._begin_buffered(indent)
         elif body == "{" and last is not None and last.indent == indent:
@@ -96,8 +121,13 @@ class _TapReport:
             yield from self._levels.bail_out(indent, reason)
         elif is_version(body):
             yield from self._flush()
-            self._has_tap = True
+            self._has_tap = self._has_comments = True
             yield from self._levels.begin(indent)
+        elif body.startswith("# " + CRITERION):
+            self._is_criterion = True
+        elif self._is_of_prove and body.startswith(_DUBIOUS):
+            yield from self._flush()
+            self._dubious = body
         elif not indent and " .." in body and (file := _PROVE.fullmatch(body)) is not None:
             yield from self._flush()
             yield from self._begin_file(values.name(file[1]), file[2])
@@ -110,12 +140,22 @@ class _TapReport:
             self._levels.begin_buffered(indent, name)
 
     def _begin_file(self, name: str, skipped: str | None) -> Iterator[Case]:
-        self._is_of_prove = True
+        yield from self._end_file()
+        self._is_of_prove, self._has_failed = True, False
         yield from self._levels.begin_file(name)
         if skipped is not None:
             self._has_tap = True
             message = values.message(skipped)
             yield Case(_SKIPPED_FILE, Status.SKIPPED, nodeid=f"{name}::{_SKIPPED_FILE}", message=message)
+
+    def _end_file(self) -> Iterator[Case]:
+        """Yield a case if the process of a file failed and no test's case shows that."""
+        yield from self._noted(self._levels.rest())
+        dubious, self._dubious = self._dubious, ""
+        if dubious and not self._has_failed:
+            message = values.message(dubious.removeprefix(_DUBIOUS))
+            case = Case(_EXIT_STATUS, Status.ERRORED, nodeid=_EXIT_STATUS, trouble=Trouble.CRASH, message=message)
+            yield self._levels.prefixed(case)
 
     def _flush(self) -> Iterator[Case]:
         """Yield the case of the last result, with the lines that followed it."""
@@ -127,21 +167,28 @@ class _TapReport:
         """Yield the cases that are left at the end of the report."""
         if not self._has_tap:
             raise Refused(texts.TAP_NO_TAP.format(what=WHAT))
-        yield from self._flush()
-        yield from self._levels.rest()
+        yield from self._noted(self._flush())
+        yield from self._end_file()
 
 
 class _TapResult:
-    """A result with the comments and the block of YAML after it."""
+    """A result with the comments, the indented lines and the block of YAML after it."""
 
-    __slots__ = ("_block_indent", "_comments", "_has_comments", "_number", "_result", "_yaml", "indent")
+    __slots__ = (
+        "_block_indent", "_comments", "_has_comments", "_lines", "_name", "_result", "_takes_lines", "_yaml", "indent",
+        "name",
+    )  # fmt: skip
 
-    def __init__(self, indent: int, number: int, result: ResultLine) -> None:
+    def __init__(self, indent: int, number: int, result: ResultLine, *, is_criterion: bool) -> None:
         self.indent = indent
-        self._number = number
         self._result = result
+        self._name = tap_name(result, is_criterion=is_criterion)
+        self.name = values.name(self._name.name) or UNNAMED.format(number=number)
         self._comments = Clip()
         self._has_comments = False
+        self._lines = Clip()
+        self._takes_lines = not result.is_ok
+        """Whether indented lines belong to the result: until another line comes."""
         self._yaml: Clip | None = None
         self._block_indent: int | None = None
 
@@ -159,36 +206,39 @@ class _TapResult:
             self._yaml, self._block_indent = Clip(), indent
             return True
         if body.startswith("#") and subtest_name(body) is None:
-            self._comments.add(body[1:] + "\n")
-            self._has_comments = True
+            if not is_summary(body):
+                self._comments.add(body[1:] + "\n")
+                self._has_comments = True
             return True
-        return False
-
-    @property
-    def name(self) -> str:
-        """The test's name, without the failed assertion that GLib appends."""
-        return values.name(self._result.name.partition(_GLIB_ERROR)[0]) or UNNAMED.format(number=self._number)
+        if self._takes_lines and body:
+            self._takes_lines = indent > self.indent and not _is_of_report(body)
+            if self._takes_lines:
+                self._lines.add(body + "\n")
+        return self._takes_lines
 
     def case(self) -> Case:
         """Return the case."""
         result, name = self._result, self.name
         status, trouble = result.verdict()
-        why = result.name.partition(_GLIB_ERROR)[2]
         block = self._yaml.text() if self._yaml is not None else ""
         found = read_diagnostics(block)
-        message, path, line, text = values.message(result.reason or why), "", None, ""
+        message, path, line, text = values.message(result.reason or self._name.reason), "", None, ""
         if status in BAD:
             comments = self._comments.text() if self._has_comments else ""
-            text = values.text("\n".join(part.rstrip("\n") for part in (comments, block) if part))
+            lines = self._lines.text()
+            text = values.text("\n".join(part.rstrip("\n") for part in (comments, block, lines) if part))
             path, line = (found.path, found.line) if found.path else _place(text)
-            message = message or found.message or _perl_message(comments)
-            if found.is_timeout:
+            message = message or found.message or values.message(result.data)
+            message = telling_message(message, f"{_reason(comments)}\n{lines}") or telling_line(_KEY.sub("", block))
+            if found.is_timeout or message.startswith(_TIMEOUTS):
                 trouble = Trouble.TIMEOUT
+            elif self._name.reason and any(word in self._name.reason for word in _SIGNALS):
+                status, trouble = Status.ERRORED, Trouble.CRASH
         return Case(
             name=name,
             status=status,
-            path=path,
-            nodeid=name,
+            path=path or self._name.path,
+            nodeid=f"{self._name.path}::{name}" if self._name.path else name,
             line=line,
             seconds=result.seconds if result.seconds is not None else found.seconds,
             trouble=trouble,
@@ -197,19 +247,31 @@ class _TapResult:
         )
 
 
+def _is_of_report(body: str) -> bool:
+    """Say whether a line has a meaning in TAP."""
+    return (
+        result_line(body) is not None
+        or plan_line(body) is not None
+        or subtest_name(body) is not None
+        or bail_out_reason(body) is not None
+        or is_version(body)
+        or body in ("{", "}")
+    )
+
+
 def _place(text: str) -> tuple[str, int | None]:
-    """Return the file and line at which a test failed, according to Perl's Test::More or bats."""
+    """Return the file and line at which a test failed, according to Perl's Test::More, libtap or bats."""
     for line in text.splitlines()[:10]:
-        place = _PERL_PLACE.fullmatch(line) if line.startswith(" ") else None
+        place = (_PERL_PLACE.fullmatch(line) or _C_PLACE.fullmatch(line)) if line.startswith(" ") else None
         place = place or (_BATS_PLACE.search(line) if "in test file " in line else None)
         if place is not None:
             return values.name(place[1]), values.line(place[2])
     return "", None
 
 
-def _perl_message(comments: str) -> str:
-    """Return the content of comments, without the test's name and place."""
-    lines = comments.splitlines()[:40]
-    return values.message(
+def _reason(comments: str) -> str:
+    """Return the content of comments on one line, without the test's name and place; of many, only the telling line."""
+    lines = comments.splitlines()[:MAX_COMMENTS]
+    return reason_of(
         "\n".join(line for line in lines if not (_PERL_TITLE.fullmatch(line) or _PERL_PLACE.fullmatch(line)))
-    ).strip()
+    )

@@ -65,6 +65,10 @@ class TapLevels:
         yield from self._end_report(self._levels[0])
         self._levels[0].prefix = name + SEPARATOR if name else ""
 
+    def prefixed(self, case: Case) -> Case:
+        """Return a case of the outermost level with its full name."""
+        return case._replace(nodeid=values.name(f"{self._levels[0].prefix or ''}{case.nodeid}"))
+
     def name_holder(self, indent: int, name: str) -> Iterator[Case]:
         """Note the name of a test whose subtests follow. The line has the test's indentation or theirs."""
         yield from self._close_to(indent)
@@ -129,6 +133,8 @@ class TapLevels:
     def bail_out(self, indent: int, reason: str) -> Iterator[Case]:
         """Add a case that says that the tests were aborted."""
         yield from self._close_to(indent)
+        if self._has_bailed_out:
+            return
         self._has_bailed_out = True
         message = values.message(reason) or BAIL_OUT
         yield from self._give(

@@ -2,7 +2,8 @@
 
 TAP 12 to 14: https://testanything.org/tap-version-14-specification.html. KTAP:
 https://docs.kernel.org/dev-tools/ktap.html. Additions of tools are read too: a duration in the name (bats `--timing`)
-or after it (node-tap's `# time=`), and a brace after the name of a test whose subtests follow.
+or after it (node-tap's `# time=`), and a brace after the name of a test whose subtests follow. In KTAP, and in TAP from
+version 13 on, a text after ` # ` that is no directive is a comment, which may differ in every run.
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ from nightjar_formats.readers import values
 
 MAX_NUMBER = 10_000_000
 
-_RESULT = Pattern(r"(not )?ok(?:\s+(\d{1,9})\b)?(?:\s+-(?:\s+|$)|\s+|$)(.*)")
+_RESULT = Pattern(r"(not )?ok(?:\s+(\d{1,9})\b)?(?:(\s+-)(?:\s+|$)|\s+|$)(.*)")
 _DIRECTIVE = Pattern(r"(?:^|\s)#\s*(skip\w*|todo|xfail|timeout|error)\b:?\s*(.*)", ignore_case=True)
-_TIME = Pattern(r"(?:^|\s)#\s*time=([0-9.]+)(ms|s)?\s*(?:\{\s*)?$")
-_IN_NAME = Pattern(r" in (\d{1,9})(ms|sec)$")
+_TIME = Pattern(
+    r"(?:^|\s)#\s*(?:time=([0-9.]+)(ms|s)?|(?:time|duration|took)?[ :=]*\(?([0-9.]+) ?(ms|s|sec|seconds)\)?)"
+    r"\s*(?:\{\s*)?$"
+)
+_IN_NAME = Pattern(r" in (\d{1,9})(ms|sec)$|\s\((\d{1,9}\.\d{2,9}) ?(ms|s)\)$|\s\[[^\[\]]*?([\d.]+) elapsed\]$")
+"""bats --timing; Criterion and others; TAP::Formatter::Elapsed. No test has a duration of two decimals as its name."""
 _DATA = Pattern(r"\s#\s+(.*)$")
 _ESCAPE = Pattern(r"\\([\\#])")
 _PLAN = Pattern(r"1\.\.(\d{1,9})\s*(?:#\s*(.*))?$")
 _SKIP = Pattern(r"skip\w*:?\s*", ignore_case=True)
 _VERSION = Pattern(r"K?TAP version \d+\s*$")
 _SUBTEST = Pattern(r"# Subtest(?:: (.*))?$")
-_BAIL_OUT = Pattern(r"Bail out!\s*(.*)$")
+_BAIL_OUT = Pattern(r"(?:Bail out!|Bailout called\.  Further testing stopped:)\s*(.*)$")
+"""prove writes the second one before the first, or in its place (-j)."""
 
 
 class ResultLine(NamedTuple):
-    """A line `ok` or `not ok`. `data` is the text after the name that is not a directive, only in KTAP."""
+    """A line `ok` or `not ok`. `data` is the comment after the name; `is_dashed`: a dash precedes the name."""
 
     is_ok: bool
     number: int | None
@@ -39,6 +45,7 @@ class ResultLine(NamedTuple):
     data: str = ""
     seconds: float | None = None
     opens: bool = False
+    is_dashed: bool = False
 
     def verdict(self) -> tuple[Status, Trouble]:
         """Return how the test ended. A skipped test did not run, whatever else the line says."""
@@ -66,18 +73,18 @@ class PlanLine(NamedTuple):
     reason: str = ""
 
 
-def result_line(line: str, *, is_ktap: bool = False) -> ResultLine | None:
-    """Parse a result; return None for any other line."""
+def result_line(line: str, *, is_ktap: bool = False, has_comments: bool = False) -> ResultLine | None:
+    """Parse a result; return None for any other line. `has_comments`: a text after ` # ` is no part of the name."""
     if not line.startswith(("ok", "not ok")):
         return None
     found = _RESULT.fullmatch(line)
     if found is None:
         return None
-    rest: str = found[3]
+    rest: str = found[4]
     opens = rest.endswith(("{", "{ ")) and not is_ktap
     seconds = None
     if "#" in rest and (time := _TIME.search(rest)) is not None:
-        seconds = values.seconds(time[1], 0.001 if time[2] == "ms" else 1.0)
+        seconds = values.seconds(time[1] or time[3], 0.001 if "ms" in (time[2], time[4]) else 1.0)
         rest = rest[: time.start()]
     elif opens:
         rest = rest.rstrip("{ ")
@@ -85,16 +92,17 @@ def result_line(line: str, *, is_ktap: bool = False) -> ResultLine | None:
     if "#" in rest and (said := _DIRECTIVE.search(rest)) is not None:
         directive, reason, rest = said[1].lower(), said[2].strip(), rest[: said.start()]
         directive = "skip" if directive.startswith("skip") else directive
-    elif is_ktap and "#" in rest and (said := _DATA.search(rest)) is not None:
+    elif (is_ktap or has_comments) and "#" in rest and (said := _DATA.search(rest)) is not None:
         data, rest = said[1].strip(), rest[: said.start()]
-    if seconds is None and rest.endswith(("ms", "sec")) and (time := _IN_NAME.search(rest)) is not None:
-        seconds = values.seconds(time[1], 0.001 if time[2] == "ms" else 1.0)
+    if rest.endswith(("ms", "sec", ")", "]")) and (time := _IN_NAME.search(rest)) is not None:
+        if seconds is None:
+            seconds = values.seconds(time[1] or time[3] or time[5], 0.001 if "ms" in (time[2], time[4]) else 1.0)
         rest = rest[: time.start()]
     name = rest.strip()
     if "\\" in name:
         name = _ESCAPE.sub(lambda escaped: escaped[1], name)
     number = int(found[2]) if found[2] else None
-    return ResultLine(not found[1], number, name, directive, reason, data, seconds, opens)
+    return ResultLine(not found[1], number, name, directive, reason, data, seconds, opens, bool(found[3]))
 
 
 def plan_line(line: str) -> PlanLine | None:
@@ -120,5 +128,5 @@ def subtest_name(line: str) -> str | None:
 
 def bail_out_reason(line: str) -> str | None:
     """Return the reason why the tests were aborted; None for any other line."""
-    found = _BAIL_OUT.match(line) if line.startswith("Bail out!") else None
+    found = _BAIL_OUT.match(line) if line.startswith("Bail") else None
     return None if found is None else found[1].strip()

@@ -21,6 +21,11 @@ from nightjar_formats.limits import (
 # The format
 UNKNOWN_FORMAT = "{name}: unknown format {format!r}; available: {known}"
 UNKNOWN_CONTENT = "The content is in none of the formats {known}. It begins {head!r}"
+OTHER_TOOL = "this is {what}, which is not read: {remedy}"
+OTHER_JSON = (
+    "this is JSON of another tool, with the members {members}, which is not read: write JUnit, for which most tools "
+    "have an option"
+)
 TOO_MANY_CASES = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
 
 # Compression
@@ -48,6 +53,10 @@ REPAIRED_BYTES = "bytes that are not UTF-8 were read as {encoding} ({count:,}, t
 REPAIRED_BYTES_OF_XML = (
     "bytes that are not UTF-8 were read as {encoding} ({count:,}, the first in line {line:,}); use UTF-8, "
     'or name the encoding in the first line, as in <?xml version="1.0" encoding="iso-8859-1"?>'
+)
+REPAIRED_WIDE = (
+    "the file was converted from UTF-16 or UTF-32, which PowerShell's > writes; use UTF-8, as with "
+    "Out-File -Encoding utf8"
 )
 REPAIRED_ENCODING = (
     "the encoding that the XML declaration names was ignored, because the file is not in it; leave it out"
@@ -91,7 +100,6 @@ JSON_DEEP = f"{{what}}: objects and arrays are nested deeper than {MAX_JSON_DEPT
 JSON_INVALID = "{what}: this is not JSON {where}: {error}"
 JSON_UNEXPECTED = "unexpected {mark!r}"
 JSON_INCOMPLETE = "the text ends within a value"
-JSON_UTF_16 = "{what}: the file is UTF-16. Write it as UTF-8, as JSON requires"
 JSON_LONG_NUMBER = "{what}: a number has more than {most} digits"
 NOT_UTF_8 = "bytes that are not UTF-8"
 LINE = "{what}: line {line}"

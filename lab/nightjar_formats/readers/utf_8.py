@@ -85,16 +85,13 @@ class Utf8:
 
 
 def repaired(stream: BinaryIO, repairs: Repairs) -> io.BufferedReader:
-    """Return a stream of a JSON or CSV file that is repaired while it is read. UTF-16 passes through unchanged."""
+    """Return a stream of a JSON, CSV or text file that is repaired while it is read."""
     return readable(_pieces(stream, repairs))
 
 
 def _pieces(stream: BinaryIO, repairs: Repairs) -> Iterator[bytes]:
     text = Utf8(repairs)
     raw = stream.read(CHUNK)
-    if raw.startswith(UTF16_BOMS):
-        yield raw
-        yield from iter(lambda: stream.read(CHUNK), b"")
     while raw:
         after = stream.read(CHUNK)
         yield text.allowed(text.decoded(raw, final=not after))

@@ -19,7 +19,6 @@ from nightjar_formats.columns import is_flaky, status_of
 from nightjar_formats.columns.collect import Columns, collect, merge, read_names, split
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import BAD, MANIFEST, Counts, RunKey, SeenTest, Trouble
-from nightjar_formats.readers.opening import inflated
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
@@ -173,7 +172,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         if path.stat().st_size > MAX_FILE_BYTES:
             return _refused(name, FILE_TOO_LARGE.format(name=name))
         with path.open("rb") as file:
-            guessed = guessed or readers.guess(inflated(file, name).peek(readers.HEAD_BYTES)[: readers.HEAD_BYTES])
+            guessed = guessed or readers.format_of(file, name)
         with path.open("rb") as file:
             columns = collect(readers.read(file, name, guessed, repairs), onlooker.resolve)
     except Refused as refused:

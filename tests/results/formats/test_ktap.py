@@ -58,7 +58,7 @@ def test_the_console_prefix_of_a_line_is_removed(before: str) -> None:
 
 
 def test_subtests_are_behind_a_hash_once_a_test_announces_ktap() -> None:
-    log = "# ok 1 is a line of a log\n"
+    log = "# ok it is a line of a log\n# ok 7 is one too\n"
     report = f"TAP version 13\n1..2\n# selftests: a: b\n{log}ok 1 selftests: a: b\n# selftests: a: c\n"
     report += "# TAP version 13\n# 1..1\n# ok 1 d\nok 2 selftests: a: c\n"
     assert [case.nodeid for case in cases_of(report)] == [
