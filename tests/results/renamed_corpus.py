@@ -60,6 +60,31 @@ RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
 }
 
 
+SCENARIOS = ("", "minimallibc", "newlib.nano", "linker_generator", "userspace", "tickless.no_mmu.pinonly")
+
+
+def suite_in_every_name(seed: int, *, topics: int = 40) -> Boundary:
+    """Create the tests of scenarios that run the same suites, before and after a runner writes the suite's name too.
+
+    An ID is the first two parts of the name, and the name, as Zephyr's runner writes class and name:
+    `kernel.poll::kernel.poll.userspace.wait` becomes `kernel.poll::kernel.poll.userspace.poll_api.wait`.
+    """
+    chance = random.Random(seed)
+    before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
+    for area, topic in chance.sample([(area, topic) for area in AREAS for topic in TOPICS], topics):
+        scenarios = chance.sample(SCENARIOS, chance.choice((1, 2, 4, 6)))
+        tests = {f"{chance.choice(ACTIONS)}_{chance.choice(OBJECTS)}" for _ in range(chance.choice((1, 2, 4, 9, 30)))}
+        for scenario in scenarios:
+            for function in sorted(tests):
+                begin = ".".join(filter(None, (area, topic, scenario)))
+                old = f"{area}.{topic}::{begin}.{function}"
+                new = f"{area}.{topic}::{begin}.{topic}_{SUITES[len(function) % 2]}.{function}"
+                before[old] = Status.FAILED if chance.random() < 0.05 else Status.PASSED
+                after[new] = Status.FAILED if chance.random() < 0.01 else before[old]
+                truth[old] = new
+    return Boundary(before, after, truth)
+
+
 def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, vanishing: float = 0.02) -> Boundary:
     """Create tests of some topics and rename a `share` of the topics; a share `vanishing` disappears or appears."""
     chance = random.Random(f"{seed} {rule}")

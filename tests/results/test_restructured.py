@@ -12,7 +12,7 @@ from bot.results.compare import name_parts, restructured
 from bot.results.compare.renames import search_renames
 from bot.results.compare.restructured import SMALL_CLASS
 from bot.results.compare.searching import renames
-from tests.results.renamed_corpus import RULES, Boundary, boundary
+from tests.results.renamed_corpus import RULES, Boundary, boundary, suite_in_every_name
 from tests.steps import assert_linear
 
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
@@ -33,6 +33,15 @@ def test_a_new_rule_for_all_names_keeps_their_history(rule: str) -> None:
     right = sum(tests.truth.get(old) == new for old, new in found.items())
     assert right >= 0.99 * len(found)
     assert right >= 0.95 * len(tests.truth)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_suite_that_is_written_into_every_name_keeps_the_history_of_all_scenarios(seed: int) -> None:
+    tests = suite_in_every_name(seed)
+    found = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in found.items())
+    assert right == len(found)
+    assert right >= 0.97 * len(tests.truth)
 
 
 @pytest.mark.parametrize("number", range(len(device_corpus.RULES) - 1))

@@ -109,8 +109,10 @@ reasons = st.from_regex(r"[A-Za-z][a-z =0-9.:()]{0,20}[a-z]", fullmatch=True)
 @st.composite
 def two_runs(draw: st.DrawFn) -> tuple[list[Ended], list[Ended]]:
     tests = draw(names)
-    ended = (st.booleans(), st.integers(1, 99_999), reasons)
-    first, second = ([Ended(test, *(draw(value) for value in ended)) for test in tests] for _ in range(2))
+    first, second = (
+        [Ended(test, draw(st.booleans()), draw(st.integers(1, 99_999)), draw(reasons)) for test in tests]
+        for _ in range(2)
+    )
     return first, draw(st.permutations(second))
 
 
