@@ -19,6 +19,8 @@ from bot.results.report.compared import exit_status
 from bot.results.state import SuiteState
 from bot.results.store.failures import Failure, SuiteFailures
 
+STEADY_WAIT = 7 * 86400.0
+"""The least seconds between two commits with a message about steady failures in unreliable results of a target."""
 RECOVERED, REMOVED = "recovered", "removed"
 """The stored ways in which a reported failure ends."""
 
@@ -39,7 +41,8 @@ class KnownRegressions:
 
     `committed_at` is the time of that commit, in seconds since 1970. `news` is the key of the newest message, empty if
     there was none yet; `page` is the page of the repository. `unreliable` are the suites that a message reported as
-    unreliable. Reported failures are in the result store.
+    unreliable. `steady_at` is the time of the commit of the last message about steady failures in unreliable results.
+    Reported failures are in the result store.
     """
 
     nightly_sha: str = ""
@@ -47,6 +50,7 @@ class KnownRegressions:
     news: str = ""
     page: str = ""
     unreliable: tuple[str, ...] = ()
+    steady_at: float = 0.0
 
 
 REGRESSIONS = Record(
@@ -138,20 +142,25 @@ def without_quarantined(
 
 
 def without_unreliable(
-    changes: RegressionChanges, failing: Sequence[Failure], unreliable: Collection[str], known: Collection[str]
+    changes: RegressionChanges,
+    failing: Sequence[Failure],
+    unreliable: Collection[str],
+    known: Collection[str],
+    *,
+    with_steady: bool = False,
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
     """Return both without changes of tests in suites whose results are unreliable, and how many changes those are.
 
     They are not stored as reported either: changes that still hold when the results are reliable again are news.
     `known` are the suites that were reported as unreliable; the changes say which became unreliable, and which reliable
-    again.
+    again. `with_steady`: steady failures stay among the changes.
     """
-    sides = (changes.began, changes.recovered, changes.removed)
-    began, recovered, removed = ([one for one in side if one.suite not in unreliable] for side in sides)
-    new = {one for one in changes.began if one.suite in unreliable}
-    ended = [one for side in sides[1:] for one in side if one.suite in unreliable]
+    sides = (changes.recovered, changes.removed)
+    recovered, removed = ([one for one in side if one.suite not in unreliable] for side in sides)
+    new = {one for one in changes.began if one.suite in unreliable and not (with_steady and one.steady)}
+    ended = [one for side in sides for one in side if one.suite in unreliable]
     reported = RegressionChanges(
-        tuple(began),
+        tuple(one for one in changes.began if one not in new),
         tuple(recovered),
         tuple(removed),
         tuple(sorted(set(unreliable) - set(known))),

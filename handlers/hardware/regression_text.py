@@ -12,6 +12,7 @@ from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
 from bot.results.compare.context import FailureContext
 from bot.results.compare.health import RunFlips, SuiteHealth
+from bot.results.compare.lasting import STEADY_RUNS
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
@@ -156,6 +157,8 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
         yield unreliable_means()
     if changes.began:
         yield texts.CONFIRMED
+        if steady := sorted({one.suite for one in changes.began if one.suite in target.unreliable}):
+            yield texts.STEADY.format(suites=listed(steady, MOST_SUITES), runs=STEADY_RUNS)
         if target.late:
             sha, committed_at = target.late
             yield texts.LATE.format(sha=sha[:SHORT], date=f"{datetime.fromtimestamp(committed_at, UTC):%Y-%m-%d}")

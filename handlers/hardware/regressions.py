@@ -36,6 +36,7 @@ from handlers.hardware.regression_state import (
     RECOVERED,
     REGRESSIONS,
     REMOVED,
+    STEADY_WAIT,
     JudgedTarget,
     KnownRegressions,
     RegressionChanges,
@@ -115,7 +116,8 @@ async def report_regressions(context: Context) -> Plan:
     every = await service.unreliable(about)
     unreliable = {suite: one for suite, one in every.items() if suite not in given_up}
     reported = set(known.unreliable) - given_up
-    changes, failing, held = without_unreliable(changes, failing, unreliable, reported)
+    with_steady = known.steady_at + STEADY_WAIT <= newest.committed_at
+    changes, failing, held = without_unreliable(changes, failing, unreliable, reported, with_steady=with_steady)
     target = replace(target, quarantined=quarantined, unreliable=unreliable, held=held)
     contexts = await asyncio.to_thread(
         contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
@@ -231,6 +233,8 @@ def decide_regressions(
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
     begins = bool(changes.began or changes.unreliable)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
+    if any(one.suite in target.unreliable for one in changes.began):
+        known = replace(known, steady_at=target.committed_at)
     remembered = _remembered(key, known, target, news_key)
     if hold.shared:
         waiting = hold.waiting(target, changes, failing, news_key, news, issue_state)
@@ -258,5 +262,12 @@ def _remembered(
     key: Key[KnownRegressions], known: KnownRegressions, target: JudgedTarget, news: str = ""
 ) -> tuple[StoreRecord, ...]:
     unreliable = tuple(sorted(target.unreliable))
-    now = KnownRegressions(target.sha, target.committed_at, news or known.news, target.page or known.page, unreliable)
+    now = replace(
+        known,
+        nightly_sha=target.sha,
+        committed_at=target.committed_at,
+        news=news or known.news,
+        page=target.page or known.page,
+        unreliable=unreliable,
+    )
     return (StoreRecord.of(key, now),) if now != known else ()

@@ -40,6 +40,10 @@ UNRELIABLE = "unreliable since {since}; {tests} flipped between passed and faile
 RELIABLE = "reliable again; failures are reported as usual"
 HELD = "{changes} in unreliable results are not reported now."
 CONFIRMED = "New failures are confirmed: they failed in two runs in a row."
+STEADY = (
+    "The results of {suites} are unreliable, but these tests failed in {runs} nightly runs in a row, after {runs} in "
+    "which they passed. There is at most one such message a week."
+)
 LATE = (
     "The results of nightly commit {sha}, committed on {date}, arrived after those of newer commits. The newest run "
     "still has these failures."

@@ -20,6 +20,7 @@ from tests.conversations.town import REPOSITORY
 WHERE = f"{LAB}/{TARGET}"
 FILE = "tests/python/test_ops.py"
 MANY = 30
+DAY = 86_400.0
 
 
 class NightlyRuns(LabNews):
@@ -229,6 +230,30 @@ async def test_a_test_that_fails_from_the_start_is_reported_once_as_never_passed
         f"- {FILE}::test_d: operators, failing since {second[:7]}; it has never passed",
     ]
     assert f"- `operators`: 1 test, since `{second[:7]}`; never passed" in (nightly_runs.issue.body or "")
+
+
+async def test_a_steady_failure_in_unreliable_results_is_reported_in_one_message_a_week(
+    nightly_runs: NightlyRuns,
+) -> None:
+    groups = [[f"test_{n}" for n in range(start, 12, 2)] for start in (0, 1)]
+
+    async def unstable_runs(count: int, *failed: str) -> list[str]:
+        return [await nightly_runs.nightly_run(*groups[n % 2], *failed, tests=60) for n in range(count)]
+
+    await nightly_runs.nightly_run(tests=60)
+    await unstable_runs(6)
+    assert len(nightly_runs.titles) == 1
+    first, *_, last = await unstable_runs(5, "test_50", "test_51")
+    began = f"❌ 2 tests began to fail on {WHERE} at nightly commit {last[:7]} (details)"
+    assert nightly_runs.titles[1:] == [began]
+    assert f"test_50: operators, since {first[:7]}" in nightly_runs.channels.discord.said[1]
+    assert "The results of operators are unreliable, but these tests failed" in nightly_runs.channels.discord.said[1]
+    assert "test_51" in (nightly_runs.issue.body or "")
+    await unstable_runs(6, "test_50", "test_51", "test_52")
+    assert nightly_runs.titles[1:] == [began]
+    nightly_runs.place.town.github.clock.advance(seconds=7 * DAY)
+    (sha,) = await unstable_runs(1, "test_50", "test_51", "test_52")
+    assert nightly_runs.titles[2:] == [f"❌ 1 test began to fail on {WHERE} at nightly commit {sha[:7]} (details)"]
 
 
 async def test_unreliable_results_are_reported_once_and_lasting_failures_once_results_are_reliable_again(

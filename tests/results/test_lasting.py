@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.model import SeenTest, Status
 
-from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure, newly_confirmed
+from bot.results.compare.lasting import (
+    STEADY_RUNS,
+    LastingFailure,
+    Segment,
+    is_steady,
+    lasting_failure,
+    newly_confirmed,
+)
 
 ENDED = {
     "P": SeenTest(Status.PASSED),
@@ -81,3 +88,39 @@ def test_a_run_confirms_failures_that_last_and_did_not_last_before_it(history: s
     now, before, earlier = ({"a": seen} if (seen := ENDED[letter]) else {} for letter in reversed(history[-3:]))
     newly = lasting(history) is not None and lasting(history[:-1]) is None
     assert (newly_confirmed(now, before, earlier) == {"a"}) == newly
+
+
+@pytest.mark.parametrize(
+    ("history", "steady"),
+    [
+        ("PPPPPFFFFF", True),
+        ("PpXfPFEFFF", True),
+        ("FFPPPPPFFFFF", True),
+        ("PPPPPFFFFFFFF", True),
+        ("PPPPPPFFFF", False),
+        ("PPPPFFFFF", False),
+        ("FPPPPFFFFF", False),
+        ("PPFPPPFFFFF", False),
+        ("PPPPPFFFSFF", False),
+        ("PPPPPSFFFFF", False),
+        ("PPSPPPFFFFF", False),
+        ("PPPPP-FFFFF", False),
+        ("PPPPPFFFFFP", False),
+        ("PPPPPFFFFf", False),
+        ("", False),
+        ("FFFFF", False),
+    ],
+)
+def test_a_failure_is_steady_after_five_failed_runs_in_a_row_that_follow_five_passed_ones(
+    history: str, steady: bool
+) -> None:
+    assert is_steady(segments(history), len(history)) is steady
+    # However the runs are split into segments.
+    assert is_steady([(number, ENDED[letter]) for number, letter in enumerate(history)], len(history)) is steady
+
+
+@given(st.text("PF", max_size=20))
+def test_a_steady_failure_lasts(history: str) -> None:
+    if is_steady(segments(history), len(history)):
+        assert lasting(history) is not None
+        assert history.endswith("P" * STEADY_RUNS + "F" * STEADY_RUNS) or history.endswith("F" * (STEADY_RUNS + 1))

@@ -13,6 +13,9 @@ from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.results.compare.diff import CONFIRMED_RUNS
 
+STEADY_RUNS = 5
+"""Runs in a row that failed, after as many that passed, for a failure that no unreliable results explain."""
+
 Segment = tuple[int, SeenTest | None]
 """The run from which on a test had this result; None if it was absent."""
 
@@ -41,7 +44,7 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
         if _fails(seen):
             since = begin
             row_begins = begin if in_row else row_begins
-        elif seen is not None and (seen.status in GOOD or seen.flaky):
+        elif _passes(seen):
             good = end - 1
             break
         else:
@@ -54,6 +57,24 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
     return LastingFailure(since, good)
 
 
+def is_steady(history: Sequence[Segment], runs: int) -> bool:
+    """Say whether the last STEADY_RUNS runs or more failed, and at least as many before them passed.
+
+    The arguments are those of `lasting_failure`. A run in which the test was skipped or absent ends the row.
+    """
+    failed = passed = 0
+    end = runs
+    for begin, seen in reversed(history):
+        if _fails(seen) and not passed:
+            failed += end - begin
+        elif _passes(seen) and failed >= STEADY_RUNS:
+            passed += end - begin
+        else:
+            break
+        end = begin
+    return failed >= STEADY_RUNS and passed >= STEADY_RUNS
+
+
 def newly_confirmed(
     now: Mapping[str, SeenTest], before: Mapping[str, SeenTest], earlier: Mapping[str, SeenTest]
 ) -> frozenset[str]:
@@ -61,6 +82,10 @@ def newly_confirmed(
     return frozenset(
         test for test in SharedOutcomes(now).which(_fails) if _fails(before.get(test)) and not _fails(earlier.get(test))
     )
+
+
+def _passes(seen: SeenTest | None) -> bool:
+    return seen is not None and (seen.status in GOOD or seen.flaky)
 
 
 def _fails(seen: SeenTest | None) -> bool:

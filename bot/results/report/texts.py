@@ -10,6 +10,7 @@ from nightjar_formats.model import Trouble
 from bot.core.listing import listed
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, LEAST_TESTS, SHARE, UNSTABLE_RUNS, RunFlips, SuiteHealth
+from bot.results.compare.lasting import STEADY_RUNS
 from bot.results.compare.rename_rules import RenameKind
 
 SHORT = 10
@@ -108,7 +109,8 @@ UNRELIABLE = (
 UNRELIABLE_MEANS = (
     "A run is unstable if at least {least} tests and {share:.0%} of all tests flip back in it. Results are unreliable "
     "while {unstable} of {runs} nightly runs are unstable. Single failures are not reported until {runs} nightly runs "
-    "in a row are stable; failures that last longer are reported then."
+    "in a row are stable; failures that last longer are reported then. Tests that fail in {steady} runs in a row, "
+    "after {steady} in which they passed, are reported once a week."
 )
 OR_EARLIER = "{since} or earlier"
 
@@ -209,7 +211,9 @@ def unreliable(suite: str, health: SuiteHealth) -> str:
 
 def unreliable_means() -> str:
     """Say when results are unreliable, and what follows."""
-    return UNRELIABLE_MEANS.format(least=LEAST_TESTS, share=SHARE, unstable=UNSTABLE_RUNS, runs=JUDGED_RUNS)
+    return UNRELIABLE_MEANS.format(
+        least=LEAST_TESTS, share=SHARE, unstable=UNSTABLE_RUNS, runs=JUDGED_RUNS, steady=STEADY_RUNS
+    )
 
 
 def counted(number: int, one: str, many: str = "") -> str:

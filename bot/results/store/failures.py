@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress, count
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import flakiness_of
-from bot.results.compare.lasting import Segment, lasting_failure
+from bot.results.compare.lasting import Segment, is_steady, lasting_failure
 from bot.results.store import ancestry, names, runs, schema
 from bot.results.store.names import SuiteNames
 from bot.results.store.renamed import ChangesOf, SeriesNames, changes_of, series_names
@@ -28,12 +28,17 @@ IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failing test: it has failed since the commit `since`, and last passed at `good` (empty if it never passed)."""
+    """A failing test: it has failed since the commit `since`, and last passed at `good` (empty if it never passed).
+
+    `steady`: so many runs in a row failed, after runs that passed, that unreliable results do not explain it. Stored
+    failures don't have it.
+    """
 
     suite: str
     test: str
     since: str
     good: str = ""
+    steady: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,4 +379,4 @@ def _failures(
         found = lasting_failure(history, len(chain))
         if found is not None and not flakiness_of(history, len(chain)).explains:
             good = "" if found.good is None else chain[found.good][1]
-            yield Failure(suite, name_of[ordinal], chain[found.since][1], good)
+            yield Failure(suite, name_of[ordinal], chain[found.since][1], good, is_steady(history, len(chain)))

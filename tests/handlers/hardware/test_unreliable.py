@@ -46,6 +46,33 @@ def test_changes_in_unreliable_results_are_held_and_those_of_other_suites_are_no
     assert (reported, failing, held) == (RegressionChanges(began=(RELAX,)), (RELAX,), 1)
 
 
+def test_steady_failures_in_unreliable_results_are_reported_once_a_week() -> None:
+    steady = replace(OPERATORS, test="a.py::steady", steady=True)
+    changes, failing = RegressionChanges(began=(OPERATORS, steady)), (OPERATORS, steady)
+    held = without_unreliable(changes, failing, ["operators"], ["operators"])
+    assert held == (RegressionChanges(), (), 2)
+    reported, known, count = without_unreliable(changes, failing, ["operators"], ["operators"], with_steady=True)
+    assert (reported, known, count) == (RegressionChanges(began=(steady,)), (steady,), 1)
+    plan = decided(reported, known, replace(UNRELIABLE, held=1), ("operators",))
+    message = next(effect for effect in plan.effects if isinstance(effect, PostMessage))
+    assert message.news.notes[1] == (
+        "The results of operators are unreliable, but these tests failed in 5 nightly runs in a row, after 5 in which "
+        "they passed. There is at most one such message a week."
+    )
+    reports = next(effect for effect in plan.effects if isinstance(effect, StoreReports))
+    stored = reports.then[0].stored
+    assert stored is not None
+    assert REGRESSIONS.load(KEY.name, stored.value, stored.version).steady_at == AT
+
+
+def test_failures_in_reliable_results_do_not_delay_those_in_unreliable_ones() -> None:
+    plan = decided(RegressionChanges(began=(RELAX,)), (RELAX,))
+    reports = next(effect for effect in plan.effects if isinstance(effect, StoreReports))
+    stored = reports.then[0].stored
+    assert stored is not None
+    assert REGRESSIONS.load(KEY.name, stored.value, stored.version).steady_at == 0.0
+
+
 @pytest.mark.parametrize("side", ["recovered", "removed"])
 def test_known_failures_stay_known_until_results_are_reliable(side: str) -> None:
     changes = {
@@ -78,7 +105,8 @@ def test_the_message_says_since_when_why_and_what_follows() -> None:
     assert news.notes == (
         "A run is unstable if at least 10 tests and 3% of all tests flip back in it. Results are unreliable while 3 of "
         "5 nightly runs are unstable. Single failures are not reported until 5 nightly runs in a row are stable; "
-        "failures that last longer are reported then.",
+        "failures that last longer are reported then. Tests that fail in 5 runs in a row, after 5 in which they "
+        "passed, are reported once a week.",
         "3 changes in unreliable results are not reported now.",
     )
     assert not news.good
