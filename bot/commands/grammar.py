@@ -29,7 +29,7 @@ from nightjar_formats.items import first_of
 from bot.commands import texts
 from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape_pattern
-from bot.github.earlier_mail import earlier_mail, typed_lines
+from bot.github.earlier_mail import typed_lines
 from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
@@ -208,13 +208,13 @@ def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Itera
     lowered = text.lower()
     if not any(mention.lower() in lowered for mention in mentions):
         return
-    found, mail = 0, earlier_mail(text)
-    for line in visible_lines(text):
+    found = 0
+    for line in visible_lines(text, with_earlier_mail=True):
         called = _called(line.text, mentions)
         command = _command(line, *called, registry, mentions) if called else None
         if not command:
             continue
-        if called and line.number > mail:
+        if called and line.in_earlier_mail:
             command = BadCommand(_shown(called[1], line), texts.IN_EARLIER_MAIL, None, command.mention, line.number)
         found += 1
         if found > MOST_COMMANDS:

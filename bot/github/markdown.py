@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_inline import RuleFuncInlineType
@@ -13,6 +13,7 @@ from markdown_it.rules_inline import StateInline, backtick, html_inline, image, 
 from markdown_it.token import Token
 
 from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, PatternMatch
+from bot.github.earlier_mail import earlier_mail
 
 TEXT_LIMIT = 65_536
 """Characters that GitHub accepts in a comment or a body."""
@@ -38,15 +39,17 @@ class Line:
     """One line of a person's own words.
 
     `number` counts the lines of the comment from 1. `text` has no markup. Each HOLE in it stands for one of `holes`, in
-    order: the text of inline code, or None for a link, an image or an escaped `@`.
+    order: the text of inline code, or None for a link, an image or an escaped `@`. `in_earlier_mail`: the line is below
+    the header of an earlier mail, so somebody else may have written it.
     """
 
     number: int
     text: str
     holes: tuple[str | None, ...] = ()
+    in_earlier_mail: bool = False
 
 
-def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
+def visible_lines(text: str, *, folded_away: bool = False, with_earlier_mail: bool = False) -> list[Line]:
     r"""Return the lines of a text that are a person's own words, as GitHub shows them.
 
     Paragraphs, list items and headings are speech (a `---` under a line makes it a heading by accident). Not speech:
@@ -54,7 +57,8 @@ def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
     hides or strikes it out, and text struck out with `~~`. Inline code, links and images become a HOLE. So does an
     escaped `@` (`\@`, `&commat;`), because its author meant to mention nobody.
 
-    `folded_away`: text in `<details>` is speech too.
+    `folded_away`: text in `<details>` is speech too. `with_earlier_mail`: return the text of an earlier mail too, which
+    a reply by mail may include without the marks of a quotation (`bot.github.earlier_mail`).
 
     A text over TEXT_LIMIT cannot come from GitHub and has no lines: truncated, it could mean something else.
     Rules: https://github.github.com/gfm/
@@ -74,7 +78,9 @@ def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
                 break  # it was never closed, so GitHub hides everything after it
         elif token.type == "inline" and not quiet and token.map:
             reader.inline(token.children or (), first_line=token.map[0] + 1)
-    return reader.lines
+    mail = earlier_mail(text)
+    lines = [replace(line, in_earlier_mail=line.number >= mail) for line in reader.lines]
+    return [line for line in lines if with_earlier_mail or not line.in_earlier_mail]
 
 
 def lines_alone(lines: Sequence[str]) -> list[Line]:

@@ -16,7 +16,6 @@ from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
-from bot.github.earlier_mail import earlier_mail
 from bot.github.markdown import HOLE, code, truncate, visible_lines
 from bot.github.mentions import login_or_team, mentioned
 from handlers.team_tags.texts import AND, CC, EXAMPLE, INVALID_LINES
@@ -60,9 +59,8 @@ def read_lines(text: str) -> ReadLines:
     """
     entries: list[tuple[str, list[str]]] = []
     unreadable = []
-    mail = earlier_mail(text)
     for line in visible_lines(text):
-        if "@" in line.text and line.number < mail:
+        if "@" in line.text:
             found = list(_entries(_bare(line.text)))
             entries += found
             if not found:

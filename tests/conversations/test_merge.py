@@ -123,10 +123,18 @@ async def test_a_name_similar_to_a_maintainers_gives_no_access(here: Town) -> No
         assert (await says(here, ready(here), "@ci merge", by=who)).startswith("eyes confused")
 
 
-async def test_a_command_quoted_in_a_reply_by_mail_merges_nothing(here: Town) -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        "On Tue, Nov 25, 2026 somebody ***@***.***> wrote:",
+        "From: somebody\nDate: Wednesday, November 25, 2026 10:00\nTo: octocat/compiler\nSubject: Re: Faster",
+        "Am Mi., 25. Nov. 2026 um 10:00 schrieb somebody:",
+        "------------------ 原始邮件 ------------------",
+    ],
+)
+async def test_a_command_quoted_in_a_reply_by_mail_merges_nothing(here: Town, header: str) -> None:
     pull = ready(here)
-    quoted = "On Tue, Nov 25, 2026 somebody ***@***.***> wrote:\n\nGreat!\n@ci merge\n"
-    said = await says(here, pull, f"Not yet, please.\n\n{quoted}")
+    said = await says(here, pull, f"Not yet, please.\n\n{header}\n\nGreat!\n@ci merge\n")
     assert "This line is below the header of an earlier mail" in said
     assert pull.merged_at is None
 
