@@ -213,6 +213,12 @@ class Call:
         return {"Link": ", ".join(links)} if links else {}
 
 
+def without_four_bytes(field: str, text: str, *, resource: str) -> None:
+    """Answer 422 for a character above U+FFFF in a field that does not take it."""
+    if any(character > "\uffff" for character in text):
+        raise invalid(field, f"{field} doesn't accept 4-byte Unicode", resource=resource)
+
+
 def too_long(field_name: str, text: str, limit: int) -> None:
     """Raise a 422 `ApiError` if a text is longer than GitHub accepts."""
     if len(text) > limit:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
+
+import structlog
 
 from bot.core.payload import Payload
 from bot.effects import texts
@@ -13,6 +16,7 @@ from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
 from bot.github.addresses import check_run_on_github
 from bot.github.check_runs import COMPLETED, Annotation, CheckContent
+from bot.github.errors import is_unprocessable, message_of
 from bot.github.waiting_writes import HeadWrite, about_head
 from bot.plan.effect import Applied, EffectContext
 
@@ -20,6 +24,8 @@ FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}
 CHECK_RUNS = "/repos/{+repo}/check-runs"
 ONE_CHECK_RUN = "/repos/{+repo}/check-runs/{id}"
 ANNOTATIONS = "/repos/{+repo}/check-runs/{id}/annotations"
+
+log = structlog.get_logger(__name__)
 
 
 _AnnotationKey = tuple[str, int, str, str]
@@ -127,8 +133,8 @@ class PutCheckRun:
             return same
         # GitHub appends the annotations of an update to the existing ones:
         # https://docs.github.com/en/rest/checks/runs#update-a-check-run
-        await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
-        return self._applied(), found.integer("id")
+        _, refused = await self._sent(_without(self.content, known), partial(_patched, context, where))
+        return self._applied(refused), found.integer("id")
 
     async def _newest(self, context: EffectContext, known: int) -> Payload | None:
         """Return our newest run of the name; one request, or two if GitHub's list does not show the `known` one."""
@@ -161,13 +167,26 @@ class PutCheckRun:
                 await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=body)
 
     async def _create(self, context: EffectContext) -> tuple[Applied, int]:
-        body = {"name": self.name, "head_sha": self.sha, **self._body(self.content.annotations)}
-        where = {"repo": context.repository.full_name}
-        made = Payload(await context.github.post(CHECK_RUNS, url_vars=where, data=body), "check run")
-        return self._applied(), made.integer("id")
+        new = {"name": self.name, "head_sha": self.sha}
+        made, refused = await self._sent(self.content.annotations, partial(_posted, context, new))
+        return self._applied(refused), made.integer("id")
 
-    def _applied(self) -> Applied:
-        return Applied(texts.CHECK_WRITTEN.format(name=self.name, sha=self.sha[:7], title=self.content.title))
+    async def _sent(
+        self, annotations: Sequence[Annotation], send: Callable[[dict[str, Any]], Awaitable[Payload]]
+    ) -> tuple[Payload, str]:
+        """Send the body with these annotations, or without any if GitHub refuses them; return why it refused them."""
+        try:
+            return await send(self._body(annotations)), ""
+        except Exception as error:
+            # A check run without annotations has the result; one that is never written holds up everybody.
+            if not annotations or not is_unprocessable(error):
+                raise
+            log.warning("GitHub refused annotations", check=self.name, sha=self.sha, reason=message_of(error))
+            return await send(self._body(())), message_of(error)
+
+    def _applied(self, refused: str) -> Applied:
+        said = texts.CHECK_WRITTEN.format(name=self.name, sha=self.sha[:7], title=self.content.title)
+        return Applied(texts.WITHOUT_ANNOTATIONS.format(said=said, reason=refused) if refused else said)
 
     def _says_so(self, found: Payload) -> bool:
         content, output = self.content, found.at("output")
@@ -194,6 +213,15 @@ class PutCheckRun:
                 for action in content.actions
             ],
         }
+
+
+async def _patched(context: EffectContext, where: Mapping[str, str], body: dict[str, Any]) -> Payload:
+    return Payload(await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=body), "check run")
+
+
+async def _posted(context: EffectContext, new: Mapping[str, str], body: dict[str, Any]) -> Payload:
+    where = {"repo": context.repository.full_name}
+    return Payload(await context.github.post(CHECK_RUNS, url_vars=where, data={**new, **body}), "check run")
 
 
 async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_AnnotationKey]:

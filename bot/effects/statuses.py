@@ -10,6 +10,8 @@ from bot.core.payload import Payload
 from bot.effects import texts
 from bot.github.access import STATUSES, WritePermissions
 from bot.github.addresses import commit_on_github
+from bot.github.check_runs import three_byte
+from bot.github.markdown import truncate
 from bot.plan.effect import Applied, EffectContext
 
 DESCRIPTION_LIMIT = 140
@@ -53,7 +55,7 @@ async def ensure_status(
     where = {"repo": context.repository.full_name, "sha": sha}
     page = commit_on_github(sha, checks=True)
     # Truncate before comparing: otherwise a long text would always differ from GitHub's.
-    wanted = (state, description[:DESCRIPTION_LIMIT], target_url)
+    wanted = (state, truncate(three_byte(description), DESCRIPTION_LIMIT), target_url)
     statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
     async for item in statuses:
         status = Payload(item)

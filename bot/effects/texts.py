@@ -4,6 +4,7 @@ from __future__ import annotations
 
 CHECK_NEWER = "{name} already shows a newer result"
 CHECK_WRITTEN = "{name} on {sha}: {title}"
+WITHOUT_ANNOTATIONS = "{said} (without annotations, which GitHub refused: {reason})"
 CHECK_SAME = "{name} is up to date"
 CHECK_SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bot.core.patterns import Pattern
+
 TITLE_LIMIT = 255
 """Characters. GitHub names no limit for a run's title; this is the one it names for an annotation's."""
 TEXT_LIMIT = 65_535
@@ -28,11 +30,23 @@ LEFT_OUT = "*Left out, because GitHub limits the text of a check run: {names}.*"
 _CLOSING = 1_000  # bytes that are reserved for LEFT_OUT
 
 
+_FOUR_BYTES = Pattern(r"[\x{10000}-\x{10ffff}]")
+
+
+def three_byte(text: str) -> str:
+    """Return a text in which escapes such as `\\U0001f41b` replace the characters above U+FFFF.
+
+    GitHub takes such characters in titles, summaries and comments, but answers 422 if they are in an annotation or in
+    the description of a commit status ("description doesn't accept 4-byte Unicode").
+    """
+    return _FOUR_BYTES.sub(lambda found: f"\\U{ord(found[0]):08x}", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """A comment on a line of a file (from 1); GitHub shows it only if the path exists at the commit.
 
-    `column` counts from 1 too; 0 is the whole line.
+    `column` counts from 1 too; 0 is the whole line. Its texts have the form that GitHub accepts: `three_byte`.
     """
 
     path: str
@@ -42,6 +56,11 @@ class Annotation:
     details: str = ""
     column: int = 0
     level: str = WARNING
+
+    def __post_init__(self) -> None:
+        for name in ("path", "title", "message", "details"):
+            object.__setattr__(self, name, three_byte(getattr(self, name)))
+        object.__setattr__(self, "title", shortened(self.title, TITLE_LIMIT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from bot.core.events import MERGE_GROUP
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
+from bot.github.check_runs import three_byte
 from bot.github.markdown import truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of
@@ -130,5 +131,5 @@ def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSk
         return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)
     run_again = same_head is not None and (same_head.run_again or same_head.value != verdict.value)
     more = texts.RESTART_CI if run_again else ""
-    description = truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more
+    description = truncate(three_byte(verdict.reason), DESCRIPTION_LIMIT - len(more)) + more
     return ShownSkip(sha, verdict.reason, verdict.value, description, run_again)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox.errors import invalid, not_accessible, not_found, refused
 from sandbox.model.checks import CheckRun, CheckSuite
-from sandbox.routing import ApiResponse, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long, without_four_bytes
 from sandbox.views import checks
 
 from .issues import REPO
@@ -72,6 +72,8 @@ def _check_annotation(annotation: dict[str, Any]) -> None:
     columns = {"start_column", "end_column"} & annotation.keys()
     if columns and annotation["start_line"] != annotation["end_line"]:
         raise invalid("annotations", "columns are allowed only within one line")
+    for name in ("path", "title", "message", "raw_details"):
+        without_four_bytes(f"annotations.{name}", annotation.get(name, ""), resource="CheckRun")
     too_long("annotations.title", annotation.get("title", ""), 255)
     for name in ("message", "raw_details"):
         too_long(f"annotations.{name}", annotation.get(name, ""), 64 * 1024)

@@ -6,7 +6,7 @@ https://docs.github.com/rest/commits/statuses
 from __future__ import annotations
 
 from sandbox.errors import refused
-from sandbox.routing import ApiResponse, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long, without_four_bytes
 from sandbox.views import checks
 
 from .issues import REPO
@@ -21,6 +21,7 @@ def create_status(call: Call) -> ApiResponse:
     repository, body = call.repository, call.body
     sha = call.full_sha("sha", call.path["sha"])
     too_long("description", body.get("description") or "", DESCRIPTION_LIMIT)
+    without_four_bytes("description", body.get("description") or "", resource="Status")
     context = body.get("context", "default")
     if sum(s.context == context for s in repository.all_statuses(sha)) >= STATUSES_LIMIT:
         raise refused("Validation Failed", "This SHA and context has reached the maximum number of statuses.")

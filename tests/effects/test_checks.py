@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gidgethub import BadRequest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun, WrittenCheckRun
-from bot.github.check_runs import Action, Annotation, CheckContent
+from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.github.check_runs import TITLE_LIMIT, Action, Annotation, CheckContent
 from bot.github.errors import RateLimited
 from bot.github.limits import Allowance
 from sandbox.model.checks import CheckRun
@@ -280,3 +284,55 @@ async def test_check_runs_of_older_heads_wait_for_those_of_newer_ones(tmp_path: 
                 await world.apply_alone(replace(check(world), head_since=since))
             waits[since] = limited.value.retry_in or 0.0
         assert waits[1.0] > waits[2.0] == waits[None]
+
+
+async def test_characters_that_github_refuses_in_annotations_are_replaced_there_and_stay_elsewhere(
+    world: World,
+) -> None:
+    bug = "\N{BUG}"
+    noted = Annotation("tests/test_tile.py", 1, f"New {bug}", f"test[{bug}]", f"assert {bug!r}")
+    content = CheckContent("neutral", f"1 new {bug}", f"why {bug}", f"more {bug}", (noted,))
+    await world.apply_alone(check(world, content))
+    (run,) = runs(world)
+    assert (run.title, run.summary, run.text) == (f"1 new {bug}", f"why {bug}", f"more {bug}")
+    [annotation] = run.annotations
+    assert (annotation["title"], annotation["message"]) == ("New \\U0001f41b", "test[\\U0001f41b]")
+    assert annotation["raw_details"] == "assert '\\U0001f41b'"
+    applied = await world.apply_alone(check(world, content, as_of=2.0))
+    assert not applied.changed
+
+
+@given(st.text(max_size=300))
+def test_no_text_of_an_annotation_has_a_character_that_github_refuses(text: str) -> None:
+    annotation = Annotation(text, 1, text, text, text)
+    sent = annotation.path + annotation.title + annotation.message + annotation.details
+    assert all(character <= "\uffff" for character in sent)
+    assert len(annotation.title) <= TITLE_LIMIT
+    assert Annotation(annotation.path, 1, annotation.title, annotation.message, annotation.details) == annotation
+
+
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_check_run_whose_annotations_github_refuses_is_written_without_them(world: World, exists: bool) -> None:
+    if exists:
+        await world.apply_alone(check(world, replace(CONTENT, title="pending", annotations=())))
+    world.github.faults.add("PATCH" if exists else "POST", UPDATE if exists else CREATE, status=422)
+    applied = await world.apply_alone(check(world, as_of=2.0))
+    (run,) = runs(world)
+    assert (run.title, run.annotations) == ("1 new failure", [])
+    assert "without annotations, which GitHub refused: " in applied.text
+
+
+async def test_a_check_run_that_github_refuses_also_without_annotations_fails(world: World) -> None:
+    world.github.faults.add("POST", CREATE, status=422, times=2)
+    with pytest.raises(BadRequest):
+        await world.apply_alone(check(world))
+    assert runs(world) == []
+
+
+async def test_characters_that_github_refuses_in_a_status_are_replaced(world: World) -> None:
+    status = SetStatus(head(world), "ci/skip", "success", f"Skipped: {'a' * 120} \N{BUG}\N{BUG}")
+    await world.apply_alone(status)
+    shown = world.repository.status(head(world), "ci/skip")
+    assert shown is not None and shown.description is not None
+    assert shown.description == f"Skipped: {'a' * 120} \\U0001f41"[:139] + "…"
+    assert not (await world.apply_alone(status)).changed

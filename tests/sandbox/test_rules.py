@@ -96,6 +96,26 @@ async def test_an_invalid_state_is_answered_as_on_github_and_is_no_mistake(
     assert pull.requested_reviewers == []
 
 
+@pytest.mark.parametrize("field", ["description", "path", "title", "message", "raw_details"])
+async def test_a_character_above_ffff_is_refused_where_github_refuses_it(
+    client: Client, github: GitHubSandbox, pull: PullRequest, field: str
+) -> None:
+    note = {"path": "a", "start_line": 1, "end_line": 1, "annotation_level": "notice", "message": "a", field: "\N{BUG}"}
+    output = {"title": "\N{BUG}", "summary": "\N{BUG}", "annotations": [note]}
+    run = {"name": "a", "head_sha": pull.head_sha, "output": output}
+    is_status = field == "description"
+    path, body = (
+        (f"statuses/{pull.head_sha}", {"state": "success", field: "\N{BUG}"}) if is_status else ("check-runs", run)
+    )
+    answer = await client.post(path, body)
+    assert answer.status == 422
+    assert "doesn't accept 4-byte Unicode" in answer.text
+    assert len(github.violations) == 1
+    if not is_status:
+        note[field] = "\uffff"
+        assert (await client.post(path, body)).status == 201
+
+
 async def test_the_number_of_statuses_per_context_is_limited_to_a_thousand(client: Client, pull: PullRequest) -> None:
     for _ in range(1000):
         pull.repository.set_status("hubot", pull.head_sha, "ci", "pending")
