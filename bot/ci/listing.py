@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from gidgethub import BadRequest
 
-from bot.ci.texts import cannot_see
+from bot.ci.texts import NOT_SHOWN, cannot_see
 from bot.core.errors import UserError
 from bot.core.payload import Payload
-from bot.github.errors import is_forbidden, is_not_found
+from bot.github.errors import is_forbidden, is_not_found, message_of
+from bot.github.forbidden import is_generic
+from bot.plan.failure_text import refusal_text
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -34,7 +36,10 @@ class Listing:
     permission: str
 
     async def read(self, github: GitHub, url_vars: Mapping[str, str]) -> list[Payload]:
-        """Return all items, over all pages; raise `ListingDenied` where GitHub refuses."""
+        """Return all items, over all pages; raise `UserError` where GitHub refuses.
+
+        It is a `ListingDenied` unless GitHub names another reason than a missing permission.
+        """
         try:
             items = github.getiter(self.url, url_vars=url_vars, iterable_key=self.key)
             return [Payload(item, f"{self.key}[]") async for item in items]
@@ -43,4 +48,6 @@ class Listing:
             # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
             if not (is_forbidden(error) or is_not_found(error)):
                 raise
+            if is_forbidden(error) and not is_generic(message_of(error)):
+                raise UserError(NOT_SHOWN.format(reason=refusal_text(error))) from error
             raise ListingDenied(self.permission) from error

@@ -77,4 +77,6 @@ async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found
             runs += result
     if denied:
         troubles.append(cannot_see(denied))
-    return FoundCiRuns(tuple(runs), tuple(troubles), {provider.title: provider for provider in providers})
+    return FoundCiRuns(
+        tuple(runs), tuple(dict.fromkeys(troubles)), {provider.title: provider for provider in providers}
+    )

@@ -21,6 +21,7 @@ from bot.github.addresses import workflow_run_on_github
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
 from bot.github.markdown import code
 from bot.plan.effect import Applied, Effect, EffectContext
+from bot.plan.failure_text import refusal_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,13 +59,13 @@ class RerunWorkflow:
         if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
             return already
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
-            if await _asked(context, f"{RUN}/{how}", where):
+            if (refused := await _refused(context, f"{RUN}/{how}", where)) is None:
                 restarted = texts.RUN_RESTARTED if how == "rerun" else texts.JOBS_RESTARTED
                 return Applied(restarted.format(name=self.name), page=workflow_run_on_github(self.run_id))
             run = await _read_run(context, where, self.name)
             if already := _already(run, self.attempt, self.name):
                 return already
-        raise refusal(run, self.name, time.time())
+        raise refusal(run, self.name, time.time(), refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,14 @@ class RerunJob:
         if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
             return already
         await self._check_job(context, repository)
-        if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
+        refused = await _refused(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)})
+        if refused is None:
             page = workflow_run_on_github(self.run_id)
             return Applied(texts.RUN_RESTARTED.format(name=self.name), page=page)
         run = await _read_run(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
-        raise refusal(run, self.name, time.time())
+        raise refusal(run, self.name, time.time(), refused)
 
     async def _check_job(self, context: EffectContext, repository: str) -> None:
         """Raise `RefusedToPerson` unless the job belongs to the run that was checked.
@@ -145,10 +147,11 @@ class ApproveRun:
             raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
         if run.text("conclusion") != ACTION_REQUIRED:
             return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False, page=page)
-        if not await _asked(context, f"{RUN}/approve", where):
+        if (refused := await _refused(context, f"{RUN}/approve", where)) is not None:
             run = await _read_run(context, where, self.name)
             if run.text("conclusion") == ACTION_REQUIRED:
-                raise UserError(texts.APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
+                names = {"name": code(self.name), "url": run.text("html_url")}
+                raise UserError(texts.APPROVAL_REFUSED.format(**names, reason=refusal_text(refused)))
         return Applied(texts.APPROVED.format(name=self.name), page=page)
 
 
@@ -214,25 +217,26 @@ def _already(run: Payload, attempt: int, name: str) -> Applied | None:
     return None
 
 
-async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> bool:
-    """Send a request without content; return False if GitHub refuses it with any status."""
+async def _refused(context: EffectContext, url: str, where: Mapping[str, str]) -> Exception | None:
+    """Send a request without content; return the error if GitHub refuses it with any status."""
     try:
         await context.github.post(url, url_vars=where, data={})
     except Exception as error:
-        # Somebody may have been faster: the caller reads the reason from the run.
+        # Somebody may have been faster: the caller reads that from the run.
         if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
-            return False
+            return error
         raise
-    return True
+    return None
 
 
-def refusal(run: Payload, name: str, now: float) -> UserError:
-    """Return why GitHub refuses to restart a run, if the run shows it; `now` is in seconds since 1970.
+def refusal(run: Payload, name: str, now: float, refused: Exception) -> UserError:
+    """Return why GitHub refuses to restart a run; `now` is in seconds since 1970.
 
-    Otherwise the App most likely lacks a permission: that is a failure, which operators should see.
+    If the run does not show it, GitHub's own reason is quoted: that is a failure, which operators should see.
     """
     shown = code(name)
     began = run.text("created_at")
     if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
         return RefusedToPerson(texts.RUN_TOO_OLD.format(name=shown, days=OLDEST_DAYS))
-    return UserError(texts.RESTART_REFUSED.format(name=shown, url=run.text("html_url")))
+    reason = refusal_text(refused)
+    return UserError(texts.RESTART_REFUSED.format(name=shown, reason=reason, url=run.text("html_url")))

@@ -8,6 +8,9 @@ from bot.plan.failure_text import GRANT
 
 CANNOT_SEE = f"I can't see all CI results: the App needs {{permissions}}. {GRANT}"
 
+NOT_SHOWN = "I can't see all CI results. {reason}"
+"""GitHub named the reason itself, so it is no missing permission."""
+
 CANNOT_RESTART = "I can't restart {name}: {reason}."
 """`reason` is one of the texts below; its subject is the run."""
 OTHER_CI = "it comes from a CI that I don't control"
@@ -24,13 +27,10 @@ OTHER_COMMIT = "it ran on another commit"
 
 RUN_REMOVED = "The workflow run {name} no longer exists: someone deleted it."
 RUN_TOO_OLD = "GitHub restarts a run only within {days} days, and {name} is older. Push a commit to start a new one."
-RESTART_REFUSED = (
-    f"GitHub didn't restart {{name}} (403). The App needs *Actions: write*. {GRANT} "
-    "If the App has that permission, the run's page says why: {url}"
-)
+RESTART_REFUSED = "GitHub didn't restart {name}. {reason} [The run's page]({url}) may say more."
+"""`reason` quotes GitHub: `bot.plan.failure_text.refusal_text`."""
 APPROVAL_REFUSED = (
-    "GitHub didn't approve {name} (403). The App needs *Actions: write*. If it has that permission, approve the run on "
-    "its page: {url}"
+    "GitHub didn't approve {name}. {reason} Someone with write access can approve it on [the run's page]({url})."
 )
 
 JENKINS_NOT_CONFIGURED = "I didn't start {name}: add its server to `rerun: jenkins:` in `app.yaml`."

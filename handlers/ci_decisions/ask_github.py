@@ -21,7 +21,8 @@ from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
 from bot.github.contents import FILE, found_at
-from bot.github.errors import is_forbidden, is_not_found, status_of
+from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
+from bot.github.forbidden import is_generic
 from bot.github.governor import Governor
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.ask_bot import CannotAsk
@@ -184,7 +185,8 @@ def _why(error: Exception) -> str:
     if status_of(error) == 401:
         return texts.INVALID_CREDENTIALS
     if is_forbidden(error):
-        return texts.MISSING_PERMISSION
+        said = message_of(error)
+        return texts.MISSING_PERMISSION if is_generic(said) else texts.GITHUB_REFUSED.format(message=said)
     # GitHub answers 404, not 403, for a private repository that the token may not see:
     # https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
     return texts.PULL_NOT_SHOWN if is_not_found(error) else texts.GITHUB_NOT_REACHED

@@ -196,4 +196,14 @@ async def test_the_answer_to_a_refused_approval_says_what_to_do(here: Town) -> N
     here.github.faults.add("POST", APPROVE, status=403)
     reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
     assert reactions == ["eyes", "confused"]
-    assert "GitHub didn't approve `CI` (403). The App needs *Actions: write*." in answer
+    assert "GitHub didn't approve `CI`. GitHub denied this: the App needs " in answer
+
+
+async def test_the_reason_for_which_github_refuses_an_approval_is_quoted(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    reason = "Actions are disabled for this repository by its organization"
+    here.github.faults.add("POST", APPROVE, status=403, message=reason)
+    _, answer = await says(here, pull, "hubot", "@ci approve ci")
+    assert f"GitHub didn't approve `CI`. GitHub refused this: `{reason}`. Someone with write access can" in answer
+    assert "needs" not in answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -272,7 +273,26 @@ async def test_a_permission_to_read_but_not_to_rerun_is_named_too(tmp_path: Path
         pull = world.open()
         world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
         answer = await world.say(pull, "@ci rerun")
-        assert "GitHub didn't restart `CI` (403). The App needs *Actions: write*" in answer
+        assert "GitHub didn't restart `CI`. GitHub denied this: the App needs *Actions: write*." in answer
+
+
+@pytest.mark.parametrize("status", [403, 404, 409, 422])
+@pytest.mark.parametrize(
+    ("command", "conclusion"), [("rerun", "failure"), ("rerun all", "success"), ("rerun test", "failure")]
+)
+async def test_the_reason_for_which_github_refuses_a_rerun_is_quoted(
+    world: World, status: int, command: str, conclusion: str
+) -> None:
+    pull = world.open()
+    world.repository.add_workflow_run(pull.head_sha, "CI", conclusion, {"test": conclusion})
+    reason = "Unable to retry this workflow run because a run of it is disabled"
+    world.github.faults.add(
+        "POST", re.compile(r".*/(rerun|rerun-failed-jobs)$"), status=status, message=reason, times=None
+    )
+    answer = await world.say(pull, f"@ci {command}")
+    assert f"GitHub refused this: `{reason}`." in answer
+    assert "The App needs" not in answer
+    assert "the App needs" not in answer
 
 
 async def test_missing_credentials_of_jenkins_are_reported_with_what_to_set(tmp_path: Path) -> None:
