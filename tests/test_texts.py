@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
+from bot.config.declared import repository_model
+from bot.config.keys import key_types, model_of
+from bot.core.patterns import Pattern
+from scripts.docs import CONFIG
 from scripts.texts import ROOT, constants, holds_texts, is_sentence, modules
 
 SHOWN = {
@@ -103,3 +108,41 @@ def test_if_a_folder_has_a_texts_module_its_sentences_are_there() -> None:
         if is_sentence(text) and path.as_posix() not in ELSEWHERE
     ]
     assert elsewhere == []
+
+
+OWN_FILE = ".github/nightjar.yaml"
+NAMED = Pattern(r"`([a-z_]+(?:: [a-z_]+)+):?`|\b((?:[a-z_]+\.)+[a-z_]+)\b")
+"""Keys as texts name them: `merge: method:`, docker_update.base."""
+
+
+def texts_about(file: str) -> dict[str, str]:
+    """Return the texts for people that name a file, by module and constant."""
+    texts: dict[str, str] = {}
+    for path in filter(holds_texts, modules()):
+        texts |= {f"{path.as_posix()}: {name}": text for name, text, _ in constants(ROOT / path) if file in text}
+    return texts
+
+
+def has_key(model: type[BaseModel] | None, keys: list[str]) -> bool:
+    """Return whether a key is in a model."""
+    if not keys or model is None:
+        return not keys
+    types = key_types(model)
+    return keys[0] in types and has_key(model_of(types[keys[0]]), keys[1:])
+
+
+def test_each_key_that_a_text_names_exists_in_app_yaml() -> None:
+    repository = repository_model(CONFIG)
+    named = {
+        f"{place}: {match[0]}": (match[1] or match[2]).replace(": ", ".").split(".")
+        for place, text in texts_about("app.yaml").items()
+        for match in NAMED.finditer(text)
+    }
+    keys = {place: path for place, path in named.items() if path[0] in key_types(repository)}
+    assert len(keys) > 5
+    assert [place for place, path in keys.items() if not has_key(repository, path)] == []
+
+
+def test_only_a_function_says_whether_a_repositorys_own_file_accepts_a_key() -> None:
+    """`bot.config.shared.files_for` knows it; a sentence that names both files would be wrong for some keys."""
+    assert [place for place, text in texts_about(OWN_FILE).items() if "app.yaml" in text] == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands import texts
 from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandRegistry, CommandSpec
+from bot.config.shared import files_for
 from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def not_own_words(command: Command, author: str) -> str:
     return texts.NOT_OWN_WORDS.format(author=code(author), command=shown(command))
 
 
-def switched_off(spec: CommandSpec, repository: str) -> str:
-    """Say that a command is off in this repository, and who can turn it on."""
-    return texts.SWITCHED_OFF.format(repository=code(repository), key=code(spec.feature))
+def switched_off(spec: CommandSpec, repository: str, config: RepositoryConfig) -> str:
+    """Say that a command is off in this repository, and in which files a maintainer can turn it on."""
+    files = files_for(config, spec.feature)
+    return texts.SWITCHED_OFF.format(repository=code(repository), key=code(spec.feature), files=files)
 
 
 def who_may(allowed: Sequence[Role]) -> str:

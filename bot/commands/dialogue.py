@@ -248,7 +248,8 @@ class Dialogue:
             return CommandAnswer(say=answers.bad_command(command, help_url(ask.context)), done=False)
         spec = command.spec
         if spec.name not in may:
-            return CommandAnswer(say=answers.switched_off(spec, ask.context.repository.full_name), done=False)
+            said = answers.switched_off(spec, ask.context.repository.full_name, ask.context.config)
+            return CommandAnswer(say=said, done=False)
         if not may[spec.name]:
             return CommandAnswer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
         if spec.own_words and not ask.comment.created and ask.by.id != ask.comment.author.id:

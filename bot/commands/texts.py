@@ -27,10 +27,8 @@ NEED_ACCESS = "You need {access} for this. Ask a maintainer to comment {command}
 ONLY_THESE = "Only {who} can do this. Ask one of them to comment {command}."
 NOBODY_MAY = "Nobody may use this command here: `app.yaml` allows no role."
 NOT_OWN_WORDS = "You edited this into a comment by {author}, so I ignored it. Post {command} in a comment of your own."
-SWITCHED_OFF = (
-    "This command is off for {repository}. A maintainer can turn it on: add {key} to `.github/nightjar.yaml` or "
-    "`app.yaml`."
-)
+SWITCHED_OFF = "This command is off for {repository}. A maintainer can turn it on: add {key} to {files}."
+"""`files` are those that accept the key: `bot.config.shared.files_for`."""
 OVERRIDDEN = "Ignored: a later line of this comment overrides it."
 PERSON_OVER = (
     "I did nothing: you reached the limit of {limit} commands an hour in this repository. Try again in an hour."

@@ -20,6 +20,8 @@ from bot.config.types import SHARED, Section
 PATH = ".github/nightjar.yaml"
 """Where the file is in a repository."""
 
+APP_YAML = "`app.yaml`"
+
 ORIGINS: dict[type[BaseModel], type[BaseModel]] = {}
 """The mapping of app.yaml from which each mapping of the file was generated."""
 
@@ -64,6 +66,21 @@ RepositoryFile = _narrowed(RepositoryConfig)
 
 SWITCHES = frozenset(name for name, kind in key_types(RepositoryConfig).items() if SHARED in get_args(kind))
 """The features that the file may switch on and off."""
+
+
+def files_for(config: RepositoryConfig, *keys: str) -> str:
+    """Return the files that accept a key of a repository, as Markdown for people.
+
+    `keys` lead to the key; a single one is a feature that is off and should be switched on.
+    """
+    own = config.repository_file and (keys[0] in SWITCHES if len(keys) == 1 else _has(RepositoryFile, keys))
+    return f"`{PATH}` or {APP_YAML}" if own else APP_YAML
+
+
+def _has(model: type[BaseModel], keys: tuple[str, ...]) -> bool:
+    annotation = key_types(model).get(keys[0])
+    section = model_of(annotation) if annotation is not None else None
+    return annotation is not None and (len(keys) == 1 or (section is not None and _has(section, keys[1:])))
 
 
 def overlaid(config: RepositoryConfig, own: Keys) -> RepositoryConfig:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bot.ci.base import CiRun, CiState
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
+from bot.config.shared import files_for
 from bot.config.types import matches
 from bot.core.events import MERGE_GROUP, PullRequestEvent
 from bot.core.listing import listed
@@ -146,7 +147,8 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     before = await context.records.get(key)
     verdict = decide_slow_tests(config, pull.head_ref, before, mention)
     if pull.head_ref and matches(config.branches, pull.head_ref):
-        say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref))
+        files = files_for(context.config, KEY, "branches")
+        say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref), files=files)
         return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say, done=on)
     choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.comment.written_at)
     if before is not None and before.at > choice.at:
@@ -168,15 +170,21 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     if not (on and changes):
         return CommandAnswer(effects, replaces=replaces)
     found = await asked.runs()
-    restarted, say = catch_up(found.runs, config.rerun, pull.head_sha, mention)
+    files = files_for(context.config, KEY, "rerun")
+    restarted, say = catch_up(found.runs, config.rerun, pull.head_sha, mention, files)
     effects += tuple(found.rerun(run, failed_only=False) for run in restarted)
     if found.troubles:
         say = "\n".join(filter(None, [texts.NOTHING_SEEN.format(why=" ".join(found.troubles)), say]))
     return CommandAnswer(effects, say, replaces=replaces)
 
 
-def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
-    """Return the runs to restart because they finished before slow tests were on, and the text about all others."""
+def catch_up(
+    runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str, files: str
+) -> tuple[list[CiRun], str]:
+    """Return the runs to restart because they finished before slow tests were on, and the text about all others.
+
+    `files` are those that accept the patterns.
+    """
     runs = [run for run in runs if run.state is not CiState.MISSING]
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
     ended = [run for run in ours if run.state in (CiState.SUCCEEDED, CiState.FAILED)]
@@ -190,7 +198,7 @@ def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: 
     if runs and not ours:
         restartable = any(not run.untouchable for run in runs)
         text = texts.NOTHING_MATCHES if restartable else texts.NOTHING_RESTARTABLE
-        said.append(text.format(sha=shown, names=_listed(runs)))
+        said.append(text.format(sha=shown, names=_listed(runs), files=files))
     return ended, "\n".join(said)
 
 

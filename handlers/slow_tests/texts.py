@@ -18,10 +18,7 @@ OFF_DEFAULT = f"{OFF_PREFIX} nobody requested them. To turn on, comment: {{menti
 
 CLOSED = "This pull request is closed, so nothing changed. Reopen it and ask again."
 ALWAYS_ON = "The branch {branch} always runs slow tests, so there is nothing to turn on."
-NEVER_OFF = (
-    "The branch {branch} always runs slow tests. To change that, edit `slow_tests: branches:` in "
-    "`.github/nightjar.yaml` or `app.yaml`."
-)
+NEVER_OFF = "The branch {branch} always runs slow tests. To change that, edit `slow_tests: branches:` in {files}."
 OVERTAKEN = "{login} commented {command} later, so that applies."
 RESTARTING = "CI had already finished on {sha}, so I'm restarting it with slow tests: {names}."
 STILL_RUNNING = (
@@ -29,8 +26,7 @@ STILL_RUNNING = (
     "with {command} once it has finished."
 )
 NOTHING_MATCHES = (
-    "Slow tests are on, but nothing was restarted: no finished run on {sha} matches `slow_tests: rerun:` in "
-    "`.github/nightjar.yaml` or `app.yaml`."
+    "Slow tests are on, but nothing was restarted: no finished run on {sha} matches `slow_tests: rerun:` in {files}."
 )
 NOTHING_RESTARTABLE = "Slow tests are on, but nothing was restarted: I can't restart {names} on {sha}."
 NOTHING_SEEN = "Slow tests are on, but I couldn't check whether CI has to restart. {why}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands import answers
-from bot.commands.grammar import BadCommand, Command, parse
+from bot.commands.grammar import BadCommand, Command, CommandSpec, parse
 from bot.config.model import RepositoryConfig, Rerun
 from bot.config.types import Role
 from tests.commands.test_grammar import MENTIONS, REGISTRY, RERUN, RUN_SLOW, read
@@ -64,9 +64,16 @@ def test_a_refusal_says_who_can_run_the_command(allowed: tuple[Role, ...], said:
 
 
 def test_a_disabled_command_is_answered_with_where_to_switch_it_on() -> None:
-    said = answers.switched_off(RUN_SLOW, "octocat/compiler")
+    said = answers.switched_off(RUN_SLOW, "octocat/compiler", RepositoryConfig())
     assert "`octocat/compiler`" in said
     assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in said
+
+
+def test_the_answer_to_a_disabled_command_names_only_files_that_can_switch_it_on() -> None:
+    merge = CommandSpec(name="merge", summary="Merge.", example="merge", feature="merge")
+    for spec, reads_own in ((merge, True), (merge, False), (RUN_SLOW, False)):
+        said = answers.switched_off(spec, "octocat/compiler", RepositoryConfig(repository_file=reads_own))
+        assert said.endswith(f"add `{spec.feature}` to `app.yaml`.")
 
 
 def test_help_lists_what_is_enabled_here_and_who_may_use_it_here() -> None:

@@ -8,7 +8,7 @@ import pytest
 from bot.config import ConfigError, RepositoryConfig, parse_config
 from bot.config.keys import model_of
 from bot.config.repository_file import MOST_BYTES, is_repository_file, load_repository_file, parse_repository_file
-from bot.config.shared import SWITCHES, RepositoryFile, overlaid, settings
+from bot.config.shared import SWITCHES, RepositoryFile, files_for, overlaid, settings
 
 HERE = ".github/nightjar.yaml"
 KNOWN = (
@@ -189,6 +189,39 @@ def test_a_feature_of_the_repositorys_own_is_switched_whatever_app_yaml_says(fea
     found = over(f"{feature}: {before}", f"{feature}: {after}")
     assert (feature in found.features) is on
     assert found.features ^ given().features == (set() if on else {feature})
+
+
+def accepted(written: str) -> bool:
+    try:
+        parse_repository_file(written.encode(), config=given())
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("feature", RepositoryConfig.model_fields)
+def test_a_text_names_the_file_for_a_feature_that_is_off_only_if_the_file_can_switch_it_on(feature: str) -> None:
+    assert (HERE in files_for(given(), feature)) is (feature in SWITCHES and accepted(f"{feature}: true"))
+    assert files_for(given("repository_file: false"), feature) == "`app.yaml`"
+
+
+@pytest.mark.parametrize(
+    ("keys", "own"),
+    [
+        (("slow_tests", "branches"), True),
+        (("slow_tests", "rerun"), True),
+        (("slow_tests", "status"), False),
+        (("rerun", "allow"), True),
+        (("rerun", "jenkins"), False),
+        (("merge", "method"), False),
+        (("merge", "required"), False),
+        (("welcome", "text"), True),
+        (("nothing", "here"), False),
+    ],
+)
+def test_a_text_names_the_file_for_a_key_that_it_accepts(keys: tuple[str, ...], own: bool) -> None:
+    assert (HERE in files_for(given(), *keys)) is own
+    assert files_for(given("repository_file: false"), *keys) == "`app.yaml`"
 
 
 def test_a_feature_that_the_file_switches_on_has_default_settings_and_no_credentials() -> None:

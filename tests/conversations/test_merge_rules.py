@@ -366,5 +366,8 @@ async def test_if_merging_is_off_the_answer_says_who_can_switch_it_on(tmp_path: 
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = ready(here)
         said = await says(here, pull, "@ci merge")
-        assert "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` to" in said
+        assert (
+            "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` to `app.yaml`."
+            in said
+        )
         assert pull.state == "open"

@@ -4,7 +4,8 @@ import pytest
 
 from bot.ci.base import CiRun, CiState
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, parse
-from bot.config import SlowTests
+from bot.config import RepositoryConfig, SlowTests
+from bot.config.shared import files_for
 from bot.effects.statuses import SetStatus
 from handlers.slow_tests.handler import (
     COMMANDS,
@@ -100,7 +101,7 @@ LEFT_ALONE = (
 def test_finished_runs_restart_when_slow_tests_are_turned_on(
     runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: str
 ) -> None:
-    ended, text = catch_up(runs, patterns, SHA, "@ci")
+    ended, text = catch_up(runs, patterns, SHA, "@ci", files_for(RepositoryConfig(), "slow_tests", "rerun"))
     assert [found.name for found in ended] == again
     assert text == said
 
