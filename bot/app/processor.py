@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,19 @@ class Pipeline:
         if plan.conclusion_basis is not None:
             raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
         return self._as_data(plan, found)
+
+    def answering(self, delivery: Delivery) -> Sequence[str]:
+        """Return the handlers that tell people if a delivery could not be routed, by app.yaml alone."""
+        config = self.config.repository(delivery.repository) if delivery.repository else None
+        if config is None:
+            return ()
+        names = []
+        for handler in self.router.wanting(delivery.event, delivery.action):
+            # What failed may have been the question whether a handler accepts the delivery.
+            with suppress(Exception):
+                if handler.on_failure is not None:
+                    names += routed(delivery, [handler], config, self.config.mentions).handlers
+        return names
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended."""

@@ -139,7 +139,10 @@ class ErrorKind(Enum):
 
 
 class Processor(Protocol):
-    """What the engine calls. Any method except `message` may raise; `bot/engine/retry.py` handles the errors."""
+    """What the engine calls.
+
+    Any method except `message` and `answering` may raise; `bot/engine/retry.py` handles the errors.
+    """
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Return the handlers that accept a delivery, or the reason why none does."""
@@ -155,6 +158,10 @@ class Processor(Protocol):
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
         """Plan the answer to people if planning has failed for good; `message` is the text of the method `message`."""
+        ...
+
+    def answering(self, delivery: Delivery) -> Sequence[str]:
+        """Return the handlers that tell people if a delivery could not be routed; it does not raise."""
         ...
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:

@@ -43,6 +43,7 @@ FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
 RESUMED, NOT_RESUMED = "job {job} runs again", "job {job} was tried again meanwhile"
 PLANNED_BEFORE = "planned before its worker was lost"
+NOT_CONCLUDED = "I started this, but I can't tell how it ended. {message}"
 NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -79,7 +80,7 @@ class Tasks:
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
 
-        await self._deliver(context.job, work, guid, event, received_at)
+        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job))
 
     async def replay(
         self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
@@ -89,7 +90,7 @@ class Tasks:
         async def work() -> JobOutcome:
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
 
-        await self._deliver(context.job, work, guid, "replay", received_at)
+        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
 
     async def handle(self, context: JobContext, **args: Any) -> None:
         """Let one handler plan, and store the whole plan."""
@@ -99,8 +100,7 @@ class Tasks:
             return await self._plan_and_store(job, origin)
 
         async def answer(message: str) -> None:
-            if origin.message is None:
-                await self._store.defer_again([plan_job(origin.answer(message))])
+            await self._answer([origin], message)
 
         def watch(outcome: str, seconds: float) -> None:
             if origin.message is None:
@@ -150,6 +150,9 @@ class Tasks:
         async def work() -> JobOutcome:
             return await self._conclude(job, origin, args)
 
+        async def answer(message: str) -> None:
+            await self._answer([origin], NOT_CONCLUDED.format(message=message))
+
         await Attempt(
             job=job,
             work=work,
@@ -160,6 +163,7 @@ class Tasks:
             kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=CONCLUSION_RETRY_PRIORITY,
+            answer=answer,
         ).run(self._store.connector)
 
     async def resume(self, context: JobContext, *, guid: str, job_id: int, attempts: int, received_at: float) -> None:
@@ -178,9 +182,26 @@ class Tasks:
             raise UserError(NO_BODY)
         return delivery
 
+    async def _answer(self, origins: Sequence[Origin], message: str) -> None:
+        """Let handlers tell people that their work has failed for good; one that told them before does not."""
+        await self._store.defer_again([plan_job(one.answer(message)) for one in origins if one.message is None])
+
     async def _deliver(
-        self, job: Job, work: Callable[[], Awaitable[JobOutcome]], guid: str, event: str, received_at: float
+        self,
+        job: Job,
+        work: Callable[[], Awaitable[JobOutcome]],
+        guid: str,
+        event: str,
+        received_at: float,
+        delivery_job: int,
     ) -> None:
+        async def answer(message: str) -> None:
+            delivery = await read_delivery(self._store.connector, delivery_job)
+            if delivery is not None:
+                handlers = self.processor.answering(delivery)
+                replay = int(job.task_kwargs.get("replay", 0))
+                await self._answer(_origins(delivery, handlers, delivery_job, replay, job.lock), message)
+
         await Attempt(
             job=job,
             work=work,
@@ -190,6 +211,7 @@ class Tasks:
             message=lambda error: self.processor.message(error, guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": guid, "event_name": event},
+            answer=answer,
         ).run(self._store.connector)
 
     async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
@@ -205,10 +227,7 @@ class Tasks:
         if not routing.handlers:
             return JobOutcome(notes.IGNORED, routing.reason, about)
         intent = intent_key(delivery)
-        origins = [
-            Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, job.lock)
-            for handler in routing.handlers
-        ]
+        origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
         deferred = await self._store.defer([plan_job(origin) for origin in origins])
         # On a second try, existing jobs are most likely those of the first try.
         wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
@@ -271,6 +290,15 @@ class Tasks:
             await self._store.defer_again(jobs)
         else:
             await self._store.defer(jobs)
+
+
+def _origins(
+    delivery: Delivery, handlers: Sequence[str], delivery_job: int, replay: int, lock: str | None
+) -> list[Origin]:
+    intent = intent_key(delivery)
+    return [
+        Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, lock) for handler in handlers
+    ]
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:

@@ -60,10 +60,11 @@ def failure_text(error: Exception, guid: str) -> str:
     """Return the text for the person whose request failed; `guid` is the delivery's, for the maintainers."""
     if isinstance(error, UserError):
         return str(error)
+    again = code(f"nightjar replay {guid}")
     if isinstance(error, TryAgain):
-        return NOT_REACHED.format(command=code(f"nightjar replay {guid}"))
+        return NOT_REACHED.format(command=again)
     if isinstance(error, LostTooOften):
-        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=code(f"nightjar replay {guid}"))
+        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=again)
         return CRASHED.format(next_step=next_step, guid=code(guid))
     return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 

@@ -116,6 +116,7 @@ WHY_UPDATED = "the base was merged into the head, and the merge is still pending
 WHY_TRIED = "the bot tried to merge #{number}"
 WHY_READY, WHY_NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 WHY_CLOSED, WHY_HEAD_MOVED, WHY_LEFT_QUEUE = "it is closed", "the head moved", "it left the merge queue"
+WHY_NOT_CHECKED = "the bot could not check the pending merge"
 WHY_CANCELLED = "the pending merge was cancelled before this ran"
 WHY_CHANGED = "the base or the head has changed meanwhile, or GitHub's answers disagree for now"
 WHY_UNDECIDED = "GitHub is still computing whether there are conflicts"

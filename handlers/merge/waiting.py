@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.core.errors import TryAgain
-from bot.core.events import person_or_ghost
+from bot.core.events import PullRequest, person_or_ghost
 from bot.core.payload import Payload
 from bot.effects.comments import Reply
 from bot.effects.labels import EnsureLabel
@@ -178,6 +178,20 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     return True
 
 
+async def report_failure(context: Context, message: str) -> Plan:
+    """End a pending merge that could not be checked or concluded, with a comment; forget it if GitHub has merged."""
+    payload, repository = context.delivery.payload, context.repository.full_name
+    number = payload.integer("pull_request", "number")
+    pending = await _pending_of(context, number)
+    if pending is None or pending.queued:
+        return NOTHING
+    url_vars = {"repo": repository, "number": str(number)}
+    answer = await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)
+    if not PullRequest.of(Payload(answer, "pull request")).is_open:
+        return Plan((StorePendingMerge(number, said_at=pending.asked_at),), why=texts.WHY_CLOSED)
+    return Plan(end_pending_merge(number, pending, message), why=texts.WHY_NOT_CHECKED)
+
+
 async def merge_conclusion(context: Context, number: int, outcomes: EffectOutcomes) -> Plan:
     """Decide what follows from the outcome of a merge that had waited."""
     merged = outcomes.of(MergePull)
@@ -193,13 +207,19 @@ CONCLUDE = ConcludeStage(int, merge_conclusion)
     "dequeued",
     name=NAME,
     feature=KEY,
+    on_failure=report_failure,
     accepts=may_matter,
     conclude=CONCLUDE,
 )
 @router.on(
-    "pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE
+    *("pull_request_review", "submitted", "dismissed"),
+    name=NAME,
+    feature=KEY,
+    on_failure=report_failure,
+    accepts=may_matter,
+    conclude=CONCLUDE,
 )
-@router.on(REFRESH_EVENT.name, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
+@router.on(REFRESH_EVENT.name, name=NAME, feature=KEY, on_failure=report_failure, accepts=may_matter, conclude=CONCLUDE)
 async def follow(context: Context) -> Plan:
     """Decide about the pending merge and the label; ask GitHub only if the payload and our records are not enough."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bot.engine.journal import PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
@@ -252,3 +254,57 @@ async def test_a_hundred_simultaneous_deliveries_are_all_done_once(url_with_tabl
         await settled(engine, *guids)
     assert len(world.written) == 200
     assert twice(world.written) == []
+
+
+FINAL_CAUSES = (
+    "user",
+    "refused",
+    "payload",
+    "unknown:a",
+    "fault",
+    "over-time",
+    "lost",
+    "away",
+    "not-installed",
+    "forbidden",
+)
+"""Everything that ends a job for good: refusals, faults of ours, crashes, outages, and missing access."""
+
+
+@pytest.mark.parametrize("stage", ["route", "plan", "effect", "conclude"])
+async def test_each_final_failure_is_answered_whatever_its_cause(sqlite_url: str, world: World, stage: str) -> None:
+    """Who waits for a command must hear of its end from each stage, also if a crash or an outage ended it."""
+
+    def script(cause: str) -> str:
+        failing = {one: {"always": cause} if one == stage else {} for one in ("route", "plan", "effect", "conclude")}
+        effects = [{"target": "x", **failing["effect"]}]
+        plan = {"effects": effects, "conclude": failing["conclude"], "answer": {}, **failing["plan"]}
+        return body({"a": plan}, route=failing["route"])
+
+    async with running(sqlite_url, world) as engine:
+        for cause in FINAL_CAUSES:
+            await engine.accept(cause, EVENT, script(cause), f"pr:1#{cause}")
+        await settled(engine, *FINAL_CAUSES)
+    written = list(zip(world.written, world.texts, strict=True))
+    for cause in FINAL_CAUSES:
+        [answer] = [text for key, text in written if key.startswith(f"{cause} ") and key != f"{cause} a x"]
+        if stage == "effect":
+            assert answer.startswith("x=")
+            assert not answer.startswith("x=applied")
+        elif stage == "conclude":
+            assert answer.startswith("I started this, but I can't tell how it ended. ")
+
+
+async def test_a_failed_conclusion_that_is_replayed_successfully_ends_the_command_as_usual(
+    sqlite_url: str, world: World
+) -> None:
+    plan = {**writes("x"), "conclude": {"errors": ["user:Not now."]}, "answer": {}}
+    async with running(sqlite_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": plan}), LOCK)
+        await settled(engine, "g")
+        await engine.replay("g")
+        await settled(engine, "g")
+    first, second = world.texts[-2:]
+    assert first == "I started this, but I can't tell how it ended. Not now."
+    assert second.startswith("x=")
+    assert second.endswith(": written | again")

@@ -12,14 +12,19 @@ import signal
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from bot.core.errors import GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
+from gidgethub import BadRequest
+
+from bot.core.errors import Away, GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
+from bot.engine.guard import OverTime
 from bot.engine.processor import ErrorKind
+from bot.engine.retry import LostTooOften
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
-from bot.github.errors import kind_of
+from bot.github.errors import NotInstalled, kind_of
 from tests.waiting import until
 
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
@@ -95,6 +100,12 @@ def _storable(text: str) -> str:
     return ascii(text)[1:-1]
 
 
+class Impatient(Away):
+    """An outage for which nobody waits any longer."""
+
+    patience = -1.0
+
+
 class Toy:
     """A processor that follows the scripts in payloads."""
 
@@ -102,6 +113,7 @@ class Toy:
         self.world = world
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
+        await self._go_through(f"route {delivery.guid}", delivery.payload.raw.get("route", {}))
         handlers = delivery.payload.raw.get("handlers", {})
         return Routing(tuple(handlers), "" if handlers else "nobody wants it")
 
@@ -120,6 +132,10 @@ class Toy:
             return PlannedEffects()
         effect = {"kind": "Answer", "text": message, **script["answer"]}
         return PlannedEffects((PlannedEffect(f"answer {delivery.guid}", effect),))
+
+    def answering(self, delivery: Delivery) -> Sequence[str]:
+        handlers = delivery.payload.raw.get("handlers", {})
+        return [name for name, script in handlers.items() if "answer" in script]
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         self.world.happened(f"conclude {delivery.guid} {job.handler}")
@@ -192,6 +208,16 @@ def error_of(name: str) -> Exception:
             return GiveWay("others come first", retry_in=float(seconds))
         case "again", _, seconds:
             return TryAgain("at a given time", retry_in=float(seconds))
+        case "lost", _, _:
+            return LostTooOften(3)
+        case "away", _, _:
+            return Impatient("the service does not answer")
+        case "over-time", _, _:
+            return OverTime(900.0)
+        case "not-installed", _, _:
+            return NotInstalled("the installation is suspended")
+        case "forbidden", _, _:
+            return BadRequest(HTTPStatus.FORBIDDEN, "Resource not accessible by integration")
         case _:
             return RuntimeError(f"a fault of ours: {name}")
 
