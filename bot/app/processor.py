@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,11 @@ from bot.engine.processor import (
     Routing,
 )
 from bot.github.access import InstalledRepository
-from bot.github.errors import RateLimited, kind_of
+from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import note_head
 from bot.github.ranks import Rank, ranked
-from bot.github.repositories import Repositories
+from bot.github.repositories import PAUSED, KnownRepository, LeftAlone, Repositories
 from bot.plan.codec import Codec
 from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text
@@ -47,7 +47,7 @@ from bot.plan.outcome import EffectOutcome, EffectOutcomes
 from handlers.repository_file.effects import StoreRepositoryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from bot.config import Config
     from bot.core.parts import PartMap
@@ -109,7 +109,10 @@ class Pipeline:
         """Remember what the payload says: repositories, a pull request's head, and which refreshes have begun."""
         try:
             if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
-                self.app.forget(delivery.payload.integer("installation", "id"))
+                installation = delivery.payload.integer("installation", "id")
+                self.app.forget(installation)
+                if delivery.event == "installation" and delivery.action == "suspend":
+                    self.app.note_suspension(installation, suspended=True)
             await self.repositories.note(delivery)
             if await self._is_ours(delivery):
                 await note_head(self.records, delivery)
@@ -143,18 +146,20 @@ class Pipeline:
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
-        context, found = await self._context(delivery, intent, handler), self._handler(handler)
-        if found.feature and found.feature not in context.config.features:
-            # Somebody turned the feature off after the delivery was routed.
-            return PlannedEffects(why=FEATURE_OFF)
-        return self._as_data(await found.plan(context), found)
+        found = self._handler(handler)
+        async with self._context(delivery, intent, handler) as context:
+            if found.feature and found.feature not in context.config.features:
+                # Somebody turned the feature off after the delivery was routed.
+                return PlannedEffects(why=FEATURE_OFF)
+            return self._as_data(await found.plan(context), found)
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, failure_text: str) -> PlannedEffects:
         """Let a handler that failed for good plan a message to people, if it has one."""
         found = next((one for one in self.router.handlers if one.name == handler), None)
         if found is None or found.on_failure is None:
             return PlannedEffects()
-        plan = await found.on_failure(await self._context(delivery, intent, handler), failure_text)
+        async with self._context(delivery, intent, handler) as context:
+            plan = await found.on_failure(context, failure_text)
         if plan.conclusion_basis is not None:
             raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
         return self._as_data(plan, found)
@@ -180,18 +185,21 @@ class Pipeline:
         ended = tuple(
             EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
         )
-        context = await self._context(delivery, job.intent, job.handler)
-        with ranked(rank):
-            plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
+        async with self._context(delivery, job.intent, job.handler) as context:
+            with ranked(rank):
+                plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
         return self._as_data(replace(plan, rank=rank), found)
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
         effect = self._decoded(job.effect)
-        repository = await self.repositories.current(job.repository)
-        place = await self._place_of(repository)
+        async with self._place_of(job.repository) as (repository, place):
+            return await self._apply(job, effect, rank, repository, place)
 
+    async def _apply(
+        self, job: EffectJob, effect: Effect, rank: Rank, repository: Repository, place: InstalledRepository
+    ) -> AppliedEffect:
         async def elsewhere(name: str) -> tuple[int, GitHub]:
             other = await self.app.place_of(name)
             return other.repository, self.app.client(other, effect.permissions, writes=job.writes)
@@ -202,7 +210,7 @@ class Pipeline:
             config=await self._config_of(repository, job.handler),
             # Writes go out with a token that has this effect's permissions and no others.
             github=self.app.client(place, effect.permissions, writes=job.writes),
-            me=await self.app.identity(place.installation),
+            me=await self.app.identity(place),
             records=self.records,
             parts=self.parts,
             announce=self.announce,
@@ -247,24 +255,54 @@ class Pipeline:
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
 
-    async def _context(self, delivery: Delivery, intent: str, handler: str) -> Context:
-        repository = await self.repositories.current(Repository.of(delivery.payload))
-        place = await self._place_of(repository)
-        return Context(
-            delivery=delivery,
-            intent=intent,
-            repository=repository,
-            config=await self._config_of(repository, handler),
-            app_config=self.config,
-            # Handlers decide and effects write: a handler that tried to write would be refused here.
-            github=self.app.client(place),
-            me=await self.app.identity(place.installation),
-            records=self.records,
-            parts=self.parts,
-        )
+    @asynccontextmanager
+    async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:
+        async with self._place_of(Repository.of(delivery.payload)) as (repository, place):
+            yield Context(
+                delivery=delivery,
+                intent=intent,
+                repository=repository,
+                config=await self._config_of(repository, handler),
+                app_config=self.config,
+                # Handlers decide and effects write: a handler that tried to write would be refused here.
+                github=self.app.client(place),
+                me=await self.app.identity(place),
+                records=self.records,
+                parts=self.parts,
+            )
 
-    async def _place_of(self, repository: Repository) -> InstalledRepository:
+    @asynccontextmanager
+    async def _place_of(self, given: Repository) -> AsyncIterator[tuple[Repository, InstalledRepository]]:
+        """Yield a repository and where the App is installed on it.
+
+        It has its current name, because GitHub does not redirect writes.
+
+        While the App has no access to it, the block raises `AccessPaused` as soon as it uses GitHub, and nothing is
+        sent. If another repository is suspended or removed, which the block uses as well, that is final: an owner of
+        another account must not hold up this repository.
+        """
+        known = await self.repositories.get(given.id)
+        repository = given if known is None else replace(given, full_name=known.full_name)
+        place = await self._installed(repository, known)
+        try:
+            yield repository, place
+        except NotSelected as error:
+            if error.repository != place.repository:
+                raise
+            raise AccessPaused.removed(place.installation) from error
+        except AccessPaused as error:
+            if error.installation != place.installation:
+                raise NotInstalled(str(error)) from error
+            raise
+
+    async def _installed(self, repository: Repository, known: KnownRepository | None) -> InstalledRepository:
         installation = repository.installation_id
+        if known is not None and known.away in PAUSED:
+            is_suspended, number = known.away is LeftAlone.SUSPENDED, installation or 0
+            if is_suspended and number:
+                self.app.note_suspension(number, suspended=True)
+            paused = AccessPaused.suspended(number) if is_suspended else AccessPaused.removed(number)
+            return InstalledRepository(number, repository.id, paused)
         # Events of our own, such as those of timers, come from no installation.
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)

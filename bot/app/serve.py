@@ -148,7 +148,7 @@ async def open_bot(
 
         async with open_services(config, settings, engine, session, reading, now, pool) as services:
             services.parts[METRICS] = metrics
-            repositories = Repositories(config, engine.records)
+            repositories = Repositories(config, engine.records, engine.release_waiting)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
             pipeline = Pipeline(
@@ -354,6 +354,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             HealthCheck("threads", bot.threads.problem),
             HealthCheck("processes", bot.services.part(POOL).problem),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
+            HealthCheck("installations", lambda: bot.github.suspended, fatal=False),
             *(check for feature in ALL_FEATURES for check in feature.checks(bot.services)),
             *bot.watch.checks,
         ],

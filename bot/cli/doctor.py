@@ -76,7 +76,7 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
             if opened is None or not opened.ok:
                 return [database, *await Doctor(config, settings, app, http, aws).examine()]
             async with Engine(settings.database_url.get_secret_value()) as engine:
-                known = Repositories(config, engine.records)
+                known = Repositories(config, engine.records, engine.release_waiting)
                 return [database, *await Doctor(config, settings, app, http, aws, known).examine()]
     finally:
         aws.close()

@@ -32,6 +32,7 @@ from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, d
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.notes import IGNORED
 from bot.engine.once import NewJob
+from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -300,6 +301,10 @@ class Engine:
         ages += [watched - since for _, since in self._oldest.values()]
         # Two zeros, because `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
+
+    async def release_waiting(self) -> None:
+        """Let every job that waits for a service be tried now, in all processes."""
+        await release_waiting(self.database.connector)
 
     async def workers(self) -> list[WorkerState]:
         """Return the workers of all processes on this database."""

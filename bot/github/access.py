@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from bot.github.errors import AccessPaused
 
 ACTIONS: Final = "actions"
 CHECKS: Final = "checks"
@@ -63,10 +66,15 @@ READING = Access(
 
 @dataclass(frozen=True, slots=True)
 class InstalledRepository:
-    """The ID of a repository, and of the installation that gives the App access to it."""
+    """The ID of a repository, and of the installation that gives the App access to it.
+
+    With `paused`, the App has no access for now: every request about the repository raises this error, and none is
+    sent.
+    """
 
     installation: int
     repository: int
+    paused: AccessPaused | None = None
 
 
 def permission_title(name: str, level: str) -> str:

@@ -19,7 +19,17 @@ from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, Ins
 from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Wire
 from bot.github.clock import GitHubClock
-from bot.github.errors import NoSuchApp, NotInstalled, is_forbidden, is_not_found, is_unprocessable
+from bot.github.errors import (
+    AccessPaused,
+    NoSuchApp,
+    NotInstalled,
+    NotSelected,
+    is_forbidden,
+    is_not_found,
+    is_suspended,
+    is_unprocessable,
+    message_of,
+)
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.github.observer import RequestObserver, Unobserved
@@ -30,7 +40,9 @@ MAX_REPOSITORIES = 10_000
 INSTALLATION_LASTS = 10 * 60  # seconds; after a reinstallation the ID of the installation is another
 ID_LASTS = 60 * 60  # seconds; a name gets another ID only after its repository was renamed or deleted
 
-NOT_INSTALLED = "installation {installation}: the App is no longer installed there, or is suspended"
+SUSPENDED_NOW = "suspended on GitHub, so their jobs wait: {installations}; see `nightjar doctor`"
+NOT_INSTALLED = "installation {installation}: the App was uninstalled there"
+DENIED = "installation {installation}: GitHub denies access: {reason}"
 NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
 NO_SUCH_APP = (
     "there is no App with the ID {app} on this GitHub: set GITHUB_APP_ID to the ID on the App's page, and "
@@ -110,6 +122,16 @@ class GitHubApp:
         """Return why GitHub refuses the App at the moment, None while it accepts it."""
         return next(iter(self._wire.refusals.values()), None)
 
+    @property
+    def suspended(self) -> str | None:
+        """Return which installations are suspended, as far as this process knows; None if none is."""
+        numbers = ", ".join(map(str, sorted(self._wire.suspended)))
+        return SUSPENDED_NOW.format(installations=numbers) if numbers else None
+
+    def note_suspension(self, installation: int, *, suspended: bool) -> None:
+        """Store whether GitHub says that an installation is suspended."""
+        (self._wire.suspended.add if suspended else self._wire.suspended.discard)(installation)
+
     def as_app(self) -> GitHub:
         """Return a client for the App itself; GitHub accepts its JWT only below `/app` and for installations."""
         return GitHub(self._wire, self._credentials, writing=self._credentials)
@@ -125,7 +147,7 @@ class GitHubApp:
 
         It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses to
         write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
-        `NotInstalled` after the App was uninstalled or suspended.
+        `NotInstalled` after the App was uninstalled, and `AccessPaused` while the installation is suspended.
         """
         writing = self._with(place, Access.writing(permissions)) if permissions else None
         return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
@@ -154,14 +176,17 @@ class GitHubApp:
         """Drop all that is cached about an installation: its repositories, permissions or state have changed."""
         self._forgets += 1
         self._tokens.forget(installation)
+        self._wire.suspended.discard(installation)
         for name in [name for name, number in self._installations.items() if number == installation]:
             del self._installations[name]
             self._ids.pop(name, None)
 
-    async def identity(self, installation: int) -> AppIdentity:
+    async def identity(self, place: InstalledRepository) -> AppIdentity:
         """Return who the App is; asks GitHub once, through any installation."""
         if self._identity is None:
-            self._identity = await self._identifying.do(None, lambda: self._identify(installation))
+            if place.paused is not None:
+                raise place.paused
+            self._identity = await self._identifying.do(None, lambda: self._identify(place.installation))
         return self._identity
 
     def metadata_client(self, installation: int) -> GitHub:
@@ -169,18 +194,21 @@ class GitHubApp:
         return GitHub(self._wire, InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY)))
 
     def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
-        return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
+        return InstallationCredentials(
+            self._tokens, TokenKey(place.installation, place.repository, access), place.paused
+        )
 
     async def _mint(self, key: TokenKey) -> Token:
         """Make a token for one repository, or for look-ups if the key names no repository."""
         where = {} if key.repository is None else {"repository_ids": [key.repository]}
-        return _token(await self._request_token(key.installation, where, key.access), self.clock)
+        return _token(await self._request_token(key, where), self.clock)
 
-    async def _request_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
+    async def _request_token(self, key: TokenKey, where: Mapping[str, Any]) -> Payload:
         """Ask GitHub for a token with as many of the permissions as the installation has granted.
 
         https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
+        installation, access = key.installation, key.access
         try:
             return await self._post_token(installation, where, access)
         except BadRequest as error:
@@ -189,16 +217,18 @@ class GitHubApp:
         # One of the permissions is not granted, or the installation does not include the repository.
         less = access.within(await self._read_granted(installation))
         if less == access:
-            raise NotInstalled(NOT_AMONG.format(installation=installation))
+            raise NotSelected(NOT_AMONG.format(installation=installation), key.repository)
         return await self._post_token(installation, where, less)
 
     async def _post_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
         url, asked = "/app/installations/{installation_id}/access_tokens", {"installation_id": str(installation)}
         data = {**where, "permissions": dict(access.levels)}
         try:
-            return Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
+            made = Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
         except BadRequest as error:
             raise await self._not_installed(installation, error) from None
+        self.note_suspension(installation, suspended=False)
+        return made
 
     async def _read_granted(self, installation: int) -> Mapping[str, str]:
         url = "/app/installations/{installation_id}"
@@ -214,11 +244,15 @@ class GitHubApp:
 
         A caller must not mistake a 404 here for one about the object that it wanted to read.
         """
+        if is_suspended(error):
+            self.note_suspension(installation, suspended=True)
+            return AccessPaused.suspended(installation)
         # An App that does not exist gets a 404 here too: `read_app` then raises `NoSuchApp`.
         if is_not_found(error):
             await self.read_app()
-        if is_not_found(error) or is_forbidden(error):
             return NotInstalled(NOT_INSTALLED.format(installation=installation))
+        if is_forbidden(error):
+            return NotInstalled(DENIED.format(installation=installation, reason=message_of(error)))
         return error
 
     async def _look_up(self, repository: str) -> int:
@@ -241,7 +275,7 @@ class GitHubApp:
         where = {"repositories": [repository.partition("/")[2]]}
         changes, forgets = self._tokens.changes(installation), self._forgets
         try:
-            made = await self._request_token(installation, where, READING)
+            made = await self._request_token(TokenKey(installation, None, READING), where)
         except NotInstalled:
             # The repository was renamed: GitHub redirects requests, but makes no token for the old name.
             found = await self._id_of(installation, repository)

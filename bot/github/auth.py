@@ -15,6 +15,7 @@ from bot.config.private_key import pem_of, rsa_key
 from bot.core.single_flight import SingleFlight
 from bot.github.access import Access
 from bot.github.clock import GitHubClock
+from bot.github.errors import AccessPaused
 from bot.github.governor import Timing
 
 JWT_BACKDATED = 60  # seconds, to allow for clock drift
@@ -44,6 +45,11 @@ class Credentials(Protocol):
     @property
     def name(self) -> str:
         """Return the name under which limits and cached answers are stored."""
+        ...
+
+    @property
+    def installation(self) -> int | None:
+        """Return the number of the installation; None for the App itself."""
         ...
 
     async def authorization(self) -> str:
@@ -187,6 +193,7 @@ class AppCredentials:
     """Credentials of the App itself: a JWT."""
 
     name = APP
+    installation = None
 
     def __init__(self, key: AppKey) -> None:
         self._key = key
@@ -209,13 +216,18 @@ class InstallationCredentials:
 
     refusal = TOKEN_REFUSED
 
-    def __init__(self, tokens: InstallationTokens, key: TokenKey) -> None:
+    def __init__(self, tokens: InstallationTokens, key: TokenKey, paused: AccessPaused | None = None) -> None:
+        """Use the tokens of a key; with `paused`, every request raises this error instead of being sent."""
         self.name = str(key.installation)
+        self.installation = key.installation
         self._tokens = tokens
         self._key = key
+        self._paused = paused
 
     async def authorization(self) -> str:
         """Return a header with a token that has time left."""
+        if self._paused is not None:
+            raise self._paused
         return f"token {(await self._tokens.get(self._key)).value}"
 
     def rejected(self, authorization: str, status: int) -> bool:

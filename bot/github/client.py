@@ -28,6 +28,7 @@ from bot.github.download import fetch
 from bot.github.errors import (
     NOT_JSON,
     ODD_ANSWER,
+    AccessPaused,
     Answer,
     AppRefused,
     NotAsked,
@@ -38,6 +39,7 @@ from bot.github.errors import (
     Vanished,
     WriteRefused,
     error_of,
+    is_suspended,
     message_of,
     problem_of,
 )
@@ -76,6 +78,8 @@ class Wire:
     clock: GitHubClock = field(default_factory=lambda: GitHubClock(time.time))
     refusals: dict[type[Credentials], str] = field(default_factory=dict)
     """Why GitHub refuses our credentials at the moment, by kind; empty while it accepts them."""
+    suspended: set[int] = field(default_factory=set)
+    """The installations that are suspended, as far as this process knows."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
     breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
     seen: SeenAddresses = field(default_factory=lambda: SeenAddresses(time.monotonic))
@@ -296,9 +300,13 @@ class GitHub(GitHubAPI):
             raise self._refused(message_of(error_of(answer, what)))
         self._wire.refusals.pop(type(credentials), None)
         self._check_whether_it_vanished(method, url, answer.status)
-        if not 200 <= answer.status < 300:
-            raise error_of(answer, what)
-        return answer
+        if 200 <= answer.status < 300:
+            return answer
+        error = error_of(answer, what)
+        if credentials.installation is not None and is_suspended(error):
+            self._wire.suspended.add(credentials.installation)
+            raise AccessPaused.suspended(credentials.installation)
+        raise error
 
     def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
         """Raise `Vanished` for a 404 on an object that existed a moment ago."""

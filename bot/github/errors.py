@@ -33,6 +33,11 @@ from bot.github.forbidden import Cause, LockedForRest, cause_of
 MOVED = "the repository or branch was renamed or moved; use its new name in app.yaml"
 NOT_JSON = "the answer claims to be JSON, but is not"
 ODD_ANSWER = "the answer is neither a JSON object nor a list"
+SUSPENDED = "the App's installation{number} is suspended on GitHub; the job goes on when it is active again"
+TAKEN_OFF = (
+    "the App was taken off the repository; the job goes on when the repository is added again on the installation's "
+    "page on GitHub"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +135,42 @@ class NoSuchApp(AppRefused):
     """No App on this GitHub has our ID."""
 
 
+class AccessPaused(Away):
+    """An owner has suspended the installation, or has taken the App off the repository; both can be undone.
+
+    So this is treated as an outage: the jobs wait until the App has access again. `installation` is the number of the
+    installation, 0 if it is unknown. Nothing was written.
+    """
+
+    def __init__(self, reason: str, installation: int) -> None:
+        super().__init__(reason)
+        self.installation = installation
+
+    @classmethod
+    def suspended(cls, installation: int) -> AccessPaused:
+        """Return the error for a suspended installation."""
+        return cls(SUSPENDED.format(number=f" {installation}" if installation else ""), installation)
+
+    @classmethod
+    def removed(cls, installation: int) -> AccessPaused:
+        """Return the error for a repository that the App was taken off."""
+        return cls(TAKEN_OFF, installation)
+
+
 class WriteRefused(GitHubException):
     """A read-only client was asked to write. This is a bug: planning code must never write."""
 
 
 class NotInstalled(GitHubException):
-    """The App is not installed on the repository, or the installation is suspended."""
+    """The App is not installed on the repository."""
+
+
+class NotSelected(NotInstalled):
+    """The installation exists and does not include the repository with the ID `repository`."""
+
+    def __init__(self, reason: str, repository: int | None) -> None:
+        super().__init__(reason)
+        self.repository = repository
 
 
 class TooManyPages(GitHubException):
@@ -170,6 +205,11 @@ def is_not_found(error: BaseException) -> bool:
 def is_forbidden(error: BaseException) -> bool:
     """Return whether the App lacks a permission. Rate limits are `RateLimited`, never this."""
     return status_of(error) == 403 or "FORBIDDEN" in _graphql_types(error)
+
+
+def is_suspended(error: BaseException) -> bool:
+    """Return whether GitHub refuses a request because the installation is suspended."""
+    return is_forbidden(error) and cause_of(message_of(error)) is Cause.SUSPENDED
 
 
 def is_conflict(error: BaseException) -> bool:

@@ -20,6 +20,7 @@ class Cause(StrEnum):
     WORKFLOWS = "workflows"
     ADDRESS = "address"
     SAML = "saml"
+    SUSPENDED = "suspended"
 
 
 class ConversationLocked(Refusal):
@@ -45,6 +46,8 @@ _SIGNS = (
     (Cause.WORKFLOWS, "without `workflows` permission"),
     (Cause.ADDRESS, "has an ip allow list enabled"),
     (Cause.SAML, "saml enforcement"),
+    # Seen in https://github.com/octokit/octokit.rb/pull/1307
+    (Cause.SUSPENDED, "installation has been suspended"),
 )
 _GENERIC = frozenset({"", "forbidden", "not found", "resource not accessible by integration"})
 """Sentences that only say that the App lacks some permission."""

@@ -7,8 +7,8 @@ another repository gets the old name on GitHub, it has another ID, and the setti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +64,8 @@ AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, 
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
 """Reasons after which another repository may get the name, for example if somebody creates it again."""
+PAUSED = frozenset({LeftAlone.SUSPENDED, LeftAlone.REMOVED})
+"""Reasons that an owner can undo within the same installation: jobs of the repository wait until then."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that says that a repository became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
@@ -105,11 +107,16 @@ KNOWN_REPOSITORY = Record(
 
 
 class Repositories:
-    """The repositories of one configuration."""
+    """The repositories of one configuration.
 
-    def __init__(self, config: Config, records: Records) -> None:
+    `release` lets the jobs that wait for an answer of GitHub run now: it is called when an owner has changed what the
+    App has access to.
+    """
+
+    def __init__(self, config: Config, records: Records, release: Callable[[], Awaitable[None]] | None = None) -> None:
         self._config = config
         self._records = records
+        self._release = release or _release_nothing
         self._called_private = CalledPrivate(records)
         self._seen: dict[int, KnownRepository] = {}
 
@@ -136,16 +143,17 @@ class Repositories:
         others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
-    async def current(self, repository: Repository) -> Repository:
-        """Return a repository under its current name on GitHub: GitHub does not redirect writes."""
-        known = await self.get(repository.id)
-        return repository if known is None else replace(repository, full_name=known.full_name)
+    async def named(self, name: str) -> KnownRepository | None:
+        """Return the repository that has this name in app.yaml; None if the bot has not seen it. Reads many records."""
+        return next((one for one in await self.all() if one.name.lower() == name.lower()), None)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
         """Store what GitHub says about a repository if app.yaml lists it, by `name` or its full name, or used to.
 
         With `away` None, the stored reason stays.
         """
+        if away is not None:
+            self._seen.pop(repository_id, None)  # another process may have stored another reason since
         before = self._seen.get(repository_id) or await self.get(repository_id)
         given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
         if not given:
@@ -164,12 +172,18 @@ class Repositories:
             await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
             _report(before, now)
         self._seen[repository_id] = now
+        if before is not None and before.away in PAUSED and before.away != now.away:
+            await self._release()
 
     async def note(self, delivery: Delivery) -> None:
         """Store what a delivery says about repositories. Raises `PayloadError` if it lacks a needed field."""
         payload, action = delivery.payload, delivery.action
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
+            if action == "deleted":
+                await self._see_uninstalled(payload.text("installation", "account", "login"))
+            # Not only after `unsuspend`: a job may wait although the bot never received that event's counterpart.
+            await self._release()
         elif delivery.event == "installation_repositories":
             await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
             await self._see_all(delivery, "repositories_added", LeftAlone.NO)
@@ -196,6 +210,13 @@ class Repositories:
             await self.see(one.integer("id"), one.string("full_name"), away=away)
             await self._note_private(delivery, one)
 
+    async def _see_uninstalled(self, account: str) -> None:
+        """Store that repositories that the App was taken off before cannot come back: GitHub does not list them."""
+        for one in await self.all():
+            owner = one.full_name.partition("/")[0]
+            if one.away in PAUSED and owner.lower() == account.lower():
+                await self.see(one.id, one.full_name, away=LeftAlone.UNINSTALLED)
+
     async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
         """Store that a payload describes a repository of app.yaml as private. No payload makes one public."""
         if not described.has("private") or is_called_public(described):
@@ -203,6 +224,10 @@ class Repositories:
         name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))
         if name is not None:
             await self._called_private.note(name, delivery.guid, changed=changed)
+
+
+async def _release_nothing() -> None:
+    """Do nothing: where no jobs run, none waits."""
 
 
 def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:

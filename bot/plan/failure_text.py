@@ -8,7 +8,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.engine.retry import LostTooOften
 from bot.github.access import permission_title
-from bot.github.errors import NotInstalled, is_forbidden, is_refusal, message_of
+from bot.github.errors import AccessPaused, NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.forbidden import Cause, cause_of, is_generic
 from bot.github.markdown import code, truncate
 
@@ -16,6 +16,10 @@ OUR_FAULT = "Something went wrong on my side. Maintainers can find it in the log
 NOT_REACHED = (
     "GitHub or the CI didn't respond after many tries, so I gave up. Try again later, or ask a maintainer to run "
     "{command}."
+)
+ACCESS_PAUSED = (
+    "The App had no access to this repository for three days, because it was suspended or taken off, so I gave up. Try "
+    "again, or ask a maintainer to run {command}."
 )
 DENIED = "GitHub denied this: "
 GRANT = "The App's owner grants it in the App's settings; then an owner of the repository accepts it."
@@ -46,6 +50,7 @@ FORBIDDEN: Mapping[Cause, str] = {
         f"{DENIED}the organization requires SAML single sign-on, and the App isn't authorized for it. An owner of the "
         "organization can authorize the App in the organization's settings."
     ),
+    Cause.SUSPENDED: f"{DENIED}the App is suspended for this account. Whoever has suspended it can unsuspend it.",
 }
 """The text for a 403 whose cause GitHub names."""
 NOT_INSTALLED = "The App is no longer installed on this repository."
@@ -62,7 +67,8 @@ def failure_text(error: Exception, guid: str) -> str:
         return str(error)
     again = code(f"nightjar replay {guid}")
     if isinstance(error, TryAgain):
-        return NOT_REACHED.format(command=again)
+        text = ACCESS_PAUSED if isinstance(error, AccessPaused) else NOT_REACHED
+        return text.format(command=again)
     if isinstance(error, LostTooOften):
         next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=again)
         return CRASHED.format(next_step=next_step, guid=code(guid))

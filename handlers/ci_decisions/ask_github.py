@@ -59,6 +59,7 @@ class TokenCredentials:
 
     token: str
     name: str = "token"
+    installation: int | None = None
     refusal: str = "GitHub does not accept the token: {reason}"
 
     async def authorization(self) -> str:

@@ -19,6 +19,7 @@ from bot.github.contents import found_at
 from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
+from bot.github.repositories import Repositories, away_by_name
 from handlers.repository_file import texts
 
 if TYPE_CHECKING:
@@ -103,8 +104,10 @@ class RepositoryFileSweep:
         """
         known = (await self._records.get(LAST_SCANS.of()) or LastScans()).at
         scanned = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
-        announced = 0
+        announced, away = 0, away_by_name(await Repositories(self._config, self._records).all())
         for repository in self.repositories:
+            if repository.lower() in away:
+                continue
             now, stored_file = self._now(), await stored_file_of(self._records, repository)
             # A file with faults is always read: a new app.yaml, or a new version of the bot, may accept it.
             if scanned[repository.lower()] > now - PAUSE and not stored_file.faults:

@@ -125,8 +125,13 @@ class App:
 
     def covers(self, repository: Home) -> Installation | None:
         """Return the installation through which the App sees a repository, or None."""
+        found = self.selected(repository)
+        return found if found and not found.suspended_at else None
+
+    def selected(self, repository: Home) -> Installation | None:
+        """Return the installation that includes a repository, suspended or not; or None."""
         found = self.installation_of(repository.owner)
-        return found if found and repository in found.repositories and not found.suspended_at else None
+        return found if found and repository in found.repositories else None
 
 
 @dataclass(eq=False)
@@ -139,6 +144,7 @@ class Installation:
     created_at: datetime
     repositories: list[Home] = field(default_factory=list)
     suspended_at: datetime | None = None
+    suspended_by: User | None = None
     accepted: dict[str, str] | None = None
     """The permissions that the account has accepted, None for those that the App has now."""
 
@@ -147,14 +153,14 @@ class Installation:
         """Return the App's permissions here; an owner of the account has to accept permissions that are added later."""
         return self.app.permissions if self.accepted is None else self.accepted
 
-    def suspend(self) -> None:
-        """Suspend the installation: its tokens stop working."""
-        self.suspended_at = self.app.github.clock.now()
+    def suspend(self, by: User | None = None) -> None:
+        """Suspend the installation, as its account does, or as somebody else: its tokens stop working."""
+        self.suspended_at, self.suspended_by = self.app.github.clock.now(), by or self.account
         self.app.github.events.installation(self, "suspend", self.repositories)
 
     def unsuspend(self) -> None:
         """Let the App work again."""
-        self.suspended_at = None
+        self.suspended_at = self.suspended_by = None
         self.app.github.events.installation(self, "unsuspend", self.repositories)
 
     def accept(self, permissions: Mapping[str, str]) -> None:

@@ -40,8 +40,12 @@ def get_installation(call: Call) -> ApiResponse:
 
 @route("GET", "/repos/{owner}/{repo}/installation", auth="app")
 def get_repository_installation(call: Call) -> ApiResponse:
-    """Return the installation that covers a repository."""
-    found = call.app.covers(call.repository)
+    """Return the installation that includes a repository.
+
+    A suspended one, too: requests fail only when they ask for a token, as in
+    https://github.com/google-gemini/gemini-cli/issues/12033.
+    """
+    found = call.app.selected(call.repository)
     if found is None:
         raise not_found()
     return ApiResponse(users.installation(found))

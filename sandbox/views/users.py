@@ -158,7 +158,7 @@ def installation(found: Installation) -> Json:
         "single_file_name": None,
         "has_multiple_single_files": False,
         "single_file_paths": [],
-        "suspended_by": None,
+        "suspended_by": user(found.suspended_by) if found.suspended_by else None,
         "suspended_at": iso_or_none(found.suspended_at),
     }
 

@@ -132,16 +132,3 @@ async def test_a_comment_waits_while_github_fails_and_is_answered_once(here: Tow
     assert broken.hits == 4
     assert pull.reactions(comment) == ["eyes", "+1"]
     assert (run.attempt, len(here.answers(pull))) == (2, 1)
-
-
-async def test_a_suspended_app_fails_only_in_the_record(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    await here.quiet()
-    here.github.webhooks.hold()
-    pull.comment("hubot", "@ci help")
-    (installation,) = here.app.installations.values()
-    installation.suspend()
-    here.github.webhooks.release()
-    await here.quiet()
-    assert here.answers(pull) == []
-    assert await here.failures()

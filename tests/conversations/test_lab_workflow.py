@@ -102,6 +102,20 @@ async def test_a_failure_names_the_labs_repository_if_the_app_is_not_installed_t
         assert devices.workflow_runs == []
 
 
+async def test_a_suspended_installation_of_the_lab_does_not_hold_up_the_repository(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with town_with_workflow(tmp_path, aws_world) as (lab, devices):
+        installation = lab.town.app.installation_of(devices.owner)
+        assert installation is not None
+        installation.suspend()
+        await lab.asked_for()
+        await ticked(lab)
+        (failure,) = await lab.town.failures()
+        assert f"the App's installation {installation.id} is suspended on GitHub" in failure
+        assert devices.workflow_runs == []
+
+
 async def test_a_new_repository_under_the_labs_old_name_is_not_used(tmp_path: Path, aws_world: World) -> None:
     async with town_with_workflow(tmp_path, aws_world, repository_id=124) as (lab, devices):
         await lab.asked_for()

@@ -36,7 +36,16 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.writes import CheckAgain
-from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer, Vanished, kind_of
+from bot.github.errors import (
+    PARTIAL_PATIENCE,
+    AccessPaused,
+    AppRefused,
+    NotInstalled,
+    Unavailable,
+    UnclearAnswer,
+    Vanished,
+    kind_of,
+)
 
 NOW = 1_800_000_000.0
 
@@ -213,6 +222,8 @@ def unanswered(cause: Exception) -> ConnectorException:
         (UnclearAnswer("POST /repos/{+repo}/issues: GitHub answered 502"), OUTAGE_PATIENCE),
         (Vanished("GET /repos/{+repo}/issues/{number}"), OUTAGE_PATIENCE),
         (AppRefused("GitHub answered 401"), OUTAGE_PATIENCE),
+        (AccessPaused.suspended(1), OUTAGE_PATIENCE),
+        (AccessPaused.removed(1), OUTAGE_PATIENCE),
         (partial(), PARTIAL_PATIENCE),
         (unanswered(sqlite3.OperationalError("database or disk is full")), OUTAGE_PATIENCE),
         (unanswered(psycopg.OperationalError("the connection is lost")), OUTAGE_PATIENCE),

@@ -10,11 +10,12 @@ from bot.github.access import InstalledRepository
 from bot.github.app import AppIdentity, GitHubApp
 from bot.github.errors import AppRefused, NotInstalled
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
-from tests.github.support import INSTALLATION, client_of, refused
+from tests.github.support import INSTALLATION, REPOSITORY, client_of, refused
 from tests.github.virtual import JumpingTime
 from tests.waiting import until
 
 WHERE = "/repos/octocat/compiler/installation"
+PLACE = InstalledRepository(INSTALLATION, REPOSITORY)
 
 
 def name_the_app(scripted: ScriptedGitHub) -> None:
@@ -24,9 +25,9 @@ def name_the_app(scripted: ScriptedGitHub) -> None:
 
 async def test_the_app_looks_up_its_own_account_once(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     name_the_app(scripted)
-    known = await asyncio.gather(*(scripted_app.identity(INSTALLATION) for _ in range(20)))
+    known = await asyncio.gather(*(scripted_app.identity(PLACE) for _ in range(20)))
     assert set(known) == {AppIdentity(7, "nightjar", "nightjar[bot]", 4711)}
-    assert await scripted_app.identity(INSTALLATION) == known[0]
+    assert await scripted_app.identity(PLACE) == known[0]
     assert len(scripted.asked_for("GET", "/app")) == 1
 
 
@@ -34,7 +35,7 @@ async def test_the_apps_user_is_looked_up_with_an_installation_token_because_a_j
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     name_the_app(scripted)
-    await scripted_app.identity(INSTALLATION)
+    await scripted_app.identity(PLACE)
     assert scripted.asked_for("GET", "/users/nightjar[bot]")[0].bearer == f"{TOKEN_PREFIX}1"
     asked = scripted.asked_for("POST", f"/app/installations/{INSTALLATION}/access_tokens")
     assert [one.json for one in asked] == [{"permissions": {"metadata": "read"}}]

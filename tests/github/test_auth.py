@@ -17,7 +17,7 @@ from bot.github.app import GitHubApp
 from bot.github.auth import AppKey, InstallationTokens, Token, TokenKey
 from bot.github.client import GitHub
 from bot.github.clock import GitHubClock
-from bot.github.errors import AppRefused, NotInstalled, RateLimited, is_refusal, status_of
+from bot.github.errors import AccessPaused, AppRefused, NotInstalled, RateLimited, is_refusal, status_of
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
@@ -171,7 +171,7 @@ async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scrip
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_a_removed_or_suspended_installation_does_not_count_as_a_missing_resource(
+async def test_a_refused_token_does_not_count_as_a_missing_resource(
     scripted: ScriptedGitHub, gh: GitHub, status: int
 ) -> None:
     scripted.will("POST", TOKENS, refused(status))
@@ -179,6 +179,21 @@ async def test_a_removed_or_suspended_installation_does_not_count_as_a_missing_r
     with pytest.raises(NotInstalled, match="installation 42") as raised:
         await gh.getitem("/repos/octocat/compiler")
     assert status_of(raised.value) is None
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", TOKENS), ("GET", "/rate_limit"), ("POST", "/graphql")])
+async def test_a_suspended_installation_is_waited_for(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp, gh: GitHub, method: str, path: str
+) -> None:
+    """Whether it was suspended before or after its token was made."""
+    scripted.will(method, path, refused(403, "This installation has been suspended"))
+    with pytest.raises(AccessPaused, match="the App's installation 42 is suspended on GitHub") as raised:
+        await (gh.graphql("query { viewer { login } }") if path == "/graphql" else gh.getitem("/rate_limit"))
+    assert raised.value.installation == 42
+    assert (is_refusal(raised.value), status_of(raised.value)) == (False, None)
+    assert scripted_app.suspended == "suspended on GitHub, so their jobs wait: 42; see `nightjar doctor`"
+    scripted_app.forget(42)
+    assert scripted_app.suspended is None
 
 
 async def test_requests_that_wait_for_a_token_share_its_failure(scripted: ScriptedGitHub, gh: GitHub) -> None:

@@ -8,6 +8,8 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 
 from bot.config import parse_config
+from bot.core.events import Delivery
+from bot.core.payload import Json, Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
@@ -35,6 +37,42 @@ async def test_a_repository_is_recorded_completely_although_the_first_try_ended_
     await Repositories(CONFIG, records).see(7, NAME)
     assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME)
     assert await records.get(REPOSITORY_ID.of(NAME)) == RepositoryId(7)
+    await database.close()
+
+
+async def test_a_reason_that_another_process_has_stored_since_is_replaced(tmp_path: Path) -> None:
+    database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
+    await database.open()
+    released = []
+
+    async def release() -> None:
+        released.append(NAME)
+
+    records = Records(database.connector)
+    ours, theirs = (Repositories(CONFIG, records, release) for _ in range(2))
+    await ours.see(7, NAME, away=LeftAlone.NO)
+    await theirs.see(7, NAME, away=LeftAlone.SUSPENDED)
+    assert released == []
+    await ours.see(7, NAME, away=LeftAlone.NO)
+    assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME)
+    assert released == [NAME]
+    await database.close()
+
+
+@pytest.mark.parametrize("listed", [[{"id": 7, "full_name": NAME}], []])
+async def test_a_repository_that_may_come_back_does_not_after_the_app_was_uninstalled(
+    tmp_path: Path, listed: list[Json]
+) -> None:
+    """GitHub lists only the repositories that the installation had in the end."""
+    database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
+    await database.open()
+    known = Repositories(CONFIG, Records(database.connector))
+    await known.see(7, NAME, away=LeftAlone.REMOVED)
+    body = {"action": "deleted", "installation": {"id": 1, "account": {"login": "Octocat"}}, "repositories": listed}
+    await known.note(Delivery("1", "installation", Payload(body), 0.0))
+    repository = await known.get(7)
+    assert repository is not None
+    assert repository.away is LeftAlone.UNINSTALLED
     await database.close()
 
 

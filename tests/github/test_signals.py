@@ -239,7 +239,7 @@ def test_nothing_passes_while_a_workflow_run_goes_on_whatever_its_earlier_attemp
 
 async def ours_in(world: World, *branches: str) -> Ours:
     app = world.pipeline.app
-    me = await app.identity(await app.installation_for(FULL_NAME))
+    me = await app.identity(await app.place_of(FULL_NAME))
     return Ours(me.app_id, me.user_id, frozenset({"ci/skip"}), frozenset(branches))
 
 

@@ -10,7 +10,7 @@ from gidgethub import BadRequest, InvalidField, QueryError
 
 from bot.core.errors import PayloadError, TryAgain, UserError
 from bot.engine.retry import LostTooOften
-from bot.github.errors import Answer, NotInstalled, error_of
+from bot.github.errors import AccessPaused, Answer, NotInstalled, error_of
 from bot.plan.failure_text import failure_text, refusal_text
 from tests.gfm import rendered
 
@@ -85,6 +85,8 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
         ),
         (QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "Locked"}]}), "GitHub refused this: `Locked`."),
         (NotInstalled("removed"), "The App is no longer installed on this repository."),
+        (AccessPaused.suspended(1), "The App had no access to this repository for three days"),
+        (forbidden("This installation has been suspended"), "the App is suspended for this account"),
         (InvalidField([], "Head moved"), "GitHub refused this: `Head moved`."),
     ],
 )

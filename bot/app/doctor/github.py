@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -61,7 +60,9 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
         hook = await _hook(app)
         if repositories is not None:
             for one in installed:
-                if one.permissions is not None and not one.suspended:
+                if one.suspended:
+                    await _note_suspended(one.repository, repositories)
+                elif one.permissions is not None:
                     await _refresh_name(app, one.repository, repositories)
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
@@ -111,10 +112,20 @@ async def _installed(app: GitHubApp, repository: str) -> InstallationState:
         # Other code asks again if something that existed a moment ago gets a 404; here GitHub's answer is the finding.
         if not (isinstance(error, Vanished) or is_not_found(error)):
             raise
-        return InstallationState(repository, suspended=owner.lower() in await _suspended(app))
-    permissions = found.at("permissions")
+        return InstallationState(repository)
+    permissions, installation = found.at("permissions"), found.integer("id")
     granted = {key: permissions.string(key) for key in permissions.raw}
-    return InstallationState(repository, granted, suspended=found.has("suspended_at"))
+    suspended = found.has("suspended_at")
+    app.note_suspension(installation, suspended=suspended)
+    by = found.text("suspended_by", "login")
+    return InstallationState(repository, granted, suspended=suspended, installation=installation, suspended_by=by)
+
+
+async def _note_suspended(name: str, repositories: Repositories) -> None:
+    """Store that the installation of a repository is suspended, in case that its webhook was lost."""
+    known = await repositories.named(name)
+    if known is not None:
+        await repositories.see(known.id, known.full_name, name=name, away=LeftAlone.SUSPENDED)
 
 
 async def _refresh_name(app: GitHubApp, name: str, repositories: Repositories) -> None:
@@ -137,13 +148,3 @@ async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories:
         names = []
     full_name, away = (names[0], None) if names else (holder.full_name, LeftAlone.REMOVED)
     await repositories.see(holder.id, full_name, name=holder.name, away=away)
-
-
-async def _suspended(app: GitHubApp) -> Sequence[str]:
-    """Return the accounts on which the App is installed and suspended: GitHub hides their repositories from us."""
-    async with aclosing(app.as_app().getiter("/app/installations")) as installations:
-        return [
-            Payload(one, "installation").text("account", "login").lower()
-            async for one in installations
-            if one.get("suspended_at")
-        ]

@@ -34,6 +34,7 @@ from bot.app.doctor.texts import (
     SET_WEBHOOK_URL,
     SUBSCRIBE,
     SUSPENDED,
+    SUSPENDED_BY,
     TIMERS_STOPPED,
     TLS_NOT_VERIFIED,
     UNEXPECTED_STATUS,
@@ -68,11 +69,16 @@ class WebhookConfig:
 
 @dataclass(frozen=True, slots=True)
 class InstallationState:
-    """The installation on a repository of app.yaml; `permissions` is None if there is none."""
+    """The installation on a repository of app.yaml; `permissions` is None if there is none.
+
+    `suspended_by` is the login of who has suspended it, if GitHub says.
+    """
 
     repository: str
     permissions: Mapping[str, str] | None = None
     suspended: bool = False
+    installation: int = 0
+    suspended_by: str = ""
 
 
 def lacking(granted: Mapping[str, str]) -> list[str]:
@@ -140,7 +146,9 @@ def judge_repositories(installed: Sequence[InstallationState], known: Iterable[K
             problems.append((TIMERS_STOPPED.format(repository=seen.name, reason=seen.reason), REMOVE_OR_RESTORE))
     for one in installed:
         if one.suspended:
-            problems.append((SUSPENDED.format(repository=one.repository), UNSUSPEND))
+            by = SUSPENDED_BY.format(login=one.suspended_by) if one.suspended_by else ""
+            text = SUSPENDED.format(repository=one.repository, installation=one.installation, by=by)
+            problems.append((text, UNSUSPEND))
         elif one.permissions is None:
             problems.append((NOT_INSTALLED.format(repository=one.repository), INSTALL))
     count = "1 repository" if len(installed) == 1 else f"{len(installed)} repositories"

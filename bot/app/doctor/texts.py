@@ -47,8 +47,12 @@ HOOK_OK = "{url}, application/json"
 
 NOT_INSTALLED = "{repository}: the App is not installed on it, or it does not exist"
 INSTALL = "install the App on it, or correct its name in app.yaml"
-SUSPENDED = "{repository}: the installation is suspended"
-UNSUSPEND = "ask an owner of the account to unsuspend it on the installation's page on GitHub"
+SUSPENDED = "{repository}: installation {installation} is suspended{by}, so its jobs wait, for three days at most"
+SUSPENDED_BY = " by {login}"
+UNSUSPEND = (
+    "unsuspend it in the way in which it was suspended: an owner of the account on the installation's page on GitHub, "
+    "or the App's owner with the REST API; if GitHub did it, contact GitHub Support"
+)
 RENAMED = "{repository}: it is now called {now} on GitHub"
 RENAME = "change its name in app.yaml; until then the bot finds it by its ID"
 TIMERS_STOPPED = "{repository}: {reason}, so its timers are stopped"

@@ -140,6 +140,11 @@ def suspended(clinic: Clinic) -> None:
     clinic.installation.suspend()
 
 
+def suspended_by_github(clinic: Clinic) -> None:
+    clinic.installation.suspend()
+    clinic.installation.suspended_by = None
+
+
 def not_installed(clinic: Clinic) -> None:
     clinic.installation.delete()
 
@@ -253,7 +258,8 @@ def archived(clinic: Clinic) -> None:
 FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (wrong_app_id, "app", "there is no App with the ID 99999 on this GitHub", "set GITHUB_APP_ID to the ID"),
     (wrong_key, "key", "A JSON web token could not be decoded", "of the same App"),
-    (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspend it"),
+    (suspended, "repositories", "suspended by octocat, so its jobs wait", "with the REST API"),
+    (suspended_by_github, "repositories", "is suspended, so its jobs wait", "contact GitHub Support"),
     (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
     (wrong_client_secret, "sign-in", "GitHub refuses GITHUB_CLIENT_ID or GITHUB_CLIENT_SECRET", "a new client secret"),
     (pages_without_encryption, "sign-in", "public_url is http://ci.example.org", "over https"),
