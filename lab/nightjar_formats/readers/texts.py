@@ -148,6 +148,48 @@ XUNIT_RESULT = "{what}: {name} has the result {result!r}; expected Pass, Fail, S
 TRX_NO_OUTCOME = "the result has no outcome"
 TRX_OUTCOME = "{what}: {name} has the outcome {outcome!r}, which Visual Studio does not use"
 
+# XML of other tools
+USE_ROBOT = (
+    "<{tag}> is Robot Framework's own XML: write JUnit with --xunit junit.xml, or make it of this file with "
+    "rebot --xunit junit.xml output.xml"
+)
+USE_CATCH2 = "<{tag}> is Catch2's own XML: write JUnit with --reporter junit --out junit.xml"
+USE_DOCTEST = "<{tag}> is doctest's own XML: write JUnit with --reporters=junit --out=junit.xml"
+USE_BOOST = "<{tag}> is Boost.Test's own XML: write JUnit with --log_format=JUNIT --log_sink=junit.xml"
+USE_CTEST = "<{tag}> is CTest's XML for CDash: write JUnit with ctest --output-junit junit.xml (CMake 3.21 or newer)"
+USE_CTS = (
+    "<{tag}> is the XML of Android's compatibility suites: add the result reporter "
+    "com.android.tradefed.result.XmlResultReporter to the test plan, which writes JUnit"
+)
+USE_CUNIT = (
+    "<{tag}> is CUnit's own XML: call CU_automated_enable_junit_xml(CU_TRUE) before the tests run to write JUnit"
+)
+USE_CHECK = (
+    "<{tag}> with this namespace is Check's own XML, and Check writes no JUnit: write TAP, with srunner_set_tap or "
+    "CK_TAP_LOG_FILE_NAME=report.tap"
+)
+USE_CPPUNIT = (
+    "this is CppUnit's own XML, and CppUnit writes no JUnit: use an outputter for JUnit, or run it under CTest"
+)
+USE_QT = "<{tag}> is Qt Test's own XML: write JUnit with -o junit.xml,junitxml (before Qt 6: -o junit.xml,xunitxml)"
+USE_TESTNG = "<{tag}> is TestNG's own XML: upload the files that it writes to test-output/junitreports"
+USE_KYUA = (
+    "<{tag}> is ATF's own XML: run the tests with kyua, and write JUnit with kyua report-junit --output=junit.xml"
+)
+USE_BUILD_TOOL = "<{tag}> is what a development environment exports: upload the JUnit files that Maven or Gradle write"
+USE_SONAR = "<{tag}> is SonarQube's format: use the JUnit reporter of the test runner"
+USE_JUNIT_PLATFORM = (
+    "<{tag}> is Open Test Reporting: upload the TEST-*.xml files that Maven, Gradle, or the console launcher with "
+    "--reports-dir write"
+)
+USE_XCODE = "<{tag}> is Xcode's format: write JUnit with xcbeautify --report junit"
+USE_ALLURE = "<{tag}> with this namespace is Allure's XML: use the JUnit reporter of the test runner"
+COVERAGE = "<{tag}> is a report about code, such as its coverage, and has no tests: upload the JUnit report"
+XML_NO_CASES = (
+    "the report has no <testcase>, but <{tag}>, which is not JUnit: this is the format of another tool. Let the tool "
+    "write JUnit, or another format that Nightjar reads"
+)
+
 # pytest
 PYTEST_INTERNAL = "pytest ended with an internal error: tests that it would have run are missing"
 REPORTLOG_NO_OBJECT = "{what}: line {line} must be one JSON object"

@@ -49,6 +49,8 @@ OUTCOMES = {
 
 _RESULTS = frozenset({"UnitTestResult", "TestResult", "GenericTestResult", "ManualTestResult", "WebTestResult"})
 _DEFINITIONS = frozenset({"UnitTest", "GenericTest", "ManualTest", "WebTest", "OrderedTest"})
+_CPPUNIT = frozenset({"FailedTests", "SuccessfulTests"})
+"""Elements of CppUnit, whose root element has the same name."""
 _DURATION = Pattern(r"(?:(\d{1,3})\.)?(\d{1,3}):(\d{1,2}):(\d{1,2}(?:\.\d*)?)")
 _ABORTED = Pattern(r"(?:test run was aborted|test host process (?:crashed|exited))", ignore_case=True)
 
@@ -85,6 +87,8 @@ class _TrxListener:
         self._run_info = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag in _CPPUNIT:
+            raise Refused(texts.USE_CPPUNIT)
         if tag in _RESULTS:
             self._open.append(_TrxResult(attributes))
         elif tag in _DEFINITIONS:

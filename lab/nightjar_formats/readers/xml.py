@@ -41,13 +41,13 @@ from nightjar_formats.readers.case_runs import (
     spans,
 )
 from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.foreign_xml import MAX_TAG_SHOWN, is_like_test, refusal
 from nightjar_formats.readers.junit_names import PLACEHOLDERS, suite_path
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml_text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
 
-MAX_TAG_SHOWN = 40
 DOCTYPE_SHOWN = 32
 """Bytes that are searched for a lower-case doctype, which HTML allows and XML does not."""
 SUITES = frozenset({"testsuites", "testsuite"})
@@ -119,6 +119,7 @@ class _Reader:
 
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
+        "_foreign", "_has_cases",
         "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite",
         "_suite_count", "_suites", "_templates",
     )  # fmt: skip
@@ -132,6 +133,8 @@ class _Reader:
         self._suite = SuiteElement({}, self._root, "")
         self._suites: list[SuiteElement] = []
         self._suite_count = 0
+        self._has_cases = False
+        self._foreign = ""  # an element that may be a test of another tool's format
         self._case: dict[str, str] | None = None
         self._parts: Sequence[Part] = NO_PARTS
         self._part: tuple[str, dict[str, str]] | None = None
@@ -173,6 +176,8 @@ class _Reader:
         if not self._fed:
             raise NotXml(texts.XML_EMPTY)
         self._parse(b"", final=True)
+        if self._foreign and not self._has_cases:
+            raise Refused(texts.XML_NO_CASES.format(tag=self._foreign[:MAX_TAG_SHOWN]))
 
     def _read_with_runs(self, text: str) -> None:
         """Give expat the parts of a chunk that are not runs of plain cases.
@@ -216,6 +221,7 @@ class _Reader:
         if not text:
             return
         classnames, names, times, kinds = rows
+        self._has_cases = True
         if not PLACEHOLDERS.isdisjoint(classnames):
             self._give(text.encode())
             return
@@ -285,6 +291,7 @@ class _Reader:
         if tag == "testcase":
             if self._case is not None or depth == 1:
                 self._refuse(texts.XML_NESTED)
+            self._has_cases = True
             self._case = attributes
             self._case_depth = depth
         elif self._case is None:
@@ -323,12 +330,16 @@ class _Reader:
         """Handle the start of an element outside cases: the root, a suite, or an element that is ignored."""
         self._count()
         if self._depth == 1:
+            if why := refusal(tag, attributes):
+                raise Refused(why)
             if tag not in SUITES:
                 if tag.lower() == "html":
                     self._refuse(texts.XML_HTML)
                 raise Refused(texts.XML_ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
             self._root = attributes
             self._enter(SuiteElement({}, attributes, ""))
+        if not self._has_cases and not self._foreign and is_like_test(tag):
+            self._foreign = tag
         if tag == "testsuite":
             outer = self._suite
             path = suite_path(outer.path, attributes)
@@ -369,6 +380,8 @@ class _Reader:
             self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
 
     def _doctype(self, name: str, *_declared: object) -> None:
+        if why := refusal(name, {}):
+            raise Refused(why)
         self._refuse(texts.XML_HTML if name.lower() == "html" else texts.XML_DOCTYPE)
 
     def _refuse(self, text: str) -> NoReturn:

@@ -23,6 +23,7 @@ from nightjar_formats.limits import (
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.foreign_xml import refusal
 from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml_text import XmlText
@@ -154,6 +155,8 @@ class _Walker:
             tag = tag.rpartition(":")[2]
         self._depth += 1
         self._elements += 1
+        if self._depth == 1 and (why := refusal(tag, attributes)):
+            raise Refused(why)
         if self._depth == 1 and self._roots.get(tag, texts.WALK_ROOT):
             raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._what, tag=tag[:SHOWN]))
         if self._depth > MAX_NESTED:
@@ -179,7 +182,9 @@ class _Walker:
             self._parser.CharacterDataHandler = self._clip = None
         self._done.extend(self._listener.end(tag, text))
 
-    def _doctype(self, *_declared: object) -> None:
+    def _doctype(self, name: str, *_declared: object) -> None:
+        if why := refusal(name, {}):
+            raise Refused(why)
         line = self._parser.CurrentLineNumber
         raise Refused(texts.WALK_DOCTYPE.format(what=self._what, line=line))
 
