@@ -169,7 +169,7 @@ class Pipeline:
         config = self.config.repository(delivery.repository) if delivery.repository else None
         if config is None:
             return ()
-        names = []
+        names: list[str] = []
         for handler in self.router.wanting(delivery.event, delivery.action):
             # What failed may have been the question whether a handler accepts the delivery.
             with suppress(Exception):

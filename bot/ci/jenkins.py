@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 TITLE = "Jenkins"
 STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")
 NEVER_BEGAN = "no status"
+ENDINGS = ("pr-head", "pr-merge")
+JENKINS_LABEL = "continuous-integration/jenkins"
+"""How the contexts of pull requests' statuses end, and their beginning unless the job has a label of its own.
+
+People give a job's name as its label: `tvm-gpu/pr-head`. https://plugins.jenkins.io/github-scm-trait-notification-context/
+"""
 SUCCESS = "SUCCESS"
 """The result of a green build; others are FAILURE, UNSTABLE, ABORTED and NOT_BUILT."""
 
@@ -84,7 +90,18 @@ class JenkinsProvider:
     def _missing(self, server: str, name: str) -> CiRun:
         path = "".join(f"/job/{quote(part, safe='')}" for part in (*name.split("/"), f"PR-{self.number}"))
         job_url = f"{server}{path}"
-        return CiRun(TITLE, name, job_url, CiState.MISSING, NEVER_BEGAN, url=job_url, attempt=0, server=server)
+        contexts = (f"{label}/{ending}" for label in (name, JENKINS_LABEL) for ending in ENDINGS)
+        return CiRun(
+            provider=TITLE,
+            name=name,
+            key=job_url,
+            state=CiState.MISSING,
+            conclusion=NEVER_BEGAN,
+            url=job_url,
+            attempt=0,
+            parts=tuple(CiRunPart(context, CiState.MISSING) for context in contexts),
+            server=server,
+        )
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that builds a job again. Jenkins has no partial builds, so it is the whole job."""

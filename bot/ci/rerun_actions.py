@@ -59,7 +59,8 @@ class RerunWorkflow:
         if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
             return already
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
-            if (refused := await _refused(context, f"{RUN}/{how}", where)) is None:
+            refused = await _refused(context, f"{RUN}/{how}", where)
+            if refused is None:
                 restarted = texts.RUN_RESTARTED if how == "rerun" else texts.JOBS_RESTARTED
                 return Applied(restarted.format(name=self.name), page=workflow_run_on_github(self.run_id))
             run = await _read_run(context, where, self.name)
@@ -229,7 +230,7 @@ async def _refused(context: EffectContext, url: str, where: Mapping[str, str]) -
     return None
 
 
-def refusal(run: Payload, name: str, now: float, refused: Exception) -> UserError:
+def refusal(run: Payload, name: str, now: float, refused: Exception | None) -> UserError:
     """Return why GitHub refuses to restart a run; `now` is in seconds since 1970.
 
     If the run does not show it, GitHub's own reason is quoted: that is a failure, which operators should see.
@@ -238,5 +239,5 @@ def refusal(run: Payload, name: str, now: float, refused: Exception) -> UserErro
     began = run.text("created_at")
     if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
         return RefusedToPerson(texts.RUN_TOO_OLD.format(name=shown, days=OLDEST_DAYS))
-    reason = refusal_text(refused)
+    reason = refusal_text(refused) if refused is not None else ""
     return UserError(texts.RESTART_REFUSED.format(name=shown, reason=reason, url=run.text("html_url")))

@@ -199,8 +199,7 @@ class Tasks:
             delivery = await read_delivery(self._store.connector, delivery_job)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
-                replay = int(job.task_kwargs.get("replay", 0))
-                await self._answer(_origins(delivery, handlers, delivery_job, replay, job.lock), message)
+                await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message)
 
         await Attempt(
             job=job,

@@ -189,7 +189,9 @@ def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> I
         proposal = (
             texts.DID_YOU_MEAN.format(names=_listed(close)) if close else texts.AVAILABLE.format(names=_names(runs))
         )
-        yield texts.UNKNOWN_NAME.format(sha=sha, name=_shown(name)) + proposal
+        # The name of a check has a slash, and `tvm-cpu/pr-head` is near to `tvm-gpu/pr-head`, but is another check.
+        reason = texts.NOT_REPORTED if "/" in name or not close else ""
+        yield texts.UNKNOWN_NAME.format(sha=sha, name=_shown(name)) + reason + proposal
 
 
 def _restarted(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:

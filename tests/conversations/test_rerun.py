@@ -133,6 +133,32 @@ async def test_a_job_without_a_status_runs_only_if_named(unscanned: Place) -> No
     assert (len(cpu.builds), len(gpu.builds)) == (2, 1)
 
 
+@pytest.mark.parametrize("name", ["gpu/pr-head", "gpu/*", "GPU/PR-Head", "gpu/pr-merge"])
+async def test_a_job_without_a_status_is_started_by_the_name_of_the_check_that_is_missing(
+    unscanned: Place, name: str
+) -> None:
+    """TVM requires `tvm-gpu/pr-head`, and `@ci merge` says that it has not started."""
+    here = unscanned.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = unscanned.job(pull, "cpu", "SUCCESS"), waiting_job(unscanned, pull, "gpu")
+    comment = pull.comment("hubot", f"@ci rerun {name}")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert (len(cpu.builds), len(gpu.builds)) == (1, 1)
+
+
+async def test_the_answer_about_a_check_that_never_reported_says_what_could_start_it(unscanned: Place) -> None:
+    here = unscanned.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    unscanned.job(pull, "cpu", "SUCCESS")
+    comment = pull.comment("hubot", "@ci rerun npu/pr-head")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert f"Nothing on `{pull.head_sha[:7]}` is named `npu/pr-head`. I can start a check" in answer
+    assert "only if its Jenkins job is in `rerun: jenkins: jobs:` in `app.yaml`" in answer
+
+
 async def test_slow_tests_start_no_job_that_has_not_begun_yet(unscanned: Place) -> None:
     here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
