@@ -1,23 +1,80 @@
-"""Fixtures of everything durable, as this version writes it: records, effects, internal events, and handler names.
+"""Fixtures of everything durable, as this version writes it: names, records, effects, jobs, notes, files of labs.
 
 `make fixtures` adds fixtures of new kinds. It changes no existing one, because databases contain such data.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.upload import pack, pieces
 from pydantic import TypeAdapter
 
 from bot.app.features import ALL_FEATURES, EVENTS, RECORDS, full_router
 from bot.core.events import Repository
+from bot.engine import postgres_schema, sqlite_schema
+from bot.engine.jobs import (
+    Origin,
+    conclusion_jobs,
+    delivery_job,
+    effect_jobs,
+    plan_job,
+    replay_job,
+    resume_job,
+    timer_job,
+)
+from bot.engine.notes import (
+    APPLIED,
+    AWAY,
+    CONCLUDED,
+    FAILED,
+    IGNORED,
+    PLANNED,
+    REFUSED,
+    REPLAYED,
+    RETRYING,
+    ROUTED,
+    UNCHANGED,
+    WRITING,
+    Note,
+)
+from bot.engine.once import ONCE
+from bot.engine.processor import PlannedEffect, PlannedEffects
+from bot.engine.retry import Tries
+from bot.engine.writes import SentWrite, Writes
+from bot.results.store.database import MIGRATIONS
+from handlers.branches.nightly_effects import FOR_LABS
+from handlers.branches.record import TrackingState
 
 FOLDER = Path(__file__).parent / "data" / "durable"
 Fixtures = dict[str, Any]
 SCALARS: Mapping[str, Any] = {"string": "text", "integer": 7, "number": 1.5, "boolean": True, "null": None}
+RUN = RunKey("octocat/compiler", "example-lab", "hexagon-v73", "0123456789" * 4, "run-1")
+CLAIMS = Claims(
+    suite="unit",
+    attempt=2,
+    shard_index=1,
+    shard_total=3,
+    started_at="2026-01-02T03:04:05Z",
+    finished_at="2026-01-02T03:14:05Z",
+    exit_status=1,
+    pull_request=7,
+    environment={"device": "Pixel 9"},
+    log_url="https://ci.example.org/7",
+    job="job-1",
+)
+EFFECTS_ALONE = PlannedEffects((PlannedEffect("target", {"kind": "SetStatus"}),))
+OUTCOMES = (
+    *(ROUTED, IGNORED, PLANNED, CONCLUDED, APPLIED, UNCHANGED),
+    *(RETRYING, FAILED, REFUSED, REPLAYED, AWAY, WRITING),
+)
 CHECKED = {"conclusion": "neutral"}
 """Values of fields that a type checks beyond its schema."""
 
@@ -77,7 +134,71 @@ def events() -> Fixtures:
     return {event.name: event.body(about, event.load(example(event.codec))) for event in EVENTS.values()}
 
 
-GROUPS = {"records": records, "effects": effects, "handlers": handlers, "conclusions": conclusions, "events": events}
+def jobs() -> Fixtures:
+    """Return the key and the arguments of a job of each task."""
+    origin = Origin("guid", "handler", "guid:guid", 7, 1.5, 0, "pr:7#7")
+    planned = PlannedEffects((PlannedEffect("target", {"kind": "SetStatus"}),), "why", {"rank": 3, "basis": {}})
+    effect, conclude = effect_jobs(origin, 7, Repository(7, "octocat/compiler", 42), planned)
+    made = {
+        "deliver": delivery_job("guid", "push", 1.5, "pr:7#7"),
+        "replay": replay_job("guid", 1, 7, 1.5, "pr:7#7"),
+        "handle": plan_job(origin),
+        "handle of a failure": plan_job(origin.answer("message")),
+        "effect": effect,
+        "conclude": conclude,
+        "effect of a conclusion": conclusion_jobs(origin, 7, 1, Repository(7, "octocat/compiler", 42), EFFECTS_ALONE)[
+            0
+        ],
+        "timer": timer_job("retention", 1_800_000_000),
+        "resume": resume_job("guid", 7, 5, 1.5, 3600.0),
+    }
+    return {name: {"task": job.task, "key": ONCE + job.key, "args": job.args} for name, job in made.items()}
+
+
+def notes() -> Fixtures:
+    """Return a note with each outcome, with a value in each field."""
+    tries = Tries(**{name: number + 1 for number, name in enumerate(Tries.__slots__)})
+    writes = Writes(
+        {"sent": [asdict(SentWrite("POST /x", 1.5, 1, again=True))], "checks_left": 1, "outcome": {"text": ""}}
+    )
+    about = {"action": "created", "repository": "octocat/compiler", "number": 7, "page": "/pull/7"}
+    whole = Note("", "text", "message", tries, about, writes.state, {"key": "text"}, is_user_error=True)
+    return {outcome: json.loads(whole.written()) for outcome in OUTCOMES}
+
+
+def migrations() -> Fixtures:
+    """Return a hash of each step of the schema, by database or, for the tables of results, by revision."""
+    engine = {"sqlite": sqlite_schema.VERSIONS, "postgresql": postgres_schema.VERSIONS}
+    steps = {f"{kind} {n}": step for kind, scripts in engine.items() for n, step in enumerate(scripts, 1)}
+    files = sorted((MIGRATIONS / "versions").glob("v*.py"))
+    steps |= {f"results {path.stem}": path.read_text(encoding="utf-8") for path in files}
+    return {name: hashlib.sha256(step.encode()).hexdigest() for name, step in steps.items()}
+
+
+def bucket() -> Fixtures:
+    """Return what labs and the bot write into the bucket for each other."""
+    with TemporaryDirectory() as place:
+        report = Path(place) / "te.xml"
+        report.write_text("<testsuite/>", encoding="utf-8")
+        parcel = pack(RUN, "", list(pieces([report], "junit", None, Path(place))), CLAIMS)
+    nightly = {**example(TrackingState), "sha": RUN.sha, "previous_sha": RUN.sha}
+    return {
+        "manifest.json": json.loads(parcel.manifest),
+        "nightly.json": {"repository": RUN.repository, **{name: nightly[name] for name in FOR_LABS}},
+    }
+
+
+GROUPS = {
+    "records": records,
+    "effects": effects,
+    "handlers": handlers,
+    "conclusions": conclusions,
+    "events": events,
+    "jobs": jobs,
+    "notes": notes,
+    "migrations": migrations,
+    "bucket": bucket,
+}
 
 
 def stored(group: str) -> Fixtures:
@@ -87,7 +208,10 @@ def stored(group: str) -> Fixtures:
 
 
 def main() -> None:
-    """Add the fixtures of new kinds."""
+    """Add the fixtures of new kinds, and databases if a migration is new."""
+    from tests.stored_databases import add  # imported here, because it imports this module
+
+    add()
     for group, now in GROUPS.items():
         path = FOLDER / f"{group}.json"
         known = stored(group) if path.exists() else {}

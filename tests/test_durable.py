@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
+from nightjar_formats.runs.manifest import read_manifest
+from nightjar_lab.nightly import NightlyCommit, NightlySource
 from pydantic import TypeAdapter
 
 from bot.app.features import CODEC, EVENTS, RECORDS, full_router
 from bot.core.events import Repository
 from bot.core.payload import Payload
+from bot.engine.notes import Note
 from bot.engine.records import UnreadableRecord
-from tests.durable import GROUPS, example, stored
+from bot.engine.writes import Writes
+from tests.durable import CLAIMS, GROUPS, RUN, example, jobs, migrations, stored
 
 MISSING = "there is no fixture of {names}; run: make fixtures"
 
@@ -69,8 +74,53 @@ def test_internal_events_are_read_as_they_were_announced(name: str) -> None:
     assert lacks(stored("events")[name], json.loads(json.dumps(body))) == []
 
 
-def test_handlers_keep_their_names() -> None:
-    assert stored("handlers").keys() - GROUPS["handlers"]().keys() == set()
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_stored_name_disappears(group: str) -> None:
+    # A record has its version in its name, and a newer one replaces it.
+    now = {name.partition(" ")[0] if group == "records" else name for name in GROUPS[group]()}
+    names = {name.partition(" ")[0] if group == "records" else name for name in stored(group)}
+    assert names - now == set()
+
+
+@pytest.mark.parametrize("job", stored("jobs"))
+def test_jobs_keep_their_keys_and_arguments(job: str) -> None:
+    """A key that changes lets a delivery be handled twice; an argument that changes cannot be read."""
+    assert lacks(stored("jobs")[job], jobs()[job]) == []
+
+
+@pytest.mark.parametrize("outcome", stored("notes"))
+def test_notes_are_read_as_they_were_written(outcome: str) -> None:
+    fixture = stored("notes")[outcome]
+    note = Note.read(outcome, json.dumps(fixture))
+    assert lacks(fixture, json.loads(note.written())) == []
+    assert lacks(fixture["writes"], Writes(note.writes).state) == []
+
+
+def test_migrations_that_landed_are_unchanged() -> None:
+    """A database that has run a migration never runs it again: add a new one instead."""
+    now = migrations()
+    assert {name: now.get(name) for name in stored("migrations")} == stored("migrations")
+
+
+def test_a_manifest_is_read_as_it_was_uploaded() -> None:
+    manifest = read_manifest(json.dumps(stored("bucket")["manifest.json"]).encode(), RUN)
+    assert manifest.claims == CLAIMS
+    assert [asdict(file) for file in manifest.files] == stored("bucket")["manifest.json"]["files"]
+
+
+class NightlyOfFixture(NightlySource):
+    """The file that a bot wrote."""
+
+    place = "tests/data/durable/bucket.json"
+
+    def _fetch(self, tag: str) -> tuple[Mapping[str, Any] | None, str]:
+        return stored("bucket")["nightly.json"], tag
+
+
+def test_a_lab_reads_the_nightly_file_as_it_was_written() -> None:
+    fixture = stored("bucket")["nightly.json"]
+    commit = NightlyOfFixture(fixture.pop("repository")).commit()
+    assert commit == NightlyCommit(RUN.sha, fixture)
 
 
 @dataclass(frozen=True)

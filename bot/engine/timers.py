@@ -38,7 +38,9 @@ TimerWork = Callable[[], Awaitable[object]]
 class LatestTicks(PeriodicDeferrer):
     """Ticks once for each timer, however many ticks were missed while the machine slept or the clock was wrong."""
 
-    def get_timestamps(self, periodic_task: PeriodicTask, since: int | None, until: float) -> Iterator[int]:
+    def get_timestamps(
+        self, periodic_task: PeriodicTask[Any, Any, Any], since: int | None, until: float
+    ) -> Iterator[int]:
         """Yield the latest moment of a timer until a time, in seconds since 1970, if it is after `since`."""
         # Without `since`, it is what a worker that starts catches up with.
         for timestamp in super().get_timestamps(periodic_task, None, until):

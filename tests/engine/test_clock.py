@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from procrastinate import App
+from procrastinate.connector import BaseAsyncConnector
 from procrastinate.testing import InMemoryConnector
 
 from bot.engine.guard import Guard
@@ -41,7 +43,9 @@ async def test_a_clock_that_jumps_ahead_makes_each_timer_tick_once(sqlite_url: s
 
     crons = {"minutely": "* * * * *", "hourly": "7 * * * *", "daily": "17 2 * * *"}
     app = App(connector=InMemoryConnector())
-    timers = EngineTimers(app, app.connector, Guard(), lambda _: ErrorKind.OTHER, NobodyWatches())
+    timers = EngineTimers(
+        app, cast("BaseAsyncConnector", app.connector), Guard(), lambda _: ErrorKind.OTHER, NobodyWatches()
+    )
     for name, cron in crons.items():
         timers.add(name, cron, work, at_start=False)
     ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
@@ -68,8 +72,10 @@ def test_a_timer_never_ticks_twice_at_a_time_and_only_for_its_latest_moment(
     start: int, steps: list[float], minutes: int
 ) -> None:
     app = App(connector=InMemoryConnector())
-    tick = app.periodic(cron=f"*/{minutes} * * * *", periodic_id="x")(app.task(name="tick")(lambda timestamp: None))
-    assert tick is not None
+
+    async def tick(timestamp: int) -> None: ...
+
+    app.periodic(cron=f"*/{minutes} * * * *", periodic_id="x")(app.task(name="tick")(tick))
     ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
     now, last = float(start), 0
     for step in [0.0, *steps]:
