@@ -11,9 +11,9 @@ import lzma
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -109,7 +109,7 @@ async def fill(url: str, folder: Path) -> None:
         assert store.note(WAITING_RUN)
 
 
-async def _accept(engine: Engine, deliveries: dict[str, dict[str, object]]) -> None:
+async def _accept(engine: Engine, deliveries: Mapping[str, Mapping[str, Any]]) -> None:
     for guid, script in deliveries.items():
         await engine.accept(guid, EVENT, body(script), f"{LOCK}-{guid}")
 

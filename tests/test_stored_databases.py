@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import pytest
 
@@ -96,7 +96,7 @@ async def test_the_deliveries_of_an_earlier_version_go_on(url: str, world: World
 @pytest.mark.parametrize("fixture", stored_databases(), ids=lambda path: path.name)
 async def test_the_records_and_tokens_of_an_earlier_version_are_read(url: str) -> None:
     async with Engine(url) as engine:
-        rows = await engine.database.connector.execute_query_all_async(VALUES)
+        rows: list[dict[str, Any]] = await engine.database.connector.execute_query_all_async(VALUES)
         (token,) = await TokenStore(engine.database.connector, TOKENS).all()
     assert len(rows) >= 40
     for row in rows:
