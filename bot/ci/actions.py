@@ -19,6 +19,7 @@ from bot.ci.restarts import PullOrigin, why_not_own
 from bot.ci.texts import OTHER_APP
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from bot.github.signals import name_of_run
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -98,7 +99,7 @@ def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untou
     suite = run.integer("check_suite_id") if run.has("check_suite_id") else -1
     return CiRun(
         provider=TITLE,
-        name=run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}",
+        name=name_of_run(run),
         key=str(run.integer("id")),
         state=state_of(run.text("status"), run.text("conclusion")),
         conclusion=run.text("conclusion"),

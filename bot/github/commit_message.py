@@ -79,10 +79,10 @@ class _Line:
 
 
 def rejoined(title: str, body: str) -> tuple[str, str]:
-    """Return a pull request's title and text, after moving the end of a title that GitHub cut from the text back to it.
+    """Return a pull request's title and text; if GitHub cut the title, its end moves from the text to the title.
 
-    GitHub makes both of the message of a commit. It cuts a long first line, even inside a word: `Update it to the v…`
-    is the title, and the text begins with `…ectorized schedule`.
+    GitHub proposes the message of a commit as title and text. It cuts a long first line, even inside a word:
+    `Update it to the v…` is the title, and the text begins with `…ectorized schedule`.
     """
     start = title.rstrip()
     first, _, rest = _plain_ends(body).lstrip().partition("\n")

@@ -110,11 +110,10 @@ def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
     Each pattern must match at least one signal, and all that match must be green. The bot's own reports never count,
     whatever a pattern matches.
     """
-    found: set[Signal] = set()
-    listed = list(signals)
+    reported, blocking = list(signals), set[Signal]()
     for pattern in require:
-        matched = [signal for signal in listed if signal.counts_for(pattern)]
-        found |= {signal for signal in matched if signal.state is not State.GREEN}
+        matched = [signal for signal in reported if signal.counts_for(pattern)]
+        blocking |= {signal for signal in matched if signal.state is not State.GREEN}
         if not matched:
-            found.add(Signal(pattern, State.MISSING))
-    return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))
+            blocking.add(Signal(pattern, State.MISSING))
+    return sorted(blocking, key=lambda signal: (list(State).index(signal.state), signal.name))

@@ -86,20 +86,22 @@ class _WorkflowRun:
 
 
 async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> list[Signal]:
-    runs = [
-        _of_run(Payload(item, "check run"), ours)
-        async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs")
-    ]
-    workflow_runs = await _workflow_runs(github, where, ours, required=any(run.of_actions for run in runs))
+    # Before the check runs: a workflow run that has completed begins no job between the two requests.
+    workflow_runs, refusal = await _workflow_runs(github, where, ours)
     same: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
-    for run in runs:
-        workflow_run = workflow_runs.get(run.suite) if run.of_actions else None
-        if workflow_run is None or not workflow_run.ours:
-            signal = run.signal if workflow_run is None else workflow_run.signal_of(run)
-            same[signal.app, signal.name].append(replace(run, signal=signal))
-    checks = [_counting(runs, workflow_runs) for runs in same.values()]
-    pending_suites = {run.suite for runs in same.values() for run in runs if run.signal.state is State.PENDING}
-    return checks + [
+    pending_suites = set[int]()
+    async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs"):
+        run = _of_run(Payload(item, "check run"), ours)
+        if run.of_actions and refusal is not None:
+            raise refusal
+        if run.of_actions and (workflow_run := workflow_runs.get(run.suite)) is not None:
+            if workflow_run.ours:
+                continue
+            run = replace(run, signal=workflow_run.signal_of(run))
+        same[run.signal.app, run.signal.name].append(run)
+        if run.signal.state is State.PENDING:
+            pending_suites.add(run.suite)
+    return [_counting(runs, workflow_runs) for runs in same.values()] + [
         workflow_run.signal
         for suite, workflow_run in workflow_runs.items()
         if not (workflow_run.completed or workflow_run.ours or suite in pending_suites)
@@ -107,20 +109,28 @@ async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> li
 
 
 async def _workflow_runs(
-    github: GitHub, where: Mapping[str, str], ours: Ours, *, required: bool
-) -> dict[int, _WorkflowRun]:
-    """Return the workflow run of each check suite. Unless they are `required`, GitHub may refuse to list them."""
-    found: dict[int, _WorkflowRun] = {}
+    github: GitHub, where: Mapping[str, str], ours: Ours
+) -> tuple[dict[int, _WorkflowRun], Exception | None]:
+    """Return the workflow run of each check suite, and GitHub's refusal to list them.
+
+    A server may have no GitHub Actions, and an App may lack the permission where nobody uses them.
+    """
+    workflow_runs: dict[int, _WorkflowRun] = {}
     try:
         async for item in github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs"):
             run = Payload(item, "workflow run")
             if run.has("check_suite_id"):
-                found[run.integer("check_suite_id")] = _of_workflow_run(run, ours)
+                workflow_runs[run.integer("check_suite_id")] = _of_workflow_run(run, ours)
     except Exception as error:
-        # A server without GitHub Actions, or an App without the permission, in a repository that does not use them.
-        if required or not (is_not_found(error) or is_forbidden(error)):
+        if not (is_not_found(error) or is_forbidden(error)):
             raise
-    return found
+        return {}, error
+    return workflow_runs, None
+
+
+def name_of_run(run: Payload) -> str:
+    """Return the name of a workflow run: its workflow's, else that of the workflow's file."""
+    return run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}"
 
 
 def _counting(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
@@ -133,8 +143,9 @@ def _counting(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -
     latest: dict[object, _Run] = {}
     # GitHub's IDs increase, so the run with the highest ID is the latest.
     for run in sorted(runs, key=lambda run: run.id):
-        known = workflow_runs.get(run.suite)
-        latest[(known.workflow if known else run.suite) if run.of_actions else None] = run
+        workflow_run = workflow_runs.get(run.suite)
+        workflow = workflow_run.workflow if workflow_run is not None else run.suite
+        latest[workflow if run.of_actions else None] = run
     order = list(State)
     return min(latest.values(), key=lambda run: (order.index(run.signal.state), -run.id)).signal
 
@@ -164,14 +175,13 @@ def _of_run(run: Payload, ours: Ours) -> _Run:
 
 def _of_workflow_run(run: Payload, ours: Ours) -> _WorkflowRun:
     is_ours = ours.has_run(run)
-    name = run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}"
     return _WorkflowRun(
         workflow=(run.integer("workflow_id"), run.text("event"), is_ours),
         ours=is_ours,
         completed=run.text("status") == "completed",
         attempt=run.integer("run_attempt") if run.has("run_attempt") else 0,
         started_at=_moment(run, "run_started_at"),
-        signal=Signal(name, State.PENDING, url=run.text("html_url"), is_workflow_run=True),
+        signal=Signal(name_of_run(run), State.PENDING, url=run.text("html_url"), is_workflow_run=True),
     )
 
 

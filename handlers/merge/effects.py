@@ -179,8 +179,8 @@ class MergePull:
                 # The base has just moved, and GitHub computes conflicts again.
                 raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             refused = texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
-            same = (now.pull.head_sha, now.pull.base_ref) == (self.pending.sha, self.pending.base)
-            if now.pull.is_open and same and any(text in message_of(error).casefold() for text in _RACES):
+            is_same = (now.pull.head_sha, now.pull.base_ref) == (self.pending.sha, self.pending.base)
+            if now.pull.is_open and is_same and any(text in message_of(error).casefold() for text in _RACES):
                 raise TryAgain(refused) from error
             raise RefusedToPerson(refused) from error
         return self._over(texts.WHY_MERGED, merge_state, commit=commit)

@@ -296,8 +296,9 @@ def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
 
 def _is(signal: Signal, required: RequiredCheck) -> bool:
     # GitHub ignores upper and lower case in contexts.
-    same = signal.name.casefold() == required.name.casefold() and not signal.is_workflow_run
-    return same and required.app in (0, signal.app)
+    if signal.is_workflow_run:
+        return False
+    return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
 
 
 def _note(

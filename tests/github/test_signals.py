@@ -171,6 +171,20 @@ async def test_a_workflow_run_is_pending_while_it_may_begin_another_job(world: W
     assert await states(world, sha) == {"build": State.GREEN}
 
 
+async def test_a_workflow_run_that_ends_while_the_checks_are_read_does_not_pass(world: World) -> None:
+    sha = world.open().head_sha
+    run = world.repository.add_workflow_run(sha, "CI", jobs={"build": None})
+    run.finish_job("build", "success")
+    checks = world.github.faults.pause("GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs", when="after")
+    reading = asyncio.create_task(states(world, sha))
+    await checks.reached.wait()
+    run.add_job("test")
+    run.finish("failure")
+    checks.resume()
+    assert await reading == {"build": State.GREEN, "CI": State.PENDING}
+    assert await states(world, sha) == {"build": State.GREEN, "test": State.RED}
+
+
 async def test_a_run_in_progress_on_a_branch_that_we_pushed_is_left_out(world: World) -> None:
     sha = world.repository.push("main", by="hubot").sha
     run = world.repository.add_workflow_run(sha, "CI", jobs={"build": None}, event="push", branch="nightly")
