@@ -1,14 +1,16 @@
 """Fixtures of the whole suite."""
 
+import asyncio
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
 from aiohttp import web_app
 from hypothesis import settings
 
+from tests.patient_loop import PatientLoop
 from tests.unclosed import all_closed, watch
 
 pytest_plugins = ["pytester", "tests.postgres", "tests.bucket", "tests.tables"]
@@ -28,6 +30,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 watch()
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Let all tests run on a loop whose clock is not that of the machine."""
+    return {"patient": PatientLoop}
 
 
 @pytest.fixture(scope="session", autouse=True)
