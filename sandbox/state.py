@@ -24,6 +24,9 @@ T = TypeVar("T")
 FIRST_ID = 1_000_001
 ACTIONS_APP_ID = 15368
 
+PATIENCE = 240.0
+"""Seconds to wait for what always comes: how soon depends on the machine."""
+
 
 class GitHubState:
     """Accounts, repositories, Apps, tokens, and the records of requests and deliveries."""
@@ -127,7 +130,7 @@ class GitHubState:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def until(self, condition: Callable[[], object], *, timeout: float = 30, what: str = "") -> None:  # noqa: ASYNC109 # tests name the deadline where they wait
+    async def until(self, condition: Callable[[], object], *, timeout: float = PATIENCE, what: str = "") -> None:  # noqa: ASYNC109 # tests name the deadline where they wait
         """Wait until a condition holds; check it after each change.
 
         Raises AssertionError with every conversation, failed request and delivery when the time is up.
@@ -141,7 +144,7 @@ class GitHubState:
                 f"{what or 'the condition'} did not hold in {timeout} s\n{self.transcript()}"
             ) from None
 
-    async def delivered(self, *, timeout: float = 30) -> None:  # noqa: ASYNC109 # as above
+    async def delivered(self, *, timeout: float = PATIENCE) -> None:  # noqa: ASYNC109 # as above
         """Wait until every webhook that is not held back was sent and answered."""
         await self.until(lambda: self.webhooks.idle, timeout=timeout, what="delivery of all webhooks")
 

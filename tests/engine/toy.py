@@ -25,10 +25,10 @@ from bot.engine.processor import ErrorKind
 from bot.engine.retry import LostTooOften
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.github.errors import NotInstalled, kind_of
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = DEADLINE
 SORRY = "Something went wrong on our side; the log has it under {guid}."
 
 TABLES = """

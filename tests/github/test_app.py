@@ -74,7 +74,7 @@ async def test_an_installation_that_changed_during_the_request_is_not_cached(
     await until(lambda: scripted.asked)
     scripted_app.forget(42)
     after = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
-    await until(lambda: len(scripted.asked) == 2, deadline=10)
+    await until(lambda: len(scripted.asked) == 2)
     assert await after == 43
     late.set()
     assert await before == 42
