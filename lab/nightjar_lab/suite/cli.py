@@ -77,7 +77,7 @@ def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -
     with failures():
         for file in files:
             header, found = read_results(file)
-            headers.append({key: header[key] for key in ("flow", "suite")})
+            headers.append({key: header.get(key) for key in ("flow", "suite", "commit")})
             results.update({result.test_id: result for result in found})
         if any(header != headers[0] for header in headers):
             raise BadSettings(texts.MIXED)

@@ -28,9 +28,10 @@ class SuiteResultFile:
     disk or a power failure is left out, and its case runs again.
     """
 
-    def __init__(self, path: Path, info: SuiteInfo, *, fresh: bool = False) -> None:
-        """Open a file, or create it. Raises FileUnusable."""
+    def __init__(self, path: Path, info: SuiteInfo, *, fresh: bool = False, sha: str = "") -> None:
+        """Open a file, or create it; `sha` is the commit that is tested, empty if unknown. Raises FileUnusable."""
         self.path = path
+        self._sha = sha
         refuse_device(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,13 +72,13 @@ class SuiteResultFile:
         else:
             whole = self.path.read_bytes()
         if not whole:
-            self._write(header_of(info))
+            self._write(header_of(info, self._sha))
             return {}
         if not whole.endswith(b"\n"):
             # End the line that was cut off, so that no other line is lost with it.
             self._write_bytes(b"\n")
         header, results = read_lines(self.path, whole)
-        _check(self.path, header, header_of(info))
+        _check(self.path, header, header_of(info, self._sha))
         return {result.case: result for result in results}
 
     def _write(self, value: dict[str, Any]) -> None:
@@ -91,12 +92,13 @@ class SuiteResultFile:
             raise FileUnusable(texts.CANNOT_WRITE.format(path=self.path, reason=error.strerror)) from error
 
 
-def header_of(info: SuiteInfo) -> dict[str, Any]:
-    """Return the first line of a file."""
+def header_of(info: SuiteInfo, sha: str = "") -> dict[str, Any]:
+    """Return the first line of a file; it has the commit if that is known."""
     return {
         "format": FORMAT,
         "flow": {"name": info.flow, "backend": info.backend, "version": info.flow_version},
         "suite": {"name": info.suite, "version": info.suite_version},
+        **({"commit": sha} if sha else {}),
     }
 
 
@@ -142,6 +144,10 @@ def _check(path: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
             raise FileUnusable(
                 texts.OTHER_RUN.format(path=path, what=what, stored=_shown(stored.get(what)), now=_shown(wanted[what]))
             )
+
+    commits = [header.get("commit") or texts.UNKNOWN_COMMIT for header in (stored, wanted)]
+    if commits[0] != commits[1]:
+        raise FileUnusable(texts.OTHER_RUN.format(path=path, what="commit", stored=commits[0], now=commits[1]))
 
 
 def _shown(one: Any) -> str:

@@ -58,7 +58,13 @@ UPLOAD_SECONDS = 120.0
 @report_option
 @summary_option
 @click.option("--upload", is_flag=True, help="Upload the CSV report as a run of your lab, once all cases have results.")
-@click.option("--sha", type=SHA, help="With --upload: the commit that was tested.")
+@click.option(
+    "--sha",
+    type=SHA,
+    envvar="NIGHTJAR_SHA",
+    show_envvar=True,
+    help="The commit that is tested; --upload needs it.",
+)
 @click.option("--target", type=TARGET, help="With --upload: the target. Default: the flow.")
 @place_options
 @claim_options
@@ -99,6 +105,7 @@ def request_of(options: Mapping[str, Any]) -> SuiteRequest:
         SuiteReports(report, options["summary"]),
         options["jobs"],
         options["fresh"],
+        options["sha"] or "",
     )
 
 

@@ -62,7 +62,10 @@ class SuiteReports:
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """A request for a run. `jsonl` is its state, so the same request continues a run that was stopped."""
+    """A request for a run. `jsonl` is its state, so the same request continues a run that was stopped.
+
+    `sha` is the commit that is tested, empty if unknown: a file with results of another one is refused.
+    """
 
     flow: str
     suite: str
@@ -72,6 +75,7 @@ class SuiteRequest:
     reports: SuiteReports = field(default_factory=SuiteReports)
     jobs: int = 1
     fresh: bool = False
+    sha: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ def run_suite(
         chosen = request.selection.of(runner.names())
         if not chosen:
             raise CannotRun(texts.NO_CASES.format(suite=info.suite))
-        with SuiteResultFile(request.jsonl, info, fresh=request.fresh) as file:
+        with SuiteResultFile(request.jsonl, info, fresh=request.fresh, sha=request.sha) as file:
             stopped = False
             done = sum(name in file.results for name in chosen)
             if done:

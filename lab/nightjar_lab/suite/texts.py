@@ -52,6 +52,7 @@ OTHER_RUN = (
     "{path} has results of another {what}: {stored}, not {now}; start over with --fresh, or name another file with "
     "--jsonl"
 )
+UNKNOWN_COMMIT = "an unknown one"
 NOT_CSV = "it is not CSV ({reason})"
 NO_COLUMNS = "it has no column {columns}"
 CUT_OFF = "the row that ends at line {line} is cut off"
@@ -79,7 +80,7 @@ CONTINUES = "{done} of {total} cases have results in {path}; --fresh starts over
 RAN = "{count} cases of {suite} on {flow}:"
 STORED = "Results: {path}"
 STOPPED = "{count} cases have no result yet; repeat the command to continue"
-MIXED = "the files are of different flows, suites or versions; make a report of each"
+MIXED = "the files are of different flows, suites, versions or commits; make a report of each"
 NO_SUCH_SHARD = "--shard {shard}: there is no such shard; 1/4 is the first of four"
 NO_SUCH_CASE = "{suite} has no case {case}"
 REPRO_COMMAND = "Command:   {command}"

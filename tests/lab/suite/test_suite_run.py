@@ -26,6 +26,7 @@ HERE = "tests.lab.suite"
 TOYS = ("--flow", f"{HERE}.toys:FLOW", "--suite", f"{HERE}.toys:SUITE")
 INFO = SuiteInfo("toy", "lists", "1.0", "toys", "2.0", 120)
 ROOT = Path(__file__).parents[3]
+SHA, OTHER_SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c", "a" * 40
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,28 @@ def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
         SuiteResultFile(path, other)
     SuiteResultFile(path, other, fresh=True).close()
     assert read_results(path)[0]["flow"]["version"] == "1.1"
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "shown"),
+    [
+        (SHA, OTHER_SHA, f"{SHA}, not {OTHER_SHA}"),
+        ("", SHA, f"an unknown one, not {SHA}"),
+        (SHA, "", f"{SHA}, not an unknown one"),
+    ],
+)
+def test_results_of_another_commit_are_neither_continued_nor_overwritten(
+    stored: str, now: str, shown: str, folder: Path
+) -> None:
+    path = folder / "a.jsonl"
+    with SuiteResultFile(path, INFO, sha=stored) as file:
+        file.append(result("add"))
+    with pytest.raises(FileUnusable, match=f"another commit: {shown}; start over with --fresh"):
+        SuiteResultFile(path, INFO, sha=now)
+    with SuiteResultFile(path, INFO, sha=stored) as file:
+        assert list(file.results) == ["add"]
+    with SuiteResultFile(path, INFO, sha=now, fresh=True) as file:
+        assert file.results == {}
 
 
 def test_a_file_in_use_is_refused(folder: Path) -> None:
@@ -242,7 +265,6 @@ def test_the_command_of_a_case_can_be_pasted_into_a_shell() -> None:
         assert said.decode() == name
 
 
-SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 UPLOAD = ("--upload", "--sha", SHA, "--lab", "example-lab", "--repository", "octocat/compiler", "--run-id", "run-1")
 
 
@@ -257,6 +279,26 @@ def test_a_run_is_uploaded_with_its_metadata(aws_world: World) -> None:
     assert (manifest["suite"], manifest["exit_status"]) == ("toys", 0)
     assert manifest["shard"] == {"index": 1, "total": 2}
     assert manifest["files"][0]["format"] == "executorch-csv"
+
+
+def test_the_results_of_one_night_are_not_uploaded_for_the_commit_of_the_next(aws_world: World) -> None:
+    assert suite("run", *TOYS, *UPLOAD, "--bucket", aws_world.name).exit_code == 0
+    keys = aws_world.keys("")
+    next_night = [OTHER_SHA if word == SHA else word for word in (*UPLOAD, "--bucket", aws_world.name)]
+    refused = suite("run", *TOYS, *next_night)
+    assert f"results of another commit: {SHA}, not {OTHER_SHA}; start over with --fresh" in refused.stderr
+    assert (refused.exit_code, aws_world.keys("")) == (1, keys)
+    assert suite("run", *TOYS, *next_night, "--fresh").exit_code == 0
+    assert [key for key in aws_world.keys("") if OTHER_SHA in key]
+
+
+def test_the_commit_of_the_run_around_it_is_the_commit_of_the_results(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTJAR_SHA", SHA)
+    assert suite("run", *TOYS, "--limit", 1).exit_code == 0
+    monkeypatch.setenv("NIGHTJAR_SHA", OTHER_SHA)
+    assert f"results of another commit: {SHA}, not {OTHER_SHA}" in suite("run", *TOYS).stderr
 
 
 def test_missing_upload_settings_are_named_before_the_run(folder: Path) -> None:

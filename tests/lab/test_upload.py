@@ -1,0 +1,153 @@
+"""Result files that a stranger's code wrote: bounded before they are read, and sent from the file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.upload import pack
+from nightjar_lab.upload import MOST_FILES, ResultFile, UploadFailed, copy_files, result_files, send_permitted
+
+from tests.serving import served
+
+KEY = RunKey("octocat/compiler", "example-lab", "adreno", "a" * 40, "run-1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of results."""
+    made = tmp_path / "results"
+    made.mkdir()
+    return made
+
+
+def sparse(folder: Path, name: str, size: int) -> Path:
+    """Create a file that takes no space on the disk."""
+    path = folder / name
+    path.touch()
+    os.truncate(path, size)
+    return path
+
+
+def upload(url: str, files: list[ResultFile]) -> None:
+    """Upload files as the agent does."""
+    parcel = pack(KEY, "results/", [file.piece for file in files], Claims(suite="tests"))
+    send_permitted({"url": url, "fields": {"policy": "p"}}, parcel, files)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "reason"),
+    [
+        (MOST_FILES + 1, 1, "more than 200 result files"),
+        (1, MAX_FILE_BYTES + 1, "0.xml has more than 67108864 bytes"),
+        (200, MAX_FILE_BYTES, "more than 536870912 bytes together"),
+        (9, MAX_RUN_BYTES // 9 + 1, "more than 536870912 bytes together"),
+    ],
+)
+def test_too_many_or_too_large_files_are_refused_without_reading_them(
+    count: int, size: int, reason: str, folder: Path
+) -> None:
+    for number in range(count):
+        sparse(folder, f"{number}.xml", size)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UploadFailed, match=reason):
+            result_files(folder)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_large_file_is_sent_from_the_disk_as_it_is(folder: Path) -> None:
+    sparse(folder, "large.xml", 40 << 20)
+    (folder / "small.xml").write_text("<testsuites/>")
+    received: list[tuple[Any, Any, Any]] = []
+
+    async def receive(request: web.Request) -> web.Response:
+        assert request.headers["Content-Length"]
+        size, key, policy = 0, "", ""
+        async for part in await request.multipart():
+            if part.name == "file":
+                while chunk := await part.read_chunk(1 << 20):
+                    size += len(chunk)
+            elif part.name == "key":
+                key = await part.text()
+            else:
+                policy = await part.text()
+        received.append((key, size, policy))
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.router.add_post("/", receive)
+    async with served(app) as url:
+        tracemalloc.start()
+        try:
+            files = await asyncio.to_thread(result_files, folder)
+            await asyncio.to_thread(upload, f"{url}/", files)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    names = [(key.rpartition("/")[2], size) for key, size, _ in received]
+    assert names[:2] == [("large.xml", 40 << 20), ("small.xml", 13)]
+    assert [name for name, _ in names] == ["large.xml", "small.xml", "manifest.json"]
+    assert {policy for *_, policy in received} == {"p"}
+    assert peak < 20 << 20
+
+
+CHANGES = {
+    "other text": lambda path: path.write_text("<testsuitez/>"),
+    "shorter": lambda path: path.write_text("<"),
+    "longer": lambda path: path.write_text("<testsuites></testsuites>"),
+    "another file": lambda path: (path.rename(path.with_name("x")), path.write_text("<testsuites/>")),
+    "link": lambda path: (path.rename(path.with_name("x")), path.symlink_to("x")),
+    "pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "nothing": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_file_that_changes_after_the_test_ended_is_neither_copied_nor_uploaded(
+    change: str, folder: Path, tmp_path: Path
+) -> None:
+    uploads: list[str] = []
+
+    async def receive(request: web.Request) -> web.Response:
+        uploads.append((await request.read()).decode())
+        return web.Response(status=204)
+
+    path = folder / "te.xml"
+    path.write_text("<testsuites/>")
+    files = result_files(folder)
+    CHANGES[change](path)
+    (tmp_path / "copy").mkdir()
+    with pytest.raises(UploadFailed):
+        copy_files(files, tmp_path / "copy")
+    app = web.Application()
+    app.router.add_post("/", receive)
+    async with served(app) as url:
+        with pytest.raises(UploadFailed):
+            await asyncio.to_thread(upload, f"{url}/", files)
+    assert uploads == []
+
+
+def test_only_regular_files_with_one_name_are_results(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the lab")
+    (folder / "a.xml").symlink_to(tmp_path / "secret")
+    os.link(tmp_path / "secret", folder / "b.xml")
+    os.mkfifo(folder / "c.xml")
+    (folder / "d.xml").mkdir()
+    (folder / "e.xml").touch()
+    (folder / "manifest.json").write_text("{}")
+    (folder / ".hidden").write_text("x")
+    (folder / "te.xml").write_text("<testsuites/>")
+    assert [(file.name, file.size) for file in result_files(folder)] == [("te.xml", 13)]
+    (tmp_path / "linked").symlink_to(folder)
+    with pytest.raises(OSError, match="Not a directory"):
+        result_files(tmp_path / "linked")
