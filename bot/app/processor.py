@@ -223,10 +223,11 @@ class Pipeline:
         except RateLimited as error:
             if rank is not Rank.STRANGER:
                 raise
-            if time.time() > job.received_at + STRANGERS_PATIENCE:
+            left = job.received_at + STRANGERS_PATIENCE - time.time()
+            if left <= 0:
                 return AppliedEffect(RATE_LIMITED, changed=False)
             # The commands of everybody else on this pull request must not wait for it.
-            raise GiveWay(str(error), retry_in=error.retry_in) from error
+            raise GiveWay(str(error), retry_in=min(error.retry_in, left)) from error
         finally:
             if isinstance(effect, StoreRepositoryFile):
                 self.prefilter.forget(repository)

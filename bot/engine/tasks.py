@@ -173,7 +173,15 @@ class Tasks:
             resumed = await resume(self._store, Journal(self._store.connector), guid, job_id, attempts)
             return JobOutcome(notes.REPLAYED, (RESUMED if resumed else NOT_RESUMED).format(job=job_id))
 
-        await self._deliver(context.job, work, guid, "resume", received_at)
+        await Attempt(
+            job=context.job,
+            work=work,
+            guard=self._guard,
+            watch=lambda *_: None,  # it waited on purpose, which says nothing about how fast deliveries are handled
+            message=str,
+            kind_of=self.processor.kind_of,
+            labels={"delivery": guid},
+        ).run(self._store.connector)
 
     async def delivery(self, job_id: int) -> Delivery:
         """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""

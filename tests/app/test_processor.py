@@ -59,7 +59,7 @@ async def test_the_answer_to_a_stranger_gives_way_for_an_hour_when_the_limits_ar
         await world.pipeline.apply(a_label(world, number, Rank.WRITER, now))
         with pytest.raises(GiveWay) as waiting:
             await world.pipeline.apply(a_label(world, number, Rank.STRANGER, now))
-        assert waiting.value.retry_in > 0
+        assert 0 < waiting.value.retry_in <= STRANGERS_PATIENCE
         late = await world.pipeline.apply(a_label(world, number, Rank.STRANGER, now - STRANGERS_PATIENCE - 1))
         assert (late.text, late.changed) == (RATE_LIMITED, False)
         with pytest.raises(RateLimited):
