@@ -23,7 +23,6 @@ from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
-from bot.app.help_commands import list_commands_of
 from bot.app.prefilter import WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
@@ -56,6 +55,7 @@ from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, LimitedSite, connections_allowed
+from bot.web.help import COMMAND_LIST
 from bot.web.webhook import MAX_BODY
 
 VERSION = version("nightjar-ci")
@@ -369,7 +369,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         mentions=bot.config.mentions,
         why_ignored=bot.pipeline.prefilter.why_ignored,
         log_ignored=bot.config.log.deliveries == "all",
-        list_commands=list_commands_of(bot.config, bot.engine.records),
+        list_commands=bot.services.part(COMMAND_LIST),
     )
 
 

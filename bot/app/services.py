@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from bot.app.features import ALL_FEATURES
+from bot.app.help_commands import list_commands_of
 from bot.aws.bucket import Bucket
 from bot.aws.client import AWS, Aws
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
@@ -23,6 +24,7 @@ from bot.feature import Services
 from bot.results.ingest.files import FileLists
 from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
+from bot.web.help import COMMAND_LIST
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -50,6 +52,7 @@ async def open_services(
     with closing(store), closing(Aws()) as aws, processes as pool:
         parts = PartMap()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
+        parts[COMMAND_LIST] = list_commands_of(config, engine.records)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
         parts[RESULTS] = ResultsService(config, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))

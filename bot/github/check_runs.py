@@ -34,7 +34,7 @@ _FOUR_BYTES = Pattern(r"[\x{10000}-\x{10ffff}]")
 
 
 def three_byte(text: str) -> str:
-    """Return a text in which escapes such as `\\U0001f41b` replace the characters above U+FFFF.
+    r"""Return a text in which escapes such as `\U0001f41b` replace the characters above U+FFFF.
 
     GitHub takes such characters in titles, summaries and comments, but answers 422 if they are in an annotation or in
     the description of a commit status ("description doesn't accept 4-byte Unicode").

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.core.page_paths import HELP
+from bot.core.parts import PartKey
 from bot.web.page_routes import Page, PageRequest
 from bot.web.repositories import NAME
 
@@ -57,6 +58,8 @@ ListCommands = Callable[[str], Awaitable[tuple[str, Sequence[ListedCommand]] | N
 
 For the empty name, it returns all commands.
 """
+
+COMMAND_LIST = PartKey[ListCommands]("list of commands")
 
 
 def help_page(list_commands: ListCommands, mentions: Sequence[str]) -> Page:

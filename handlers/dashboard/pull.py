@@ -12,6 +12,7 @@ from bot.core.patterns import Pattern
 from bot.effects.section_state import SECTION
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.pull_heads import head_of, repository_id_of
+from bot.web.help import ListedCommand
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
@@ -94,6 +95,7 @@ class PullPage(BaseModel):
     head: KnownHead | None
     merge: WaitingMerge | None
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
+    commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")
     deliveries: list[DeliveryStory]
     ignored: int = Field(description="Deliveries on this page that needed no action; `all` lists them.")
     older: int | None = Field(description="The `before` of the next page; null on the last one.")
@@ -117,6 +119,7 @@ def pull_page(parts: DashboardParts) -> Page:
         github = f"{parts.github}/{asked.repository}"
         teller = StoryTeller(parts.redact, github)
         stories = await asked.pages.run(lambda: [teller.delivery(record) for record in found])
+        _, commands = await parts.list_commands(asked.repository) or ("", ())
         shown = [one for one in stories if query.all or one.state != "ignored"]
         return PullPage(
             number=number,
@@ -124,6 +127,7 @@ def pull_page(parts: DashboardParts) -> Page:
             head=KnownHead(sha=head.sha, base=head.base_ref, is_open=head.is_open) if head else None,
             merge=_merge(pending, stories) if pending else None,
             sections=await _sections(parts, repository_id, number, head.sha if head else ""),
+            commands=list(commands),
             deliveries=shown,
             ignored=len(stories) - len(shown),
             older=found[-1].job.job_id if len(found) == DELIVERIES else None,

@@ -11,6 +11,7 @@ from nightjar_formats.items import first_of
 from bot.config.environment import SETTINGS
 from bot.core.redaction import Redactor
 from bot.results.service import RESULTS
+from bot.web.help import COMMAND_LIST
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bot.feature import Services
     from bot.results.service import ResultsService
     from bot.results.store.store import ResultsStore
+    from bot.web.help import ListCommands
 
 MOMENT_SECONDS = 300.0
 """Seconds for which `moment` stays the same, so that pages can be cached; texts about time count hours, not minutes."""
@@ -29,7 +31,7 @@ MOMENT_SECONDS = 300.0
 class DashboardParts:
     """The parts that pages read from: `now` returns seconds since 1970, `github` is the address of GitHub's own pages.
 
-    `redact` removes secrets from a text of the audit log.
+    `redact` removes secrets from a text of the audit log, `list_commands` gives the commands of a repository.
     """
 
     config: Config
@@ -38,6 +40,7 @@ class DashboardParts:
     now: Callable[[], float]
     journal: Journal
     redact: Callable[[str], str]
+    list_commands: ListCommands
     github: str = "https://github.com"
 
     def moment(self) -> float:
@@ -80,5 +83,6 @@ class DashboardParts:
             services.now,
             services.journal,
             Redactor(settings.secrets()).text,
+            services.part(COMMAND_LIST),
             settings.github_url,
         )

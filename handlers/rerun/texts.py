@@ -27,8 +27,8 @@ NO_STATUS = "No status on {sha} yet, so left alone: {names}. If CI missed the pu
 WAITS_FOR_APPROVAL = "Waiting for approval: {names}. Someone with write access can start them with {command}."
 UNKNOWN_NAME = "Nothing on {sha} is named {name}."
 NOT_REPORTED = (
-    " I can start a check that hasn't reported yet only if its Jenkins job is in `rerun: jenkins: jobs:` in `app.yaml`. "
-    "A workflow of GitHub Actions starts with the next push."
+    " I can start a check that hasn't reported yet only if its Jenkins job is in `rerun: jenkins: jobs:` in "
+    "`app.yaml`. A workflow of GitHub Actions starts with the next push."
 )
 DID_YOU_MEAN = " Did you mean {names}?"
 AVAILABLE = " Available: {names}."

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
 import aiohttp
 
+from bot.app.features import REGISTRY
+from bot.commands.answers import offered_commands
 from tests.conversations.nightly_runs import nightly_town
 from tests.conversations.town import CONFIG, town
 
@@ -31,6 +34,27 @@ async def test_details_of_a_status_link_the_story_of_the_pull_request(tmp_path: 
         assert "Someone commented" in page
         assert "On: requested by hubot" in page
         assert "what a person says" not in page
+
+
+async def test_the_page_of_a_pull_request_lists_the_commands_that_people_can_give_there(tmp_path: Path) -> None:
+    config = f"public_url: https://ci.example.org\n{CONFIG}    rerun: {{allow: [write]}}\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        await here.quiet()
+        path = f"/r/octocat/compiler/pulls/{pull.number}"
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{here.url}{path}", headers={"Accept": "text/html"}) as response:
+                page = await response.text()
+            async with session.get(f"{here.url}/api/v1/repos/octocat/compiler/pulls/{pull.number}") as response:
+                commands = {command["usage"]: command for command in (await response.json())["commands"]}
+        configured = here.bot.config.repository("octocat/compiler")
+        assert configured is not None
+        offered = offered_commands(REGISTRY, configured)
+        assert list(commands) == [f"@ci {spec.usage}" for spec in offered]
+        for command in commands.values():
+            assert f"<code>{escape(command['usage'])}</code>" in page
+        assert commands["@ci rerun [failed | all | NAME…]"]["who"] == "people with write access"
+        assert not [usage for usage in commands if "merge" in usage]
 
 
 async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_nothing_there(tmp_path: Path) -> None:

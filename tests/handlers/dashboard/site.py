@@ -111,7 +111,10 @@ async def dashboard_site(
         settings = parse_config(config.encode(), "app.yaml")
         results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
-        parts = DashboardParts(settings, engine.records, results, clock or (lambda: now), engine.journal, redact)
+        commands = list_commands_of(settings, engine.records)
+        parts = DashboardParts(
+            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands
+        )
 
         async def is_public(repository: str) -> bool:
             return repository.lower() in public
