@@ -59,9 +59,11 @@ def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
 
 
 async def report_failure(context: Context, message: str) -> Plan:
-    """Say in the sticky comment that nobody could be asked, and why."""
-    number = PullRequestEvent.of(context.delivery.payload).pull.number
-    report = ReportReviewers(number, NAME, texts.FAILED.format(why=message))
+    """Say in the sticky comment that nobody could be asked, and why; nothing if the text names nobody."""
+    pull = PullRequestEvent.of(context.delivery.payload).pull
+    if await run_in_thread(partial(parse_ccs, pull.body), pull.body) == Ccs((), ()):
+        return NOTHING
+    report = ReportReviewers(pull.number, NAME, texts.FAILED.format(why=message))
     return Plan((report,), why=texts.NO_REVIEWER_FOUND)
 
 
