@@ -125,12 +125,12 @@ class GitHubApp:
     @property
     def suspended(self) -> str | None:
         """Return which installations are suspended, as far as this process knows; None if none is."""
-        numbers = ", ".join(map(str, sorted(self._wire.suspended)))
+        numbers = ", ".join(map(str, sorted(self._tokens.suspended)))
         return SUSPENDED_NOW.format(installations=numbers) if numbers else None
 
     def note_suspension(self, installation: int, *, suspended: bool) -> None:
         """Store whether GitHub says that an installation is suspended."""
-        (self._wire.suspended.add if suspended else self._wire.suspended.discard)(installation)
+        (self._tokens.suspended.add if suspended else self._tokens.suspended.discard)(installation)
 
     def as_app(self) -> GitHub:
         """Return a client for the App itself; GitHub accepts its JWT only below `/app` and for installations."""
@@ -176,7 +176,6 @@ class GitHubApp:
         """Drop all that is cached about an installation: its repositories, permissions or state have changed."""
         self._forgets += 1
         self._tokens.forget(installation)
-        self._wire.suspended.discard(installation)
         for name in [name for name, number in self._installations.items() if number == installation]:
             del self._installations[name]
             self._ids.pop(name, None)

@@ -47,9 +47,8 @@ class Credentials(Protocol):
         """Return the name under which limits and cached answers are stored."""
         ...
 
-    @property
-    def installation(self) -> int | None:
-        """Return the number of the installation; None for the App itself."""
+    def paused(self) -> AccessPaused | None:
+        """Record that GitHub called the installation suspended; return the error to raise, None for no installation."""
         ...
 
     async def authorization(self) -> str:
@@ -138,6 +137,8 @@ class InstallationTokens:
         # The count of changes is part of the key: a caller after a change must not get a token from before it.
         self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
         self._changes: Counter[int] = Counter()
+        self.suspended: set[int] = set()
+        """The installations that are suspended, as far as this process knows."""
 
     async def get(self, key: TokenKey) -> Token:
         """Return a token that has time left."""
@@ -185,6 +186,7 @@ class InstallationTokens:
     def forget(self, installation: int) -> None:
         """Forget all tokens of an installation, and those under way: its permissions or repositories have changed."""
         self._changes[installation] += 1
+        self.suspended.discard(installation)
         for key in [key for key in self._tokens if key.installation == installation]:
             del self._tokens[key]
 
@@ -193,7 +195,6 @@ class AppCredentials:
     """Credentials of the App itself: a JWT."""
 
     name = APP
-    installation = None
 
     def __init__(self, key: AppKey) -> None:
         self._key = key
@@ -210,6 +211,9 @@ class AppCredentials:
         """Return whether a JWT with corrected times may work; if our clock was right, the ID or the key is wrong."""
         return status == HTTPStatus.UNAUTHORIZED and self._key.outdated(authorization.removeprefix("Bearer "))
 
+    def paused(self) -> None:
+        """Return None: whoever asks for the token of a suspended installation knows its number."""
+
 
 class InstallationCredentials:
     """Credentials of one installation: a token for one purpose."""
@@ -219,7 +223,6 @@ class InstallationCredentials:
     def __init__(self, tokens: InstallationTokens, key: TokenKey, paused: AccessPaused | None = None) -> None:
         """Use the tokens of a key; with `paused`, every request raises this error instead of being sent."""
         self.name = str(key.installation)
-        self.installation = key.installation
         self._tokens = tokens
         self._key = key
         self._paused = paused
@@ -237,3 +240,8 @@ class InstallationCredentials:
             return self._tokens.outgrown(self._key, value)
         self._tokens.drop(self._key, value)
         return True
+
+    def paused(self) -> AccessPaused:
+        """Record that the installation is suspended, and return the error to raise."""
+        self._tokens.suspended.add(self._key.installation)
+        return AccessPaused.suspended(self._key.installation)

@@ -28,7 +28,6 @@ from bot.github.download import fetch
 from bot.github.errors import (
     NOT_JSON,
     ODD_ANSWER,
-    AccessPaused,
     Answer,
     AppRefused,
     NotAsked,
@@ -78,8 +77,6 @@ class Wire:
     clock: GitHubClock = field(default_factory=lambda: GitHubClock(time.time))
     refusals: dict[type[Credentials], str] = field(default_factory=dict)
     """Why GitHub refuses our credentials at the moment, by kind; empty while it accepts them."""
-    suspended: set[int] = field(default_factory=set)
-    """The installations that are suspended, as far as this process knows."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
     breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
     seen: SeenAddresses = field(default_factory=lambda: SeenAddresses(time.monotonic))
@@ -303,10 +300,7 @@ class GitHub(GitHubAPI):
         if 200 <= answer.status < 300:
             return answer
         error = error_of(answer, what)
-        if credentials.installation is not None and is_suspended(error):
-            self._wire.suspended.add(credentials.installation)
-            raise AccessPaused.suspended(credentials.installation)
-        raise error
+        raise (credentials.paused() if is_suspended(error) else None) or error
 
     def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
         """Raise `Vanished` for a 404 on an object that existed a moment ago."""

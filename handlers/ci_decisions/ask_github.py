@@ -59,7 +59,6 @@ class TokenCredentials:
 
     token: str
     name: str = "token"
-    installation: int | None = None
     refusal: str = "GitHub does not accept the token: {reason}"
 
     async def authorization(self) -> str:
@@ -69,6 +68,9 @@ class TokenCredentials:
     def rejected(self, authorization: str, status: int) -> bool:
         """Return False: another try would fail as well, because there is no other token."""
         return False
+
+    def paused(self) -> None:
+        """Return None: the token may be a person's."""
 
 
 async def ask_github(
