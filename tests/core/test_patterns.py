@@ -83,3 +83,33 @@ def test_an_escaped_text_matches_itself(text: str) -> None:
 @example(pattern="[!]", name="[!]")
 def test_a_glob_matches_what_fnmatch_matches(pattern: str, name: str) -> None:
     assert (glob(pattern).fullmatch(name) is not None) == fnmatch.fnmatchcase(name, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("*", ["", "a", "a/b\n"], []),
+        ("a?c", ["abc", "a\nc"], ["ac", "abbc"]),
+        ("a.c", ["a.c"], ["abc"]),
+        ("[abc]", ["a", "b", "c"], ["d", "ab", ""]),
+        ("[a-c]", ["a", "b", "c"], ["-", "d"]),
+        ("[b-b]", ["b"], ["-", "a"]),
+        ("[a-cx]", ["b", "x"], ["-", "y"]),
+        ("[xa-c]", ["b", "x"], ["-", "y"]),
+        ("[a-c-e]", ["b", "-", "e"], ["d"]),
+        ("[a-]", ["a", "-"], ["b", ","]),
+        ("[-a]", ["a", "-"], ["b", ","]),
+        ("[c-a]", [], ["a", "b", "c", "-"]),
+        ("[!a-c]", ["d", "-", "!"], ["a", "b", "c"]),
+        ("[!c-a]", ["a", "b", "\n"], [""]),
+        ("[a!]", ["a", "!"], ["b"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("[!]a]", ["b", "!"], ["]", "a"]),
+        ("[!]", ["[!]"], ["!", "a"]),
+        ("[a", ["[a"], ["a"]),
+        ("[a]b[c]", ["abc"], ["ab[c]"]),
+    ],
+)
+def test_a_glob_reads_each_form_of_a_set(pattern: str, matching: list[str], others: list[str]) -> None:
+    assert [name for name in (*matching, *others) if glob(pattern).fullmatch(name)] == matching
+    assert [name for name in (*matching, *others) if fnmatch.fnmatchcase(name, pattern)] == matching

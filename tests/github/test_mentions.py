@@ -32,6 +32,10 @@ from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
         ("cc @" + "a" * 39, ("a" * 39,)),
         ("cc @octocat (for the docs) and @hubot", ("octocat",)),
         ("cc @octocat\n@hubot", ("octocat",)),
+        ("cc @octocat., @hubot", ("octocat",)),
+        ("cc @octocat: fixed, @hubot", ("octocat",)),
+        ("cc @octocat and thanks, @hubot", ("octocat",)),
+        ("cc @octocat AND @hubot + @monalisa", ("octocat", "hubot", "monalisa")),
         (None, ()),
         ("", ()),
     ],
@@ -214,3 +218,14 @@ def test_a_name_is_a_login_or_a_team(written: str, expected: str | None) -> None
 def test_mentions_in_any_text_can_be_found(text: str) -> None:
     for name in mentioned(text, "octo-org"):
         assert login_or_team(f"@{name}") == name
+
+
+@pytest.mark.parametrize("before", ["a", "Z", "9", "@", "/", ".", "+", "-", "_"])
+def test_a_name_inside_of_a_word_an_address_or_a_path_notifies_nobody(before: str) -> None:
+    assert mentioned(f"{before}@octocat", "octo-org") == ()
+    assert mentioned(f"({before}@octocat)", "octo-org") == ()
+
+
+@pytest.mark.parametrize("before", ["", "(", "é", ",", '"', "\n"])
+def test_a_name_after_another_character_notifies_its_person(before: str) -> None:
+    assert mentioned(f"{before}@octocat", "octo-org") == ("octocat",)

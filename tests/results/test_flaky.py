@@ -47,6 +47,9 @@ def put_story(store: ResultsStore, story: Mapping[str, str], *, pull_request: in
         ("PPP", 3, 0, 0, 0, 0),
         ("PFP", 3, 1, 0, 1, 0),
         ("PFSP", 3, 1, 0, 1, 0),
+        ("PFPFP", 5, 2, 0, 2, 0),
+        ("FPF", 2, 1, 0, 0, 1),
+        ("PFpFP", 5, 2, 1, 0, 0),
         ("PFFP", 4, 2, 0, 0, 0),
         ("PpPF", 3, 0, 1, 0, 1),
         ("PfPFF", 3, 0, 1, 0, 2),
@@ -70,6 +73,29 @@ def test_runs_older_than_the_window_do_not_count() -> None:
 def test_a_suspicion_explains_no_failure(history: str) -> None:
     assert flaky(history).suspected
     assert not flaky(history).explains
+
+
+def test_the_window_has_forty_runs() -> None:
+    assert flaky("p" + "P" * 38 + "F").explains
+    assert not flaky("p" + "P" * 39 + "F").explains
+    assert flaky("P" * 100).runs == 40
+
+
+@pytest.mark.parametrize(
+    ("runs", "failed", "bound"),
+    [(9, 0, 1.0), (10, 0, 0.2130), (10, 1, 0.3477), (20, 5, 0.4322), (40, 0, 0.0634), (40, 20, 0.6259), (40, 40, 1.0)],
+)
+def test_the_bound_is_that_of_wilson_with_95_percent_confidence(runs: int, failed: int, bound: float) -> None:
+    assert Flakiness(runs, failed, 1).bound == pytest.approx(bound, abs=0.00005)
+
+
+@given(st.integers(LEAST_RUNS, WINDOW), st.data())
+def test_a_rate_at_the_bound_is_as_far_from_the_observed_one_as_95_percent_allow(
+    runs: int, data: st.DataObject
+) -> None:
+    observed = data.draw(st.integers(0, runs)) / runs
+    bound = Flakiness(runs, round(observed * runs), 1).bound
+    assert (bound - observed) ** 2 == pytest.approx(1.6449**2 * bound * (1 - bound) / runs, abs=1e-9)
 
 
 def test_few_runs_give_no_rate() -> None:

@@ -11,10 +11,12 @@ from handlers.ci_decisions.decide import (
     ChangedFiles,
     CiVerdict,
     UnknownChanges,
+    commit_needs_files,
     decide_for_commit,
     docs_only,
     has_tag,
     needs_files,
+    other_commit,
     rebuild_docker,
     run_everything,
     skip_ci,
@@ -262,3 +264,76 @@ def test_the_message_of_a_commit_does_not_count_as_a_title() -> None:
 def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
     config = RepositoryConfig.model_validate({"slow_tests": on})
     assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)
+
+
+def test_each_decision_about_a_commit_depends_on_its_files_and_settings() -> None:
+    config = RepositoryConfig(skip_ci=BY_GLOBS, rebuild_docker=RebuildDocker(paths=("docker/*",), ignore=()))
+    decision = decide_for_commit(config, "a" * 40, files("README.md"))
+    assert decision.sha == "a" * 40
+    assert [one.value for one in decision.verdicts.values()] == [True, True, False, False]
+    decision = decide_for_commit(config, "a" * 40, files("docker/Dockerfile"))
+    assert [one.value for one in decision.verdicts.values()] == [True, False, False, True]
+    assert decision.rebuild_docker.reason == texts.IN_AN_IMAGE.format(name="docker/Dockerfile")
+    documented = RepositoryConfig(skip_ci=BY_DOCS)
+    assert decide_for_commit(documented, "a" * 40, files("docs/index.md")).docs_only.value
+
+
+@pytest.mark.parametrize(
+    ("config", "needed"),
+    [
+        (RepositoryConfig(), False),
+        (RepositoryConfig(skip_ci=BY_DOCS), True),
+        (RepositoryConfig(rebuild_docker=RebuildDocker()), True),
+        (RepositoryConfig(skip_ci=SkipCi(globs=(), docs=())), False),
+    ],
+)
+def test_the_files_of_a_commit_are_requested_only_if_they_matter(config: RepositoryConfig, needed: bool) -> None:
+    assert commit_needs_files(config) is needed
+
+
+def test_changes_of_another_commit_are_unknown_and_the_reason_names_both() -> None:
+    text = other_commit("a" * 40, "b" * 40).why
+    assert "a" * 7 in text
+    assert "b" * 7 in text
+    assert "a" * 40 not in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "value", "reason"),
+    [
+        (skip_ci(SkipCi(globs=(), docs=()), None, files("a")), False, texts.COMMIT_UNTAGGED),
+        (
+            skip_ci(SkipCi(globs=(), docs=(), title_tag="no ci"), "Faster", files("a")),
+            False,
+            texts.UNTAGGED.format(tag="no ci"),
+        ),
+        (docs_only(None, None, files("a")), False, texts.DOCS_NOT_ON),
+        (rebuild_docker(None, files("a")), True, texts.IMAGES_NOT_ON),
+        (
+            rebuild_docker(RebuildDocker(), UnknownChanges("GitHub is silent")),
+            True,
+            texts.FALLBACK.format(why="GitHub is silent", what=texts.IMAGES_ARE_BUILT),
+        ),
+        (rebuild_docker(RebuildDocker(paths=("docker/*",)), files("src/a.py")), False, texts.IN_NO_IMAGE),
+        (
+            skip_ci(BY_GLOBS, "Faster", UnknownChanges("GitHub is silent")),
+            False,
+            texts.FALLBACK.format(why="GitHub is silent", what=texts.CI_RUNS),
+        ),
+    ],
+)
+def test_each_verdict_says_why(verdict: CiVerdict, value: bool, reason: str) -> None:
+    assert verdict == CiVerdict(value, reason)
+
+
+def test_running_everything_says_what_runs() -> None:
+    decision = run_everything("GitHub is silent", "a" * 40)
+    runs = {
+        "run_slow_tests": texts.SLOW_TESTS_RUN,
+        "skip_ci": texts.CI_RUNS,
+        "docs_only": texts.ALL_IS_BUILT,
+        "rebuild_docker": texts.IMAGES_ARE_BUILT,
+    }
+    assert {name: one.reason for name, one in decision.verdicts.items()} == {
+        name: texts.FALLBACK.format(why="GitHub is silent", what=what) for name, what in runs.items()
+    }

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import Relation
-from bot.results.store.failures import Failure
+from bot.results.state import SuiteState
+from bot.results.store.failures import Failure, SuiteFailures
 from bot.results.store.store import ResultsStore
-from handlers.hardware.regression_state import RECOVERED, REMOVED, RegressionChanges, packed, unpacked
+from handlers.hardware.regression_state import RECOVERED, REMOVED, RegressionChanges, judge, packed, unpacked
 from handlers.hardware.regressions import judged_now
+from tests.results.reported import SHA, a_run, a_suite
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
 
@@ -260,3 +263,50 @@ def test_a_plan_stores_a_short_form_and_restores_all_of_it() -> None:
         "": sorted(failures, key=str),
         REMOVED: failures[:1],
     }
+
+
+def failure(test: str, suite: str = "operators") -> Failure:
+    return Failure(suite, test, "a" * 40, "b" * 40)
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "removed", "still"),
+    [
+        (1, ["tests/test_b.py::test_gone"], []),
+        # An interrupted run says nothing about the tests that it lacks.
+        (2, [], ["tests/test_b.py::test_gone"]),
+        (-9, [], ["tests/test_b.py::test_gone"]),
+    ],
+)
+def test_a_reported_failure_that_an_interrupted_run_lacks_stays_reported(
+    exit_status: int, removed: list[str], still: list[str]
+) -> None:
+    suites = [
+        SuiteFailures("given up", SHA, still=(failure("g", "given up"),), absent=(failure("h", "given up"),)),
+        SuiteFailures(
+            "operators",
+            SHA,
+            began=(failure("tests/test_a.py::test_began"),),
+            still=(failure("tests/test_a.py::test_fails"),),
+            recovered=(failure("tests/test_a.py::test_passes"),),
+            absent=(failure("tests/test_a.py"), failure("tests/test_b.py::test_gone")),
+        ),
+        SuiteFailures("graphs", SHA, began=(failure("x", "graphs"),), absent=(failure("y", "graphs"),)),
+    ]
+
+    def suite_at(suite: SuiteFailures) -> SuiteState:
+        seen = {"tests/test_a.py::test_passes": SeenTest(Status.PASSED)}
+        status = exit_status if suite.suite == "operators" else 1
+        return a_suite(name=suite.suite, seen=seen, runs=[a_run(suite=suite.suite, exit_status=status)])
+
+    changes, failing = judge(suites, {"given up"}, suite_at)
+    # The file could not be collected before, and its tests run again.
+    assert [one.test for one in changes.recovered] == ["tests/test_a.py::test_passes", "tests/test_a.py"]
+    assert [one.test for one in changes.removed] == ["g", "h", *removed, "y"]
+    assert [one.test for one in changes.began] == ["tests/test_a.py::test_began", "x"]
+    assert [one.test for one in failing] == ["tests/test_a.py::test_fails", *still, "tests/test_a.py::test_began", "x"]
+
+
+def test_the_short_form_does_not_depend_on_the_order_of_kinds() -> None:
+    began, ended = [failure("a")], [failure("b")]
+    assert packed({"": began, REMOVED: ended}) == packed({REMOVED: ended, "": began})

@@ -51,6 +51,8 @@ TOPICS = {
         ("- hexagon @octo-org/gpu", {"hexagon": ("octo-org/gpu",)}),
         ("- hexagon @hubot[bot] @octocat", {"hexagon": ("octocat",)}),
         ("- hexagon @octocat\r\n- adreno @hubot\r\n", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
+        (f"- {'a' * 50} @octocat", {"a" * 50: ("octocat",)}),
+        ("- Xcode @octocat", {"xcode": ("octocat",)}),
         ("# Teams\n\nSay who follows what.\n\n- hexagon @octocat\n", {"hexagon": ("octocat",)}),
     ],
 )
@@ -96,6 +98,9 @@ def test_other_lines_subscribe_nobody(text: str) -> None:
         ("- hexagon @octocat (phones", ("hexagon @octocat (phones",)),
         ("> - @octocat\n\n`@octocat`\n\nWords", ()),
         ("- hexagon @octocat", ()),
+        ("thanks `x` @hubot", ("thanks … @hubot",)),
+        # Neither the head of an earlier mail nor what follows it is somebody's list.
+        ("- hexagon @octocat\n\nOn 1 May, @hubot wrote:\n\nthanks @hubot for this", ()),
     ],
 )
 def test_lines_that_name_somebody_but_cannot_be_read_are_recognized(text: str, lines: tuple[str, ...]) -> None:
@@ -107,6 +112,18 @@ def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
     assert "and 2 more. Write a line for each topic with its people: `- hexagon: @octocat @hubot (phones)`" in said
     assert mentioned(said, "octo-org") == ()
     assert len(said) < 1_000
+
+
+def test_people_are_in_the_order_of_their_names_in_any_case() -> None:
+    both = MentionedPeople(("Zoe",), ("b",)).and_then(MentionedPeople(("adam", "zoe"), ("a",)))
+    assert both == MentionedPeople(("adam", "Zoe"), ("a", "b"))
+
+
+def test_an_opened_thread_has_its_number_author_and_labels() -> None:
+    subject = {"number": 7, "user": {"login": "monalisa", "id": 1}, "title": "Faster", "body": None}
+    labels = [{"name": "hexagon"}, {"name": "Good first issue"}]
+    thread = OpenedThread.of(Payload({**subject, "labels": labels}))
+    assert thread == OpenedThread(7, "monalisa", "Faster", "", ("hexagon", "Good first issue"))
 
 
 @given(st.text())
