@@ -284,7 +284,7 @@ class Pipeline:
         """
         known = await self.repositories.get(given.id)
         repository = given if known is None else replace(given, full_name=known.full_name)
-        place = await self._installed(repository, known)
+        place = await self._installed(given, repository, known)
         try:
             yield repository, place
         except NotSelected as error:
@@ -296,7 +296,9 @@ class Pipeline:
                 raise NotInstalled(str(error)) from error
             raise
 
-    async def _installed(self, repository: Repository, known: KnownRepository | None) -> InstalledRepository:
+    async def _installed(
+        self, given: Repository, repository: Repository, known: KnownRepository | None
+    ) -> InstalledRepository:
         installation = repository.installation_id
         if known is not None and known.away in PAUSED:
             is_suspended, number = known.away is LeftAlone.SUSPENDED, installation or 0
@@ -305,7 +307,7 @@ class Pipeline:
             paused = AccessPaused.suspended(number) if is_suspended else AccessPaused.removed(number)
             return InstalledRepository(number, repository.id, paused)
         # Events of our own, such as those of timers, come from no installation.
-        if installation is None:
+        if installation is None or _owner(given) != _owner(repository):
             installation = await self.app.installation_for(repository.full_name)
         return InstalledRepository(installation, repository.id)
 
@@ -322,6 +324,10 @@ class Pipeline:
     def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
         data = self.codec.encode(effect)
         return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
+
+
+def _owner(repository: Repository) -> str:
+    return repository.full_name.partition("/")[0].lower()
 
 
 def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from bot.app.doctor.findings import Check, Finding
 from bot.app.registration import PERMISSIONS
 from bot.engine.tokens import API, TokenStore
 from bot.timers.timers import TimerState
+from sandbox.webhooks import SentDelivery
 from tests.conversations.town import CONFIG, REPOSITORY, Town, town
 
 NIGHTLY = CONFIG.rstrip() + "\n    nightly: {at: '03:00', timezone: UTC, require: []}\n"
@@ -70,6 +71,24 @@ async def test_a_transferred_repository_is_served_under_its_new_owner(nightly: T
     await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
     await here.quiet()
     assert "refs/heads/nightly" in here.repo.refs
+    assert await here.failures() == []
+
+
+@pytest.mark.parametrize("order", [list, reversed])
+async def test_a_command_from_before_a_transfer_is_answered_under_the_new_owner(
+    nightly: Town, order: Callable[[list[SentDelivery]], Iterable[SentDelivery]]
+) -> None:
+    """Its payload names the installation of the old owner, which no longer includes the repository."""
+    here = nightly
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.app.install(here.github.create_repository("example-lab/tools"))
+    await here.quiet()
+    here.github.webhooks.hold()
+    pull.comment("hubot", "@ci help")
+    here.repo.transfer("octocat", "example-lab")
+    here.github.webhooks.release(order)
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
     assert await here.failures() == []
 
 
