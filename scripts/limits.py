@@ -146,7 +146,11 @@ def _work() -> list[tuple[str, str, str]]:
             f"tried again after {untrusted.COME_BACK:g} s",
         ),
         ("One try of a job", f"{guard.JOB_SECONDS:g} s", "ends, and is tried again"),
-        ("Crashes of a process that runs only one job", f"{retry.MAX_ALONE}", "the job is quarantined: it fails, and runs again an hour later"),
+        (
+            "Crashes of a process that runs only one job",
+            f"{retry.MAX_ALONE}",
+            "the job is quarantined: it fails, and runs again an hour later",
+        ),
         (
             "Search for renamed tests",
             f"{renames.MAX_STEPS:,} steps",

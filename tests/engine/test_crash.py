@@ -119,7 +119,7 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
         keeper = asyncio.create_task(run_on(database_url, place, lives))
         try:
             await until(lambda: world.passes("effect g a poison dies") > deaths)
-            await settled(command, "g", deadline=60)
+            await settled(command, "g")
         finally:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
