@@ -325,8 +325,7 @@ class GitHub(GitHubAPI):
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
         demand = Demand(resource, points, call.write, current_rank(), current_head_write())
-        # Include the credentials, because what GitHub shows depends on who asks; and the media type, because one
-        # address may have several.
+        # What GitHub shows depends on who asks, and one address may have several media types.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
         # A 304 costs no quota:
@@ -337,14 +336,12 @@ class GitHub(GitHubAPI):
             page = revalidated(cached, answer)
             if "link" in answer.headers or not (call.is_page and may_have_grown(url, page)):
                 return page
-            # The 304 doesn't say whether the list has grown behind this page.
             answer = await self._governed(method, url, headers, body, demand)
         if method == "GET":
             wire.cache.put(key, answer)
         return answer
 
     async def _governed(self, method: str, url: str, headers: Mapping[str, str], body: bytes, demand: Demand) -> Answer:
-        """Send one request when the governor allows it, and report what its answer says about the limits."""
         wire, name = self._wire, self._credentials.name
         async with wire.governor.turn(name, demand) as sent_at:
             answer = await self._heard(method, url, headers, body)

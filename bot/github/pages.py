@@ -24,7 +24,10 @@ def with_page_size(url: str) -> str:
 
 
 def may_have_grown(url: str, page: Answer) -> bool:
-    """Return whether a cached page of a list may have a next page by now: it is full, and was the last one."""
+    """Return whether a cached page of a list may have a next page by now: it is full, and was the last one.
+
+    A 304 without `Link` doesn't say whether the list has grown behind it.
+    """
     if 'rel="next"' in page.headers.get("link", ""):
         return False
     size = dict(parse_qsl(urlsplit(url).query)).get("per_page", "")

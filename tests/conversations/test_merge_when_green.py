@@ -15,7 +15,6 @@ from tests.conversations.merges import BODY, approve, merge_town, message, ready
 from tests.conversations.town import Town
 
 WHEN_GREEN = "@ci merge when green"
-MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
 
 
 @pytest.fixture
@@ -111,75 +110,7 @@ async def test_rerun_and_merge_may_be_in_one_comment(here: Town) -> None:
     assert pull.merged_at
 
 
-@pytest.mark.parametrize("keys", ["", 'required: ["test"]', 'required: ["*"]'])
-async def test_a_job_skipped_by_the_attempt_before_a_rerun_is_waited_for(tmp_path: Path, keys: str) -> None:
-    """`test` needs `build`, so it has no new check run before `build` has passed."""
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", keys) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
-        run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"build": "failure", "test": "skipped"})
-        approve(pull)
-        here.github.clock.advance(seconds=1)
-        await says(here, pull, "@ci rerun")
-        page = f"{here.github.url}/octocat/compiler/runs/{run.jobs[1].id}"
-        assert f"[`test`](<{page}>) is still running" in await says(here, pull, WHEN_GREEN)
-        run.start()
-        here.github.clock.advance(seconds=60)
-        run.finish_job("build", "success")
-        await here.quiet()
-        assert pull.state == "open"
-        run.add_job("test")
-        run.start()
-        await here.quiet()
-        assert pull.state == "open"
-        run.finish("success")
-        await here.quiet()
-        assert pull.merged_at
-
-
-async def test_the_end_of_a_workflow_run_merges_what_its_last_job_did_not(tmp_path: Path) -> None:
-    """Until the workflow run ends, it may begin more jobs."""
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "") as here:
-        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
-        run = here.repo.add_workflow_run(pull.head_sha, "CI", jobs={"build": None})
-        approve(pull)
-        run.finish_job("build", "success")
-        assert "`CI`](<" in await says(here, pull, WHEN_GREEN)
-        assert pull.state == "open"
-        run.finish("success")
-        await here.quiet()
-        assert pull.merged_at
-
-
-async def test_it_merges_although_another_merge_was_faster(here: Town) -> None:
-    """GitHub refuses a merge while the base moves, and shows nothing that blocks it."""
-    pull = await waiting(here)
-    message = "Base branch was modified. Review and try the merge again."
-    fault = here.github.faults.add("PUT", MERGE, status=405, message=message)
-    report(here, pull)
-    await here.quiet()
-    assert fault.hits == 1
-    assert pull.merged_at
-    assert last_message(here, pull) == ""
-
-
 # What ends the waiting
-
-
-@pytest.mark.parametrize("linked", [False, True], ids=["304 without Link", "304 with Link"])
-async def test_a_request_for_changes_after_a_full_page_of_reviews_prevents_the_merge(here: Town, linked: bool) -> None:
-    """GitHub answers 304 for the first page, because an ETag doesn't depend on the pages behind."""
-    here.github.links_unchanged_pages = linked
-    pull = here.repo.open_pull_request("somebody", "Faster", BODY, fork=True)
-    for _ in range(99):
-        pull.review("reader", "A remark.")
-    approve(pull)
-    report(here, pull, "pending")
-    assert (await says(here, pull, WHEN_GREEN)).startswith("eyes +1\n")
-    pull.review("hubot", "Not yet.", "CHANGES_REQUESTED")
-    report(here, pull)
-    await here.quiet()
-    assert pull.state == "open"
-    assert "`hubot` [requested changes](" in last_message(here, pull)
 
 
 async def test_a_push_cancels_it_and_says_so_once(here: Town) -> None:

@@ -136,22 +136,6 @@ async def test_after_a_rerun_the_newest_result_counts(strict: NightlyTown) -> No
     assert strict.head == sha
 
 
-async def test_a_commit_whose_workflow_run_is_rerun_is_not_chosen_before_the_run_ends(strict: NightlyTown) -> None:
-    """`lint` needs `build`: the attempt before skipped it, which counts as green."""
-    repo = strict.town.repo
-    sha = strict.push()
-    repo.set_status("hubot", sha, "cpu/branch", "success")
-    run = repo.add_workflow_run(sha, "CI", "failure", {"build": "failure", "lint": "skipped"}, by="hubot")
-    run.rerun(strict.town.github.user("hubot"), only_failed=True)
-    run.start()
-    await strict.nightly_run()
-    assert strict.head is None
-    assert (await strict.verdicts())[0] == ("Improve it", "pending", ["lint pending"])
-    run.finish("success")
-    await strict.nightly_run()
-    assert strict.head == sha
-
-
 async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightlyTown) -> None:
     repo = strict.town.repo
     sha = strict.push()
@@ -179,22 +163,6 @@ async def test_a_commit_that_came_in_with_a_merge_is_never_chosen(strict: Nightl
     await strict.nightly_run()
     assert strict.head == first
     assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main"]
-
-
-async def test_a_good_commit_before_a_large_merge_is_chosen(strict: NightlyTown) -> None:
-    """GitHub lists the commits of the merge first, so the good commit is not on the first page."""
-    repo, git = strict.town.repo, strict.town.repo.git
-    hubot, clock = strict.town.github.user("hubot"), strict.town.github.clock
-    good = strict.push("good")
-    green(strict, good)
-    side = tip = strict.push("on main")
-    clock.advance(seconds=1)
-    for number in range(120):
-        side = git.commit((side,), {}, f"side {number}", hubot, clock.now()).sha
-    repo.move("refs/heads/main", git.commit((tip, side), {}, "Merge", hubot, clock.now()).sha, "hubot")
-    await strict.nightly_run()
-    assert strict.head == good
-    assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main", "good"]
 
 
 async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place: NightlyTown) -> None:

@@ -192,7 +192,7 @@ async def test_a_run_in_progress_on_a_branch_that_we_pushed_is_left_out(world: W
     assert await signals_of(await client(world), FULL_NAME, sha, await ours_in(world, "nightly")) == []
 
 
-def run_attempt(run: WorkflowRun, passing: Collection[str]) -> Iterator[None]:
+def run_attempt(run: WorkflowRun, green_jobs: Collection[str]) -> Iterator[None]:
     """Run the jobs of an attempt in their order, and pause after each change; those after a failure are skipped."""
     run.start()
     for number, name in enumerate(JOBS):
@@ -204,7 +204,7 @@ def run_attempt(run: WorkflowRun, passing: Collection[str]) -> Iterator[None]:
             run.start()
             yield
         if any(job.name == name and job.status != "completed" for job in run.latest_jobs):
-            run.finish_job(name, "success" if name in passing else "failure")
+            run.finish_job(name, "success" if name in green_jobs else "failure")
             yield
 
 
@@ -221,8 +221,8 @@ async def check_attempts(attempts: Sequence[Collection[str]], require: str) -> N
 
         sha = repository.push("main", by="octocat").sha
         run = repository.add_workflow_run(sha, "CI", jobs={JOBS[0]: None}, branch="main")
-        for passing in attempts:
-            for _ in run_attempt(run, passing):
+        for green_jobs in attempts:
+            for _ in run_attempt(run, green_jobs):
                 # A job that has ended in this attempt counts, even if others go on.
                 ended = {job.name for job in run.jobs if job.attempt == run.attempt and job.conclusion == "success"}
                 assert await passes() == (require in ended)
