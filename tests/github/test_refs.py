@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.github import refs
 from bot.github.app import GitHubApp
-from bot.github.refs import first_parents
+from bot.github.pages import PER_PAGE
+from bot.github.refs import MOST_PAGES, first_parents
 from sandbox import GitHubSandbox
 from tests.handlers.driver import FULL_NAME
 
@@ -71,7 +71,6 @@ async def test_a_page_is_requested_only_if_commits_are_missing(
     assert (await read(merges, 100, until))[2] == requests
 
 
-async def test_the_number_of_requests_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refs, "MOST_PAGES", 2)
-    found, whole, requests = await read([100] * 3, 100, None)
-    assert (found, requests) == (whole[:2], 2)
+async def test_the_number_of_requests_is_limited() -> None:
+    found, whole, requests = await read([PER_PAGE] * (MOST_PAGES + 2), PER_PAGE, None)
+    assert (found, requests) == (whole[:MOST_PAGES], MOST_PAGES)
