@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -54,12 +55,39 @@ def test_installations_from_a_lock_file_check_its_hashes(name: str) -> None:
         assert line.count(" -r ") == line.count("--require-hashes"), line
 
 
+def bases_of(name: str) -> list[str]:
+    return re.findall(r"^FROM (\S+)", (ROOT / name).read_text(), re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", ["Dockerfile", "lab/Dockerfile"])
 def test_an_image_is_built_from_one_full_version(name: str) -> None:
-    bases = re.findall(r"^FROM (\S+)", (ROOT / name).read_text(), re.MULTILINE)
+    bases = bases_of(name)
     assert bases
     for base in bases:
         assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
+
+
+def a_docker(folder: Path, newest: str) -> dict[str, str]:
+    """Make a program `docker` that says which Python is in the image of a series."""
+    (folder / "docker").write_text(
+        f'#!/bin/sh\ncase "$*" in *" python:3.11-slim-bookworm "*) echo "Python {newest}";; esac\n'
+    )
+    (folder / "docker").chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_an_image_on_an_older_python_than_the_newest_of_its_series_is_refused(tmp_path: Path) -> None:
+    steps = [step.get("run", "") for step in workflow()["jobs"]["image"]["steps"]]
+    assert "scripts/newest-base" in steps
+    bases = {base for name in ("Dockerfile", "lab/Dockerfile") for base in bases_of(name)}
+    assert len(bases) == 1, "both images have one base, so that one update refreshes both"
+    version = bases.pop().removeprefix("python:").partition("-")[0]
+    for newest, status in ((version, 0), (f"{version}9", 1)):
+        finished = subprocess.run(
+            [ROOT / "scripts/newest-base"], env=a_docker(tmp_path, newest), capture_output=True, text=True
+        )
+        assert finished.returncode == status, finished.stderr
+    assert f"is outdated; the newest of its series is Python {version}9" in finished.stderr
 
 
 def test_an_image_that_runs_next_to_ours_has_one_full_version() -> None:

@@ -28,7 +28,7 @@ GitHub anyway.
 PATIENCE = 3.0
 """Seconds that a visitor waits for GitHub's answer before the repository counts as private."""
 AT_ONCE = 16
-"""Requests to GitHub at a time: the first question concerns all repositories."""
+"""Requests to GitHub at a time: the first question is about all repositories."""
 PAUSE = 60.0
 """Seconds from a failed request to the next."""
 
@@ -81,7 +81,7 @@ class Visibility:
             return is_open
         known = self._known.setdefault(repository.lower(), _Known())
         if not await self._holds(repository, known):
-            self._ask_if_due(repository, known)
+            self._ask_unless_paused(repository, known)
             if known.public is None:
                 await self._wait_for_first_answers(known)
             elif known.public and known.asking is not None:
@@ -90,7 +90,7 @@ class Visibility:
         # Check again: a payload may have called the repository private meanwhile.
         return known.public is True and await self._holds(repository, known)
 
-    def _ask_if_due(self, repository: str, known: _Known) -> None:
+    def _ask_unless_paused(self, repository: str, known: _Known) -> None:
         if known.asking is None and self._clock() >= known.not_before:
             known.asking = asyncio.create_task(self._ask(repository, known))
 
@@ -99,7 +99,7 @@ class Visibility:
         for name, config in self._config.repositories.items():
             other = self._known.setdefault(name.lower(), _Known())
             if config.api.private is None and other.public is None:
-                self._ask_if_due(name, other)
+                self._ask_unless_paused(name, other)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         pending = {other.asking for other in self._known.values() if other.asking and other.public is None}

@@ -243,7 +243,7 @@ async def block_the_address(lab: DeviceLab) -> None:
 async def test_a_revoked_token_loses_its_exemption_from_a_blocked_address(lab: DeviceLab) -> None:
     assert await lab.claim(token=lab.token) is None
     await block_the_address(lab)
-    assert await lab.claim(token=lab.token) is None, "the lab is not blocked by its neighbour"
+    assert await lab.claim(token=lab.token) is None, "the lab is not blocked by its neighbor"
     tokens = TokenStore(lab.town.bot.engine.database.connector, LAB_SCOPE)
     assert await tokens.revoke(lab.token.split("_")[1])
     assert (await lab.call("claims", CLAIM, token=lab.token))[0] == 401

@@ -34,7 +34,7 @@ async def test_while_deliveries_cannot_be_stored_it_is_not_ready_and_afterwards_
         assert engine.ready() is not None
         await engine.database.connector.execute_query_async("DROP TRIGGER full")
         await until(lambda: engine.ready() is None)
-        assert await engine.accept("kept", "push", body({}), LOCK)
+        assert await engine.accept("stored", "push", body({}), LOCK)
 
 
 async def test_a_locked_table_of_jobs_makes_it_not_ready_until_it_is_unlocked(postgres_url: str, world: World) -> None:
