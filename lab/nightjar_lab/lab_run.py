@@ -124,25 +124,34 @@ def reports(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def collect_reports(run: RunFolder, command: Sequence[str], named: Sequence[str], since: float) -> list[Path]:
-    """Copy the reports that the command wrote elsewhere into the run's folder; return those that are too old.
+def collect_reports(
+    run: RunFolder, command: Sequence[str], named: Sequence[str], since: float
+) -> tuple[list[Path], list[Path]]:
+    """Copy the reports that the command wrote elsewhere into the run's folder; return the too old ones, and links.
 
-    `named` are patterns. What a pytest option names counts only if the command wrote nothing into the folder itself, or
-    each test would be reported twice. `since` is when the command started, in seconds since 1970.
+    The command could use a link to make us upload a file that it must not read. `named` are patterns. What a pytest
+    option names counts only if the command wrote nothing into the folder itself, or each test would be reported twice.
+    `since` is when the command started, in seconds since 1970.
     """
     patterns = [*named, *(() if reports(run.results) else reports_of_pytest(command))]
-    stale = []
+    stale, links = [], []
     for pattern in patterns:
         # A pattern may be absolute, and those of pathlib may not.
         base = Path(pattern)
         for path in sorted(base.parent.glob(base.name)) if base.parent.is_dir() else ():
             if not path.is_file():
                 continue
+            if path.is_symlink() or path.stat().st_nlink != 1:
+                links.append(path)
+                continue
             if path.stat().st_mtime < since - 2:  # some file systems store whole seconds, or two
                 stale.append(path)
             else:
-                shutil.copyfile(path, run.results / path.name)
-    return stale
+                copy = run.results / path.name
+                # It may be a link of the command, and what that leads to would be overwritten.
+                copy.unlink(missing_ok=True)
+                shutil.copyfile(path, copy)
+    return stale, links
 
 
 def capabilities_of(folder: Path) -> str:

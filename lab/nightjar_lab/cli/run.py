@@ -189,9 +189,11 @@ class _CommandRun:
         status = self._running.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._running = None
-        stale = collect_reports(self._folder, self._command, self._options["named"], began)
+        stale, links = collect_reports(self._folder, self._command, self._options["named"], began)
         for path in stale:
             _say(texts.STALE_REPORT.format(path=path))
+        for path in links:
+            _say(texts.LINKED_REPORT.format(path=path))
         if not reports(self._folder.results):
             _say(texts.NO_REPORT.format(status=status))
         # A clock that jumps must not make a test end before it began.

@@ -202,6 +202,21 @@ async def test_the_report_of_a_killed_run_is_uploaded(tmp_path: Path, aws_world:
     assert (document["exit_status"], [file["name"] for file in document["files"]]) == (137, ["te.xml"])
 
 
+async def test_links_are_neither_uploaded_nor_written_through(tmp_path: Path, aws_world: World) -> None:
+    """The command runs the commit that is tested, and a link could lead to any file of the lab."""
+    (tmp_path / "secret.xml").write_text("of the lab")
+    script = (
+        f"mkdir build; echo '<testsuites/>' > build/te.xml; ln -s {tmp_path}/secret.xml build/a.xml; "
+        f'ln {tmp_path}/secret.xml build/b.xml; ln -s {tmp_path}/secret.xml "$NIGHTJAR_RESULTS/te.xml"'
+    )
+    done = await run_script(script, "--report", "build/*.xml", world=aws_world, here=tmp_path)
+    assert done.status == 0, done
+    for name in ("a", "b"):
+        assert f"build/{name}.xml is a link and is not uploaded" in done.err
+    assert sorted(aws_world.keys(FOLDER)) == [f"{FOLDER}manifest.json", f"{FOLDER}te.xml"]
+    assert (tmp_path / "secret.xml").read_text() == "of the lab"
+
+
 async def test_reports_elsewhere_are_found_unless_they_are_old(tmp_path: Path, aws_world: World) -> None:
     (tmp_path / "build").mkdir()
     (tmp_path / "build/old.xml").write_text(JUNIT)
