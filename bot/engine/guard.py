@@ -58,7 +58,7 @@ class Busy(Exception):
 
 
 class Stopping(Exception):
-    """The process was told to stop, which ends the run of a suspect at once."""
+    """The process begins to stop, which ends the run of a suspect at once."""
 
 
 class Guard:
@@ -123,7 +123,7 @@ class Guard:
     async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Do work while this process does nothing else.
 
-        Raises `Busy` if other work does not end, `Stopping` if the process is told to stop, and `OverTime`.
+        Raises `Busy` if other work does not end, `Stopping` if the process is to stop, and `OverTime`.
         """
         async with self._by_itself():
             self._suspect = asyncio.timeout(self._seconds)

@@ -118,7 +118,7 @@ class Again(Exception):
 
 
 class Postponed(Again):
-    """Raised for a try that says nothing about its job: it could not begin, or the process was told to stop."""
+    """Raised for a try that says nothing about its job: it could not begin, or the process began to stop."""
 
 
 class Failed(Exception):

@@ -193,13 +193,13 @@ async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_a
     assert tries.lost(attempts + 3) == 0
 
 
-@pytest.mark.parametrize("told_to_stop", [False, True])
+@pytest.mark.parametrize("is_stopping", [False, True])
 async def test_a_try_that_a_young_or_stopping_process_postpones_keeps_the_count_of_crashes(
-    connector: BaseAsyncConnector, *, told_to_stop: bool
+    connector: BaseAsyncConnector, *, is_stopping: bool
 ) -> None:
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
-    ending = Ending(connector, Guard(min_age=0.0 if told_to_stop else 3600.0))
-    if told_to_stop:
+    ending = Ending(connector, Guard(min_age=0.0 if is_stopping else 3600.0))
+    if is_stopping:
         ending.guard.stop()
     suspect = Tries(backed_off=1, alone=MAX_ALONE - 1)
     await write_note(connector, job.job_id, Note(outcome=RETRYING, text="502", tries=suspect))

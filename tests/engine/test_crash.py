@@ -116,13 +116,13 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
         assert shown.guid == "g"
         deaths = world.passes("effect g a poison dies")
         await pass_quiet_hour(command)
-        keeper = asyncio.create_task(run_on(database_url, place, lives))
+        restarts = asyncio.create_task(run_on(database_url, place, lives))
         try:
             await until(lambda: world.passes("effect g a poison dies") > deaths)
             await settled(command, "g")
         finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+            restarts.cancel()
+            await asyncio.gather(restarts, return_exceptions=True)
         assert world.passes("effect g a poison dies") == deaths + 1, "after the first time, it ends one process an hour"
     for _ in range(99):
         world.passed("effect g a poison dies")  # no deaths are left

@@ -108,7 +108,7 @@ async def test_a_suspect_that_gives_up_its_turn_blocks_nobody() -> None:
     await running
 
 
-async def test_a_suspect_ends_at_once_when_its_process_is_told_to_stop_and_others_may_finish() -> None:
+async def test_a_suspect_ends_at_once_when_its_process_begins_to_stop_and_others_may_finish() -> None:
     guard, log = Guard(alone_seconds=0.0), list[str]()
     suspect, other, later = (Work(log, name) for name in ("suspect", "other", "later"))
     running = await begun(guard, suspect, alone=True)

@@ -194,9 +194,9 @@ async def test_an_effect_that_gives_way_waits_behind_all_else_under_its_lock(dat
         script = {"effects": [gives_way, {"target": "y"}], "conclude": {}}
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await engine.accept("next", EVENT, body({"a": writes("z", conclude={})}), LOCK)
-        first, following = await settled(engine, "g", "next")
+        first, second = await settled(engine, "g", "next")
     assert world.written == ["g a y", "next a z", "next a end", "g a x", "g a end"]
-    assert (first.state, following.state) == ("done", "done")
+    assert (first.state, second.state) == ("done", "done")
     conclusion = next(plan for plan in first.plans if plan.stage is PlanStage.CONCLUSION)
     assert conclusion.job.attempts <= 4
 

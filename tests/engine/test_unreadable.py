@@ -74,8 +74,8 @@ async def test_a_job_with_an_unreadable_note_fails_visibly_and_releases_its_lock
         await engine.database.connector.execute_query_async(GO_ON)
         await engine.accept("next", EVENT, body({"a": writes("y")}), LOCK)
     async with running(database_url, world, observer=watcher) as engine:
-        _, following = await settled(engine, "g", "next")
-        assert following.state == "done"
+        _, second = await settled(engine, "g", "next")
+        assert second.state == "done"
         (failed,) = await engine.journal.recent(failed=True)
         assert failed.guid == "g"
         assert failed.reason.startswith("its stored note cannot be read: ")
@@ -113,8 +113,8 @@ async def test_a_job_that_lacks_an_argument_fails_visibly_and_releases_its_lock(
         await engine.database.connector.execute_query_async(GO_ON)
         await engine.accept("next", EVENT, body({"a": writes("y")}), LOCK)
     async with running(sqlite_url, world) as engine:
-        _, following = await settled(engine, "g", "next")
-        assert following.state == "done"
+        _, second = await settled(engine, "g", "next")
+        assert second.state == "done"
         (failed,) = await engine.journal.recent(failed=True)
         assert failed.guid == "g"
         assert argument in failed.reason
