@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,14 +13,19 @@ from typing import LiteralString
 import pytest
 
 from bot.engine.service import Engine
+from sandbox.faults import Fault
 from tests.engine.replica import replica
 from tests.engine.running import QUICK, opened, settled
 from tests.engine.toy import World, body
+from tests.robustness.place import BOT, place
 from tests.waiting import until
 
 KILLS = 11
 LOAD = 24
 """Deliveries; every third of them waits for the one before, under the same lock."""
+OWNERS = 4
+"""Repositories, each of another owner."""
+ABOUT_PULLS = re.compile("^/repos/octocat-")
 GITHUB = "github answers"
 PACE = replace(QUICK, stalled=0.6, min_age=2.0)
 
@@ -66,6 +72,39 @@ async def test_kills_from_outside_while_github_hangs_lose_nothing(
     assert {record.guid: record.state for record in records} == dict.fromkeys(guids, "done")
     written = world.written
     assert sorted(written) == sorted(f"{guid} a {target}" for guid in guids for target in ("x", "y", "end"))
+
+
+async def test_the_bot_answers_every_command_after_kills_while_github_hangs(sqlite_url: str, tmp_path: Path) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        repositories = [here.add_repository(f"octocat-{n}") for n in range(OWNERS)]
+        here.configure([repository.full_name for repository in repositories])
+        await here.start()
+        pulls = [repository.open_pull_request("hubot", "Faster") for repository in repositories]
+        await here.quiet()
+        hang = here.github.faults.pause("*", ABOUT_PULLS, when="before", times=None)
+        comments = [(pull, pull.comment("hubot", "@ci help")) for pull in pulls for _ in range(3)]
+        await here.github.delivered()
+        hits = 0
+        for _ in range(KILLS):
+            async with here.beside() as engine:
+                await until(partial(hangs_or_rests, engine, hang, hits))
+            await here.bot.kill()
+            hits = hang.hits
+            await here.start()
+        hang.times = 0
+        hang.abandon()
+        await here.quiet()
+        assert await here.deliveries(failed=True) == []
+        assert [pull.reactions(comment) for pull, comment in comments] == [["eyes", "+1"]] * len(comments)
+        assert [len(pull.comments_by(BOT)) for pull in pulls] == [3] * OWNERS
+
+
+async def hangs_or_rests(engine: Engine, hang: Fault, hits: int) -> bool:
+    """Say whether a job waits for GitHub, which held `hits` requests before, or no job can begin."""
+    if hang.hits > hits:
+        return True
+    (row,) = await engine.database.connector.execute_query_all_async(RUNNABLE)
+    return row["jobs"] == 0
 
 
 async def states(engine: Engine) -> list[str]:
