@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from nightjar_formats.limits import MAX_PARTS
 from nightjar_formats.model import BAD, Case, Status, Trouble
-from nightjar_formats.readers import texts, values
+from nightjar_formats.readers import fields, texts, values
 from nightjar_formats.readers.dotnet import DotnetFailure
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml_walk import walk
@@ -155,7 +155,7 @@ def _case(result: _NunitResult, name: str, nodeid: str, status: Status) -> Case:
         path=path,
         nodeid=values.name(nodeid),
         line=line,
-        seconds=values.seconds(get("duration", get("time"))),
+        seconds=fields.seconds(get("duration", get("time"))),
         trouble=trouble,
         message=message,
         text=text,

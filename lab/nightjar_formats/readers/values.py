@@ -57,7 +57,7 @@ def number(value: object) -> float | None:
 
 def seconds(value: object, unit: float = 1.0) -> float | None:
     """Return a duration in seconds; `value` is in units of `unit` seconds. None for anything else."""
-    found = number(fields.ungrouped(value) if isinstance(value, str) and "," in value else value)
+    found = number(value)
     return None if found is None else fields.seconds(found * unit)
 
 

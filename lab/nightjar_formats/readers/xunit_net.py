@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from nightjar_formats.model import Case, Status, Trouble
-from nightjar_formats.readers import texts, values
+from nightjar_formats.readers import fields, texts, values
 from nightjar_formats.readers.dotnet import DotnetFailure, class_and_name
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml_walk import walk
@@ -100,7 +100,7 @@ class _XunitListener:
             path=path,
             nodeid=values.name(f"{classname}::{name}" if classname else name),
             line=line,
-            seconds=values.seconds(get("time")),
+            seconds=fields.seconds(get("time")),
             message=message,
             text=text,
         )
