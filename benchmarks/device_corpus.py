@@ -2,6 +2,9 @@
 
 The real lab had 38 boards, 86 versions and 1,144 runs with 4,890 tests each. Its runner changed the rule for names four
 times. A tenth of the runs fails as a whole, most failures last for one run, and a third of the tests is skipped.
+
+Detailed reports also have what the files of such labs have: a suite for each scenario, with long properties, long
+names, and the output of many tests.
 """
 
 from __future__ import annotations
@@ -24,6 +27,25 @@ LOG = "\n".join(
     for line in range(12)
 )
 TOPICS, SUITES, FUNCTIONS = 64, 4, 37
+SUITE_HEAD = """  <testsuite name="{name}" tests="{tests}" time="1.5" timestamp="2026-11-23T05:10:00" hostname="{host}">
+    <properties>
+{properties}    </properties>
+"""
+PROPERTIES = tuple(
+    f'      <property name="{name}" value="{value}"/>\n'
+    for name, value in (
+        ("architecture", "arm"),
+        ("platform", "example_board_h743zi/stm32h743xx"),
+        ("toolchain", "zephyr-sdk-0.17.4/arm-zephyr-eabi-gcc 12.2.0 (crosstool-NG 1.25.0.164_510bd2d)"),
+        ("build_options", " ".join(f"-DCONFIG_EXAMPLE_OPTION_NUMBER_{number}=y" for number in range(12))),
+        ("path", "tests/kernel/example/of/a/long/path/to/the/sources/of/the/scenario"),
+        ("runnable", "True"),
+    )
+)
+OUTPUT = escape("*** Booting the kernel ***\nRunning TESTSUITE example\nSTART - test\n PASS - test in 0.012 seconds\n")
+SCENARIO_TESTS, TESTS_WITH_OUTPUT = 12, 5
+"""The tests of a scenario, and of how many tests one has its output in the report."""
+LONG = ".userspace.with_a_long_name_of_the_configuration.minimal_libc"
 REASONS = ("runtime filter", "ztest skip", "not supported by the board")
 
 Parts = tuple[str, str, str]
@@ -58,9 +80,9 @@ def every_test() -> list[Parts]:
     ]
 
 
-def runs(boards: int = BOARDS) -> Iterator[BoardRun]:
+def runs(boards: int = BOARDS, *, detailed: bool = False) -> Iterator[BoardRun]:
     """Yield the runs of some boards, in the order of their versions."""
-    labs = [_Board(number) for number in range(boards)]
+    labs = [_Board(number, detailed=detailed) for number in range(boards)]
     for version in range(VERSIONS):
         for board in labs:
             if version in board.versions:
@@ -70,7 +92,8 @@ def runs(boards: int = BOARDS) -> Iterator[BoardRun]:
 class _Board:
     """One board; `ends` has a letter for the outcome of each test."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, detailed: bool = False) -> None:
+        self._detailed = detailed
         self._chance = chance = random.Random(SEED + number)
         self._number = number
         every = every_test()
@@ -91,10 +114,20 @@ class _Board:
         self._failing = {one for one in self._failing if chance.random() < LASTING}
         failing = self._failing | set(chance.sample(range(len(self._tests)), int(share * len(self._tests))))
         self._failing = failing if share == FAILING else self._failing
-        lines = [HEAD.format(name=f"board-{self._number}")]
+        name = f"board-{self._number}"
+        lines = [HEAD.format(name=name)]
         for place, parts in enumerate(self._tests):
             seconds = self._seconds[place] * chance.gauss(1, JITTER)
-            begin = f"    <testcase name={quoteattr(rule(parts))} classname={quoteattr(parts[0])}"
+            test, classname = rule(parts), parts[0]
+            if self._detailed:
+                test, classname = f"{classname}{LONG}.{test}", f"{classname}{LONG}"
+                if place % SCENARIO_TESTS == 0:
+                    properties = "".join(PROPERTIES)
+                    lines.append("  </testsuite>\n")
+                    lines.append(
+                        SUITE_HEAD.format(name=classname, tests=SCENARIO_TESTS, host=name, properties=properties)
+                    )
+            begin = f"    <testcase name={quoteattr(test)} classname={quoteattr(classname)}"
             if self._skipped[place]:
                 reason = quoteattr(REASONS[place % len(REASONS)])
                 lines.append(f'{begin}>\n      <skipped type="skipped" message={reason}/>\n    </testcase>\n')
@@ -104,6 +137,8 @@ class _Board:
                     f'{begin} time="{seconds:.2f}">\n      <failure type="failure" message="Failed">{text}</failure>\n'
                     "    </testcase>\n"
                 )
+            elif self._detailed and place % TESTS_WITH_OUTPUT == 0:
+                lines.append(f'{begin} time="{seconds:.2f}"><system-out>{OUTPUT}</system-out></testcase>\n')
             else:
                 lines.append(f'{begin} time="{seconds:.2f}"/>\n')
         lines.append("  </testsuite>\n</testsuites>\n")

@@ -44,6 +44,16 @@ PIECES = (
     '<testcase classname="a" name="fails"><failure>'
     '<![CDATA[ <testcase classname="a" name="b"/> ]]></failure></testcase>',
     '<testcase classname="a" name="passes"><system-out>text</system-out></testcase>',
+    '<testcase classname="a" name="talks" time="0.1"><system-out><![CDATA[a <b> ]] & ]] > c]]></system-out>\n'
+    "</testcase>",
+    '<testcase classname="a" name="talks too"><system-out>a &lt; b</system-out><system-err>c\n</system-err></testcase>',
+    '<testcase classname="a" name="broken"><system-out>a & b</system-out></testcase>',
+    '<testcase classname="a" name="broken too"><system-out>a ]]> b</system-out></testcase>',
+    '<testcase classname="a" name="crossed"><system-out>a</system-err></testcase>',
+    '<testcase classname="a" name="fails"><system-out>a</system-out><failure message="no"/></testcase>',
+    '<testcase classname="a" name="has"> <properties> <property name="a" value="b"/></properties> </testcase>',
+    '<testcase classname="a" name="has none"><properties/></testcase>',
+    '<testcase classname="a" name="has a text"><properties><property name="a" value="<"/></properties></testcase>',
     *(SKIP.format(number, "no GPU", "tests/test_add.py:3: no GPU") for number in range(2)),
     SKIP.format(2, "collection skipped", "('a.py', 3, 'Skipped: why')"),
     SKIP.format(3, " ", "why"),
