@@ -25,7 +25,7 @@ from nightjar_formats.readers.tap_lines import (
     subtest_name,
 )
 from nightjar_formats.readers.tap_text import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
-from nightjar_formats.readers.telling import is_summary, telling_message
+from nightjar_formats.readers.telling import is_summary, message_or_reason
 from nightjar_formats.refused import Refused
 
 WHAT = "ktap"
@@ -151,7 +151,7 @@ class _KtapReport:
         self._begin_log()
         path, line, why = _place(log)
         if not why and not is_reason:
-            why = telling_message(message, "\n".join(part.lstrip("# ") for part in log.splitlines()))
+            why = message_or_reason(message, "\n".join(part.lstrip("# ") for part in log.splitlines()))
         name = name or UNNAMED.format(number=number)
         return Case(
             name=name,

@@ -26,7 +26,7 @@ from nightjar_formats.readers.tap_lines import (
 from nightjar_formats.readers.tap_names import CRITERION, tap_name
 from nightjar_formats.readers.tap_text import bare_line, text_lines
 from nightjar_formats.readers.tap_yaml import read_diagnostics
-from nightjar_formats.readers.telling import is_summary, reason_of, telling_line, telling_message
+from nightjar_formats.readers.telling import is_summary, message_or_reason, reason_line, reason_of
 from nightjar_formats.refused import Refused
 
 WHAT = "tap"
@@ -229,7 +229,7 @@ class _TapResult:
             text = values.text("\n".join(part.rstrip("\n") for part in (comments, block, lines) if part))
             path, line = (found.path, found.line) if found.path else _place(text)
             message = message or found.message or values.message(result.data)
-            message = telling_message(message, f"{_reason(comments)}\n{lines}") or telling_line(_KEY.sub("", block))
+            message = message_or_reason(message, f"{_reason(comments)}\n{lines}") or reason_line(_KEY.sub("", block))
             if found.is_timeout or message.startswith(_TIMEOUTS):
                 trouble = Trouble.TIMEOUT
             elif self._name.reason and any(word in self._name.reason for word in _SIGNALS):

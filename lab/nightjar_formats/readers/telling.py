@@ -58,18 +58,18 @@ def is_generic(message: str) -> bool:
     return not message or _GENERIC.fullmatch(message.strip()) is not None
 
 
-def telling_message(message: str, text: str) -> str:
+def message_or_reason(message: str, text: str) -> str:
     """Return a failure's message, or the telling line of its text if the message is generic."""
-    return (telling_line(text) or message) if is_generic(message) else message
+    return (reason_line(text) or message) if is_generic(message) else message
 
 
 def reason_of(text: str) -> str:
     """Return a text of few lines on one line, and of a longer one the telling line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return values.message(" ".join(lines)) if len(lines) <= FEW_LINES else telling_line(text)
+    return values.message(" ".join(lines)) if len(lines) <= FEW_LINES else reason_line(text)
 
 
-def telling_line(text: str) -> str:
+def reason_line(text: str) -> str:
     """Return the line of a text that says why a test failed, "" if none does.
 
     It is what a traceback raised, else the first line with a word of failure that is no generic message, else the first

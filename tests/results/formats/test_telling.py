@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.model import Status
-from nightjar_formats.readers.telling import is_generic, is_summary, telling_line, telling_message
+from nightjar_formats.readers.telling import is_generic, is_summary, message_or_reason, reason_line
 
 from tests.results.formats.samples import cases_of, one
 
@@ -51,16 +51,16 @@ def test_summaries_change_no_reason(summaries: list[str], reason: str) -> None:
 @pytest.mark.parametrize("message", GENERIC)
 def test_a_generic_message_gives_way_to_the_text(message: str) -> None:
     assert is_generic(message)
-    assert telling_message(message, "a log\ncould not open /dev/dma0\nmore\n") == "could not open /dev/dma0"
-    assert telling_message(message, "") == message
-    assert telling_message(message, "tests 2\n----\n") == message
+    assert message_or_reason(message, "a log\ncould not open /dev/dma0\nmore\n") == "could not open /dev/dma0"
+    assert message_or_reason(message, "") == message
+    assert message_or_reason(message, "tests 2\n----\n") == message
 
 
 @pytest.mark.parametrize("message", TELLING)
 def test_a_telling_message_stays(message: str) -> None:
     assert not is_generic(message)
     assert not is_summary(message)
-    assert telling_message(message, "another error") == message
+    assert message_or_reason(message, "another error") == message
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_telling_message_stays(message: str) -> None:
     ],
 )
 def test_the_telling_line_of_a_text(text: str, line: str) -> None:
-    assert telling_line(text) == line
+    assert reason_line(text) == line
 
 
 REASONS = ["no device", "wrong voltage", "not found: dma0"]
