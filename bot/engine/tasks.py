@@ -191,7 +191,7 @@ class Tasks:
         return delivery
 
     async def _answer(self, origins: Sequence[Origin], message: str) -> None:
-        """Let handlers tell people that their work has failed for good; one that told them before does not."""
+        """Let handlers tell people that their work has failed for good; one that reported a failure before does not."""
         await self._store.defer_again([plan_job(one.answer(message)) for one in origins if one.message is None])
 
     async def _deliver(

@@ -8,6 +8,7 @@ import pytest
 
 from bot.app.processor import RANK, STRANGERS_PATIENCE
 from bot.app.texts import RATE_LIMITED
+from bot.config import RepositoryConfig
 from bot.core.errors import GiveWay
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
@@ -64,3 +65,28 @@ async def test_the_answer_to_a_stranger_gives_way_for_an_hour_when_the_limits_ar
         assert (late.text, late.changed) == (RATE_LIMITED, False)
         with pytest.raises(RateLimited):
             await world.pipeline.apply(a_label(world, number, Rank.SWEEP, now - STRANGERS_PATIENCE - 1))
+
+
+async def test_if_a_delivery_cannot_be_routed_the_handlers_that_can_report_it_are_named(tmp_path: Path) -> None:
+    def breaks(delivery: Delivery, config: RepositoryConfig) -> bool:
+        raise RuntimeError("a fault in one feature")
+
+    def declines(delivery: Delivery, config: RepositoryConfig) -> bool:
+        return False
+
+    router = Router()
+    wants = frozenset({("issue_comment", "created")})
+    router.add(Handler("reports", wants, fail, on_failure=answer))
+    router.add(Handler("silent", wants, fail))
+    router.add(Handler("broken", wants, fail, on_failure=answer, accepts=breaks))
+    router.add(Handler("uninterested", wants, fail, on_failure=answer, accepts=declines))
+    router.add(Handler("off", wants, fail, on_failure=answer, feature="merge"))
+    router.add(Handler("unmentioned", wants, fail, on_failure=answer, needs_mention=True))
+    async with a_world(tmp_path) as world:
+        world.open().comment("octocat", "hello")
+        sent = next(one for one in world.github.webhooks.held if one.event == "issue_comment")
+        delivery = Delivery(sent.guid, sent.event, Payload(sent.body), 0.0)
+        pipeline = replace(world.pipeline, router=router)
+        with pytest.raises(RuntimeError):
+            await pipeline.handlers_for(delivery)
+        assert list(pipeline.answering(delivery)) == ["reports"]

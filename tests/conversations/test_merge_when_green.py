@@ -206,30 +206,6 @@ async def test_a_refusal_of_the_final_merge_is_reported(here: Town) -> None:
     assert len(here.answers(pull)) == 2
 
 
-async def test_a_merge_that_can_no_longer_be_checked_ends_with_a_comment(here: Town) -> None:
-    pull = await waiting(here)
-    reason = "Although you appear to have the correct authorization credentials, access is blocked"
-    here.github.faults.add("GET", "/repos/{owner}/{repo}/commits/{ref}/status", status=403, message=reason, times=None)
-    report(here, pull)
-    await here.quiet()
-    assert last_message(here, pull).endswith(f" GitHub refused this: `{reason}`.")
-    assert "I won't merge" in last_message(here, pull)
-    assert await waiting_numbers(here) == []
-    assert pull.state == "open"
-
-
-async def test_a_merge_whose_check_fails_after_it_was_closed_needs_no_message(here: Town) -> None:
-    pull = await waiting(here)
-    here.github.webhooks.hold()
-    report(here, pull)
-    pull.close("hubot")
-    here.github.faults.add("GET", "/repos/{owner}/{repo}/commits/{ref}/status", status=403, message="No", times=None)
-    here.github.webhooks.release()
-    await here.quiet()
-    assert last_message(here, pull) == ""
-    assert await waiting_numbers(here) == []
-
-
 async def test_it_waits_for_approvals_that_only_githubs_classic_protection_requires(here: Town) -> None:
     """This is reported once, however often the merge is tried."""
     here.repo.protect("main", approvals=2)

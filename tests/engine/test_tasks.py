@@ -273,7 +273,7 @@ FINAL_CAUSES = (
 
 @pytest.mark.parametrize("stage", ["route", "plan", "effect", "conclude"])
 async def test_each_final_failure_is_answered_whatever_its_cause(sqlite_url: str, world: World, stage: str) -> None:
-    """Who waits for a command must hear of its end from each stage, also if a crash or an outage ended it."""
+    """Who waits for a command gets an answer from each stage, also if a crash or an outage ended it."""
 
     def script(cause: str) -> str:
         failing = {one: {"always": cause} if one == stage else {} for one in ("route", "plan", "effect", "conclude")}
