@@ -23,7 +23,7 @@ ALSO_PURE = frozenset({"bot/engine/jobs.py", "bot/engine/portable.py", "bot/engi
 JOINING = frozenset({"__main__.py", "feature.py", "wiring.py"})
 """Modules that only join others."""
 SLOW_TESTS = ("browser", "conversations", "deploy", "robustness", "signal")
-"""Folders of tests that start the whole bot, which takes too long for each mutant."""
+"""Folders of tests that start the whole bot, which takes too long for each mutant, as do those beside the folders."""
 DECISIONS = (ast.BoolOp, ast.Compare, ast.For, ast.If, ast.IfExp, ast.While, ast.comprehension)
 
 
@@ -58,7 +58,9 @@ def quick_tests(module: str) -> list[str]:
 @cache
 def _importers_among_tests() -> dict[str, set[str]]:
     files = (file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py"))
-    return _by_import({file.as_posix(): file.as_posix() for file in files if file.parts[1] not in SLOW_TESTS})
+    return _by_import(
+        {file.as_posix(): file.as_posix() for file in files if len(file.parts) > 2 and file.parts[1] not in SLOW_TESTS}
+    )
 
 
 @cache

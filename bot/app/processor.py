@@ -109,10 +109,7 @@ class Pipeline:
         """Remember what the payload says: repositories, a pull request's head, and which refreshes have begun."""
         try:
             if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
-                installation = delivery.payload.integer("installation", "id")
-                self.app.forget(installation)
-                if delivery.event == "installation" and delivery.action == "suspend":
-                    self.app.note_suspension(installation, suspended=True)
+                self.app.forget(delivery.payload.integer("installation", "id"))
             await self.repositories.note(delivery)
             if await self._is_ours(delivery):
                 await note_head(self.records, delivery)
@@ -276,11 +273,10 @@ class Pipeline:
     async def _place_of(self, given: Repository) -> AsyncIterator[tuple[Repository, InstalledRepository]]:
         """Yield a repository and where the App is installed on it.
 
-        It has its current name, because GitHub does not redirect writes.
-
-        While the App has no access to it, the block raises `AccessPaused` as soon as it uses GitHub, and nothing is
-        sent. If another repository is suspended or removed, which the block uses as well, that is final: an owner of
-        another account must not hold up this repository.
+        The repository has its current name, because GitHub does not redirect writes. While the App has no access to it,
+        the block raises `AccessPaused` as soon as it uses GitHub, and nothing is sent. If the block uses another
+        repository as well, and that one is suspended or removed, this is final: an owner of another account must not
+        hold up this repository.
         """
         known = await self.repositories.get(given.id)
         repository = given if known is None else replace(given, full_name=known.full_name)
