@@ -14,8 +14,8 @@ from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from nightjar_formats.readers.pytest_phases import GOOD, split, without_group
+from nightjar_formats.readers.reasons import message_or_reason
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.telling import message_or_reason
 from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
 

@@ -20,7 +20,7 @@ from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import json_lines, texts, values
 from nightjar_formats.readers.json_stream import SCALAR, Shape
-from nightjar_formats.readers.telling import reason_of
+from nightjar_formats.readers.reasons import reason_of
 from nightjar_formats.readers.unfinished import UnfinishedBudget, UnfinishedOutput
 from nightjar_formats.refused import Refused
 

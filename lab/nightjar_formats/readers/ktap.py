@@ -15,6 +15,7 @@ from nightjar_formats.model import BAD, Case
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.reasons import is_summary, message_or_reason
 from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
 from nightjar_formats.readers.tap_lines import (
     ResultLine,
@@ -25,7 +26,6 @@ from nightjar_formats.readers.tap_lines import (
     subtest_name,
 )
 from nightjar_formats.readers.tap_text import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
-from nightjar_formats.readers.telling import is_summary, message_or_reason
 from nightjar_formats.refused import Refused
 
 WHAT = "ktap"

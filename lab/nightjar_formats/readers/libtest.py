@@ -21,7 +21,7 @@ from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import json_lines, texts, values
 from nightjar_formats.readers.json_stream import SCALAR, Shape
-from nightjar_formats.readers.telling import message_or_reason
+from nightjar_formats.readers.reasons import message_or_reason
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import Refused
 
@@ -182,7 +182,7 @@ def _case(identity: _Identity, status: Status, event: Mapping[str, Any]) -> Case
 
 
 def _reason(text: str, panic: str | None) -> str:
-    """Return the message of a panic, or else the telling line of the output."""
+    """Return the message of a panic, or else the line that says why of the output."""
     return message_or_reason(values.message(panic), text)
 
 

@@ -14,6 +14,7 @@ from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.reasons import is_summary, message_or_reason, reason_line, reason_of
 from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
 from nightjar_formats.readers.tap_lines import (
     ResultLine,
@@ -26,7 +27,6 @@ from nightjar_formats.readers.tap_lines import (
 from nightjar_formats.readers.tap_names import CRITERION, tap_name
 from nightjar_formats.readers.tap_text import bare_line, text_lines
 from nightjar_formats.readers.tap_yaml import read_diagnostics
-from nightjar_formats.readers.telling import is_summary, message_or_reason, reason_line, reason_of
 from nightjar_formats.refused import Refused
 
 WHAT = "tap"
@@ -270,7 +270,7 @@ def _place(text: str) -> tuple[str, int | None]:
 
 
 def _reason(comments: str) -> str:
-    """Return the content of comments on one line, without the test's name and place; of many, only the telling line."""
+    """Return the content of comments on one line, without the test's name and place; of many, the line that says why."""
     lines = comments.splitlines()[:MAX_COMMENTS]
     return reason_of(
         "\n".join(line for line in lines if not (_PERL_TITLE.fullmatch(line) or _PERL_PLACE.fullmatch(line)))

@@ -59,12 +59,12 @@ def is_generic(message: str) -> bool:
 
 
 def message_or_reason(message: str, text: str) -> str:
-    """Return a failure's message, or the telling line of its text if the message is generic."""
+    """Return a failure's message, or the line that says why of its text if the message is generic."""
     return (reason_line(text) or message) if is_generic(message) else message
 
 
 def reason_of(text: str) -> str:
-    """Return a text of few lines on one line, and of a longer one the telling line."""
+    """Return a text of few lines on one line, and of a longer one the line that says why."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return values.message(" ".join(lines)) if len(lines) <= FEW_LINES else reason_line(text)
 
@@ -80,7 +80,7 @@ def reason_line(text: str) -> str:
         raised = next((line for line in reversed(lines) if _RAISED.match(line) is not None), "")
         if raised and not is_generic(raised):
             return values.message(raised)
-    told = [line for line in lines if line and _NOISE.match(line) is None and not is_summary(line)]
-    specific = [line for line in told if not is_generic(line)]
+    candidates = [line for line in lines if line and _NOISE.match(line) is None and not is_summary(line)]
+    specific = [line for line in candidates if not is_generic(line)]
     why = next((line for line in specific if _SAYS_WHY.search(line) is not None), "")
     return values.message(why or next(iter(specific), ""))

@@ -1,4 +1,4 @@
-"""The reason of a failure: the first telling line, and never a count of tests or a message that fits every failure."""
+"""The reason of a failure: the line that says why, and never a count of tests or a message that fits every failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.model import Status
-from nightjar_formats.readers.telling import is_generic, is_summary, message_or_reason, reason_line
+from nightjar_formats.readers.reasons import is_generic, is_summary, message_or_reason, reason_line
 
 from tests.results.formats.samples import cases_of, one
 
@@ -26,7 +26,7 @@ GENERIC = [
     "Exited with code 255", "returned 1", "AssertionError", "java.lang.AssertionError:", "error",
     "1 subtest failed", "",
 ]  # fmt: skip
-TELLING = [
+SPECIFIC = [
     "Expected n == 4, but n == 3", "assertion failed: n == 4", "test failed: no device", "exit=1: no device",
     "AssertionError: 3 != 4", "3 tests wait for the board", "timeout after 5 s", "tests need a board",
 ]  # fmt: skip
@@ -38,11 +38,11 @@ def test_a_summary_is_no_reason(line: str) -> None:
     last = f"1..2\nok 1 - a\nnot ok 2 - b\n# {line}\n"
     case = cases_of(last)[-1]
     assert (case.name, case.message, case.text) == ("b", "", "")
-    told = cases_of(f"1..1\nnot ok 1 - b\n# no device\n# {line}\n")[-1]
-    assert (told.message, told.text) == ("no device", " no device")
+    case = cases_of(f"1..1\nnot ok 1 - b\n# no device\n# {line}\n")[-1]
+    assert (case.message, case.text) == ("no device", " no device")
 
 
-@given(st.lists(st.sampled_from(SUMMARIES), max_size=6), st.sampled_from(TELLING))
+@given(st.lists(st.sampled_from(SUMMARIES), max_size=6), st.sampled_from(SPECIFIC))
 def test_summaries_change_no_reason(summaries: list[str], reason: str) -> None:
     end = "".join(f"# {line}\n" for line in summaries)
     assert one(f"not ok 1 - a\n# {reason}\n{end}1..1\n") == one(f"1..1\nnot ok 1 - a\n# {reason}\n")
@@ -56,8 +56,8 @@ def test_a_generic_message_gives_way_to_the_text(message: str) -> None:
     assert message_or_reason(message, "tests 2\n----\n") == message
 
 
-@pytest.mark.parametrize("message", TELLING)
-def test_a_telling_message_stays(message: str) -> None:
+@pytest.mark.parametrize("message", SPECIFIC)
+def test_a_specific_message_stays(message: str) -> None:
     assert not is_generic(message)
     assert not is_summary(message)
     assert message_or_reason(message, "another error") == message
@@ -77,7 +77,7 @@ def test_a_telling_message_stays(message: str) -> None:
         ("", ""),
     ],
 )
-def test_the_telling_line_of_a_text(text: str, line: str) -> None:
+def test_the_line_of_a_text_that_says_why(text: str, line: str) -> None:
     assert reason_line(text) == line
 
 
