@@ -150,7 +150,7 @@ def jobs() -> Fixtures:
             0
         ],
         "timer": timer_job("retention", 1_800_000_000),
-        "resume": resume_job("guid", 7, 5, 1.5, 3600.0),
+        "resume": resume_job("guid", 6, 7, 5, 1.5, 3600.0),
     }
     return {name: {"task": job.task, "key": ONCE + job.key, "args": job.args} for name, job in made.items()}
 

@@ -52,7 +52,7 @@ class JobOutcome:
     """What an effect returned for the conclude stage, as JSON."""
 
 
-async def _no_answer(_: str) -> None:
+async def _no_answer(_: str, __: bool) -> None:
     """Do nothing: most failures are for operators only."""
 
 
@@ -61,7 +61,8 @@ class Attempt:
     """One try of a job.
 
     `work` does the job, under the `guard` of its process; `watch` gets the outcome and how many seconds it took.
-    `message` words an error for people, and `answer` gets that text if the error is final. `retry_priority` is the
+    `message` words an error for people. `answer` gets that text if the error ends the job, and whether the engine runs
+    the job again by itself after a quiet hour. `retry_priority` is the
     job's priority while it waits for its next try.
     """
 
@@ -75,7 +76,7 @@ class Attempt:
     retry_priority: int | None = None
     writes: Writes = field(default_factory=Writes)
     """What the job has sent that must not be sent twice: the next try reads this."""
-    answer: Callable[[str], Awaitable[None]] = _no_answer
+    answer: Callable[[str, bool], Awaitable[None]] = _no_answer
     first_wait: float = FIRST_WAIT
 
     async def run(self, connector: BaseAsyncConnector) -> None:
@@ -94,7 +95,7 @@ class Attempt:
             before = await read_note(connector, job_id) if self.job.attempts else Note()
         except UnreadableNote as error:
             # `bot.engine.unreadable` ends the job, and leaves the note: another version may read it.
-            await self.answer(self.message(error))
+            await self.answer(self.message(error), True)
             raise
         tries = before.tries.after_outlived(self.guard.outlived(job_id))
         try:
@@ -165,7 +166,7 @@ class Attempt:
         after = tries.after(error, now)
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
-            await self.answer(message)
+            await self.answer(message, isinstance(error, LostTooOften) and error.again)
         shown = AWAY if seconds is not None and is_away(error) else outcome
         note = Note(
             outcome=shown,

@@ -79,16 +79,18 @@ class Origin:
     lock: str | None
     message: str | None = None
     """The failure text for people, if this plan answers for a plan that failed."""
+    interim: bool = False
+    """What failed runs again by itself, so the answer to its last failure is another one."""
 
     @classmethod
     def read(cls, args: Mapping[str, Any], lock: str | None) -> Origin:
         """Read the origin out of a job's arguments."""
         names = ("guid", "handler", "intent", "delivery_job", "received_at", "replay", "message")
-        return cls(**{name: args[name] for name in names}, lock=lock)
+        return cls(**{name: args[name] for name in names}, lock=lock, interim=bool(args.get("interim")))
 
-    def answer(self, message: str) -> Origin:
+    def answer(self, message: str, *, interim: bool) -> Origin:
         """Return the origin of the answer to this plan's failure."""
-        return replace(self, message=message)
+        return replace(self, message=message, interim=interim)
 
     @property
     def args(self) -> JSONDict:
@@ -101,12 +103,15 @@ class Origin:
             "received_at": self.received_at,
             "replay": self.replay,
             "message": self.message,
+            **({"interim": True} if self.interim else {}),
         }
 
     @property
     def of_what(self) -> str:
         """What sets the keys of an answer apart from those of the plan: a replay may succeed and do the real thing."""
-        return "" if self.message is None else "-of-failure"
+        if self.message is None:
+            return ""
+        return "-of-interim-failure" if self.interim else "-of-failure"
 
 
 def plan_job(origin: Origin) -> NewJob:
@@ -188,12 +193,18 @@ def timer_job(name: str, moment: str | int) -> NewJob:
     return NewJob(key=key, task=TIMER, args={"name": name}, lock=f"timer:{name}", priority=URGENT_PRIORITY)
 
 
-def resume_job(guid: str, job_id: int, attempts: int, now: float, wait: float) -> NewJob:
+def resume_job(guid: str, delivery_job: int, job_id: int, attempts: int, now: float, wait: float) -> NewJob:
     """Describe the job that queues another one again, which failed after `attempts` tries, in `wait` seconds."""
     return NewJob(
         key=key_of("resume", job_id, attempts),
         task=RESUME,
-        args={"guid": guid, "job_id": job_id, "attempts": attempts, "received_at": now},
+        args={
+            "guid": guid,
+            "delivery_job": delivery_job,
+            "job_id": job_id,
+            "attempts": attempts,
+            "received_at": now,
+        },
         priority=URGENT_PRIORITY,
         scheduled_at=datetime.fromtimestamp(now + wait, UTC),
     )

@@ -34,12 +34,16 @@ async def resume_later(connector: BaseAsyncConnector, job: Job) -> bool:
     """
     now = time.time()
     guid, received_at = job.task_kwargs.get("guid"), job.task_kwargs.get("received_at")
+    # The job of a delivery has the delivery's own ID.
+    delivery_job = job.task_kwargs.get("delivery_job", job.id)
     if job.id is None or not isinstance(guid, str) or not isinstance(received_at, int | float):
+        return False
+    if not isinstance(delivery_job, int):
         return False
     if now + QUIET_SECONDS > received_at + OUTAGE_PATIENCE:
         return False
     # When the job ends as failed, this try is counted as well.
-    await defer_once(connector, [resume_job(guid, job.id, job.attempts + 1, now, QUIET_SECONDS)])
+    await defer_once(connector, [resume_job(guid, delivery_job, job.id, job.attempts + 1, now, QUIET_SECONDS)])
     return True
 
 

@@ -99,8 +99,8 @@ class Tasks:
         async def work() -> JobOutcome:
             return await self._plan_and_store(job, origin)
 
-        async def answer(message: str) -> None:
-            await self._answer([origin], message)
+        async def answer(message: str, interim: bool) -> None:
+            await self._answer([origin], message, interim=interim)
 
         def watch(outcome: str, seconds: float) -> None:
             if origin.message is None:
@@ -150,8 +150,8 @@ class Tasks:
         async def work() -> JobOutcome:
             return await self._conclude(job, origin, args)
 
-        async def answer(message: str) -> None:
-            await self._answer([origin], NOT_CONCLUDED.format(message=message))
+        async def answer(message: str, interim: bool) -> None:
+            await self._answer([origin], NOT_CONCLUDED.format(message=message), interim=interim)
 
         await Attempt(
             job=job,
@@ -166,7 +166,9 @@ class Tasks:
             answer=answer,
         ).run(self._store.connector)
 
-    async def resume(self, context: JobContext, *, guid: str, job_id: int, attempts: int, received_at: float) -> None:
+    async def resume(
+        self, context: JobContext, *, guid: str, delivery_job: int, job_id: int, attempts: int, received_at: float
+    ) -> None:
         """Run a job again that failed an hour ago."""
 
         async def work() -> JobOutcome:
@@ -190,9 +192,11 @@ class Tasks:
             raise UserError(NO_BODY)
         return delivery
 
-    async def _answer(self, origins: Sequence[Origin], message: str) -> None:
+    async def _answer(self, origins: Sequence[Origin], message: str, *, interim: bool) -> None:
         """Let handlers tell people that their work has failed for good; one that reported a failure before does not."""
-        await self._store.defer_again([plan_job(one.answer(message)) for one in origins if one.message is None])
+        await self._store.defer_again(
+            [plan_job(origin.answer(message, interim=interim)) for origin in origins if origin.message is None]
+        )
 
     async def _deliver(
         self,
@@ -203,11 +207,11 @@ class Tasks:
         received_at: float,
         delivery_job: int,
     ) -> None:
-        async def answer(message: str) -> None:
+        async def answer(message: str, interim: bool) -> None:
             delivery = await read_delivery(self._store.connector, delivery_job)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
-                await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message)
+                await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
         await Attempt(
             job=job,

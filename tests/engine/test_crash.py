@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 
 import pytest
 
+from bot.core.errors import OUTAGE_PATIENCE
 from bot.core.events import Repository
 from bot.engine.jobs import Origin, effect_jobs
 from bot.engine.notes import RETRYING, Note, write_note
@@ -18,7 +19,7 @@ from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Tries
 from bot.engine.service import Engine
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, outcomes, running, settled, texts, twice
-from tests.engine.toy import SORRY, World, body, writes
+from tests.engine.toy import AGAIN, SORRY, World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
@@ -27,6 +28,17 @@ LOSE_TRIES: LiteralString = "UPDATE procrastinate_jobs SET attempts = %(attempts
 RESUMED: LiteralString = """
 SELECT note.text FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
  WHERE job.task_name = 'resume' AND job.status = 'succeeded'
+"""
+WAITING: LiteralString = """
+SELECT job.id FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name = %(task)s AND job.status = 'todo' AND note.outcome = 'retrying'
+"""
+OF_TASK: LiteralString = """
+SELECT id, status, args FROM procrastinate_jobs WHERE task_name = %(task)s ORDER BY id LIMIT 1
+"""
+BACK_DATE: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
+LOSE: LiteralString = """
+UPDATE procrastinate_jobs SET status = 'todo', scheduled_at = NULL, attempts = %(attempts)s WHERE id = %(id)s
 """
 LOAD = 16
 KILLS = 4
@@ -111,7 +123,7 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
         )
         assert lives[0] <= SUSPECT_AFTER + MAX_ALONE + len(keepers)
         assert twice(world.written) == []
-        assert f"poison=failed: {SORRY.format(guid='g')}" in world.texts
+        assert f"poison=failed: {SORRY.format(guid='g')} {AGAIN}" in world.texts
         (shown,) = await command.journal.recent(failed=True)
         assert shown.guid == "g"
         deaths = world.passes("effect g a poison dies")
@@ -167,6 +179,40 @@ async def test_a_quarantined_job_runs_again_once_whoever_queues_it(
         (text,) = await resumed(engine)
     assert ("meanwhile" in text) == is_replayed
     assert world.written == ["g a x"]
+
+
+@pytest.mark.parametrize("task", ["deliver", "handle", "conclude"])
+async def test_people_learn_of_the_first_and_of_the_last_failure_of_a_job_that_runs_again(
+    database_url: str, world: World, task: str
+) -> None:
+    waits = {"errors": ["again:3600"]}
+    plan = {**writes("x"), "answer": {}, "conclude": waits if task == "conclude" else {}}
+    script = {"a": {**plan, **(waits if task == "handle" else {})}}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body(script, route=waits if task == "deliver" else {}), LOCK)
+        await until(lambda: engine.database.connector.execute_query_all_async(WAITING, task=task))
+    await lose(database_url, world, task)
+    async with running(database_url, world) as engine:
+        await settled(engine, "g")
+    assert world.texts[-1].endswith(f"{SORRY.format(guid='g')} {AGAIN}")
+    await lose(database_url, world, task)
+    async with running(database_url, world) as engine:
+        (record,) = await settled(engine, "g")
+    assert record.state == "failed"
+    assert world.texts[-1].endswith(SORRY.format(guid="g")), "it does not run again after three days"
+
+
+async def lose(url: str, world: World, task: str) -> None:
+    """Store that three processes ended while a job ran alone; each call is three days after the last one."""
+    async with opened(url, world) as engine:
+        connector = engine.database.connector
+        [row] = await connector.execute_query_all_async(OF_TASK, task=task)
+        note = Note(outcome=RETRYING, tries=Tries(alone=MAX_ALONE))
+        await write_note(connector, int(row["id"]), note)
+        if row["status"] == "failed":
+            args = {**row["args"], "received_at": row["args"]["received_at"] - OUTAGE_PATIENCE}
+            await connector.execute_query_async(BACK_DATE, id=row["id"], args=args)
+        await connector.execute_query_async(LOSE, id=row["id"], attempts=SUSPECT_AFTER + MAX_ALONE)
 
 
 async def run_on(url: str, place: Path, lives: list[int]) -> None:

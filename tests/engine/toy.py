@@ -30,6 +30,7 @@ from tests.waiting import DEADLINE, until
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
 LONGEST_WAIT = DEADLINE
 SORRY = "Something went wrong on our side; the log has it under {guid}."
+AGAIN = "It runs again in an hour."
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS passes (point TEXT PRIMARY KEY, count INTEGER NOT NULL);
@@ -161,7 +162,10 @@ class Toy:
         return kind_of(error)
 
     def message(self, error: Exception, guid: str) -> str:
-        return str(error) if isinstance(error, UserError) else SORRY.format(guid=guid)
+        if isinstance(error, UserError):
+            return str(error)
+        sorry = SORRY.format(guid=guid)
+        return f"{sorry} {AGAIN}" if isinstance(error, LostTooOften) and error.again else sorry
 
     async def _go_through(self, point: str, script: Mapping[str, Any]) -> None:
         passes = self.world.passed(point)
