@@ -18,7 +18,7 @@ import click
 import pytest
 from nightjar_formats import limits
 from nightjar_formats.model import RunKey
-from nightjar_formats.readers import FORMATS
+from nightjar_formats.readers import ALIASES, FORMATS
 from nightjar_formats.runs.manifest import MANIFEST_KEYS, read_manifest
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.main import kit
@@ -268,6 +268,8 @@ def test_the_tables_match_the_code() -> None:
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
     for name in FORMATS:
         assert f"| `{name}` |" in GUIDE
+    for alias in ALIASES:
+        assert f"`{alias}` is another name" in GUIDE
 
 
 def test_every_limit_is_in_the_table() -> None:

@@ -118,8 +118,9 @@ def limits_table() -> str:
 def formats_table() -> str:
     """Return the table of formats, the best first."""
     assert FORMATS.keys() == _FORMATS.keys()
-    others = {own: f", `{alias}`" for alias, own in ALIASES.items()}
-    return table(FORMATS_HEADER, [(f"`{name}`{others.get(name, '')}", *words) for name, words in _FORMATS.items()])
+    also = {own: f"; `{alias}` is another name" for alias, own in ALIASES.items()}
+    rows = [(f"`{name}`", writer, f"{contents}{also.get(name, '')}") for name, (writer, contents) in _FORMATS.items()]
+    return table(FORMATS_HEADER, rows)
 
 
 def _amount(name: str) -> str:
