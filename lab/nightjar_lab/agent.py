@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +29,7 @@ from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, L
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
+from nightjar_lab.lab_run import moment
 from nightjar_lab.upload import ResultFile, UploadFailed, copy_files, result_files, send_permitted
 from nightjar_lab.worktree import FetchFailed, check_out, remove
 
@@ -274,14 +274,8 @@ class _JobRun:
             raise JobFailed(texts.NO_PERMISSION)
         self._create_folders()
         source = self._folder / "source"
-        check_out(
-            settings.clone_url or job.clone_url,
-            job.sha,
-            settings.folder / "cache",
-            source,
-            seconds=self._until - time.monotonic(),
-            stopped=self._over,
-        )
+        url, cache = settings.clone_url or job.clone_url, settings.folder / "cache"
+        check_out(url, job.sha, cache, source, seconds=self._until - time.monotonic(), stopped=self._over)
         suites = job.suites or (TEST_SUITE,)
         for number, suite in enumerate(suites):
             self._test(source, suite, number)
@@ -314,7 +308,7 @@ class _JobRun:
             "NIGHTJAR_RUN_ID": run_id,
             "NIGHTJAR_RESULTS": str(results),
         }
-        started = _now()
+        started = moment(time.time())
         self._command = command = RunningCommand(
             settings.command,
             source,
@@ -344,7 +338,7 @@ class _JobRun:
             suite=suite,
             attempt=job.attempt,
             started_at=started,
-            finished_at=_now(),
+            finished_at=moment(time.time()),
             exit_status=status,
             pull_request=job.pull_request,
             environment=dict(settings.environment),
@@ -400,12 +394,3 @@ def key_of(folder: str) -> tuple[RunKey, str]:
     if found is None:
         raise UnusableJob("prefix")
     return found[0], prefix
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def targets_of(written: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of targets, each once."""
-    return tuple(dict.fromkeys(name.strip() for one in written for name in one.split(",") if name.strip()))

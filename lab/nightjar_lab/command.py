@@ -66,10 +66,10 @@ def clean_environment(more: Mapping[str, str], passed: Collection[str] | None = 
     These are `ALLOWED` ones and those that the lab names: in `passed`, or in the variable `PASSED` if that is None.
     """
     names = os.environ.get(PASSED, "").split() if passed is None else passed
-    kept = {name: value for name, value in os.environ.items() if name in names or _is_allowed(name, value)}
+    allowed = {name: value for name, value in os.environ.items() if name in names or _is_allowed(name, value)}
     # A command of this kit that runs inside of the command passes the same ones.
     chain = {PASSED: " ".join(names)} if names else {}
-    return {**kept, **chain, **more}
+    return {**allowed, **chain, **more}
 
 
 def _is_allowed(name: str, value: str) -> bool:

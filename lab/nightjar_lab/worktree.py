@@ -57,8 +57,8 @@ CAREFUL = (
     "-c",
     "maintenance.auto=false",
 )
-ATTRIBUTES = "* -filter -ident -text -eol -working-tree-encoding\n"
-"""Overrides all attributes of the commit that change what git writes: https://git-scm.com/docs/gitattributes."""
+ATTRIBUTES = ("filter", "ident", "text", "eol", "working-tree-encoding")
+"""All attributes that change what git writes to the disk: https://git-scm.com/docs/gitattributes."""
 SETTINGS = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -116,7 +116,9 @@ class _Git:
         remove(self.folder)
         self.run("init", "--quiet", "--bare", "--template=", str(self.folder))
         (self.folder / "info").mkdir()
-        (self.folder / "info" / "attributes").write_text(ATTRIBUTES, encoding="ascii")
+        # This file overrides those of the commit.
+        none = " ".join(f"-{name}" for name in ATTRIBUTES)
+        (self.folder / "info" / "attributes").write_text(f"* {none}\n", encoding="ascii")
 
     def run(self, *arguments: str, remote: bool = False) -> str:
         """Run git and return the end of its output. Raises `FetchFailed`."""

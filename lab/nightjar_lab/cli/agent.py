@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from nightjar_lab import texts as agent_texts
-from nightjar_lab.agent import Agent, AgentSettings, CannotStart, targets_of
+from nightjar_lab.agent import Agent, AgentSettings, CannotStart
 from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
@@ -83,7 +83,7 @@ def agent(
     if not command:
         raise BadSettings(agent_texts.NO_COMMAND)
     settings = AgentSettings(
-        targets=targets_of(targets),
+        targets=_targets(targets),
         command=command,
         folder=folder.resolve(),
         upload_command=_words("--upload-command", upload_command),
@@ -129,3 +129,8 @@ def _words(option: str, written: str | None) -> tuple[str, ...]:
     if written is not None and not words:
         raise BadSettings(agent_texts.EMPTY_COMMAND.format(option=option))
     return words
+
+
+def _targets(written: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of targets, each once."""
+    return tuple(dict.fromkeys(name.strip() for part in written for name in part.split(",") if name.strip()))

@@ -281,14 +281,14 @@ def test_a_run_is_uploaded_with_its_metadata(aws_world: World) -> None:
     assert manifest["files"][0]["format"] == "executorch-csv"
 
 
-def test_the_results_of_one_night_are_not_uploaded_for_the_commit_of_the_next(aws_world: World) -> None:
+def test_results_of_one_commit_are_not_uploaded_for_the_next_one(aws_world: World) -> None:
     assert suite("run", *TOYS, *UPLOAD, "--bucket", aws_world.name).exit_code == 0
     keys = aws_world.keys("")
-    next_night = [OTHER_SHA if word == SHA else word for word in (*UPLOAD, "--bucket", aws_world.name)]
-    refused = suite("run", *TOYS, *next_night)
+    later_words = [OTHER_SHA if word == SHA else word for word in (*UPLOAD, "--bucket", aws_world.name)]
+    refused = suite("run", *TOYS, *later_words)
     assert f"results of another commit: {SHA}, not {OTHER_SHA}; start over with --fresh" in refused.stderr
     assert (refused.exit_code, aws_world.keys("")) == (1, keys)
-    assert suite("run", *TOYS, *next_night, "--fresh").exit_code == 0
+    assert suite("run", *TOYS, *later_words, "--fresh").exit_code == 0
     assert [key for key in aws_world.keys("") if OTHER_SHA in key]
 
 
