@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import zstandard
 
-from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES, duration_code, texts
+from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BYTES, duration_code, texts
+from nightjar_formats.columns.attempts import AttemptGroups, worse
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
@@ -33,10 +34,7 @@ PIECE = 4096
 """The number of cases whose names are held as text at once."""
 PIECE_BYTES = 1 << 17
 
-_SEVERITY = ("skipped", "xfailed", "passed", "xpassed", "errored", "failed")
-_RANK = {CODES[Status(word)]: rank for rank, word in enumerate(_SEVERITY)}
 _BAD = frozenset(CODES[status] for status in BAD)
-_GOOD = frozenset(CODES[status] for status in (Status.PASSED, Status.XFAILED, Status.XPASSED))
 
 # One object for each value that a test can have: numbers of their own would be 32 bytes for each of 300,000 tests.
 _PACKED = tuple(range(256 * STATUS_BYTES))
@@ -44,43 +42,6 @@ _PACKED = tuple(range(256 * STATUS_BYTES))
 Resolve = Callable[[Case], tuple[str, str]]
 HeadOf = Callable[[str], str]
 """Returns the part of an ID before the test's own name, for a class."""
-
-
-class _Attempts:
-    """Folds the attempts of one group after another, and each group with the cases before it.
-
-    `own` has what the group alone says about its tests; None without a group, and in the first one, whose tests are
-    all that there are, as in nearly all files.
-    """
-
-    __slots__ = ("_before", "group", "own")
-
-    def __init__(self) -> None:
-        self.group = 0
-        self.own: dict[int, int] | None = None
-        self._before: dict[int, int] = {}  # what the cases before the group say about its tests
-
-    def begin(self, group: int, tests: Mapping[int, int]) -> None:
-        """Begin a group after these tests, unless it is the current one already."""
-        if group != self.group:
-            self.group = group
-            self.own = {} if group and tests else None
-            self._before = {}
-
-    def fold(self, tests: Mapping[int, int], key: int, now: int) -> tuple[int, bool]:
-        """Fold a case into those of a known test; the second value says whether this case is the one that counts."""
-        if self.own is None:
-            return (_attempts if self.group else _worse)(tests[key], now)
-        counts = True
-        if key in self.own:
-            now, counts = _attempts(self.own[key], now)
-        else:
-            self._before[key] = tests[key]
-        self.own[key] = now
-        if key in self._before:
-            now, is_worse = _worse(self._before[key], now)
-            counts &= is_worse
-        return now, counts
 
 
 class Reason(NamedTuple):
@@ -164,7 +125,7 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
     raises, this raises.
     """
     columns = Columns()
-    attempts = _Attempts()
+    attempts = AttemptGroups()
     texts = TextPacker()
     names = NamesWriter()
     for kind, some in groupby(cases if head_of else one_by_one(cases), type):
@@ -182,7 +143,7 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
     return columns
 
 
-def _fold_run(columns: Columns, attempts: _Attempts, run: CaseRun, head_of: HeadOf) -> list[str] | None:
+def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: HeadOf) -> list[str] | None:
     """Fold a run of cases all at once, and return their names; None where it has to be done one by one."""
     reason_of: dict[str, int] = {}
     packed_of: dict[str, Mapping[str, int]] = {}
@@ -241,7 +202,7 @@ _PACKED_OF_TIME = {status: _PackedOfTime(code) for status, code in CODES.items()
 
 
 def _fold(
-    columns: Columns, attempts: _Attempts, texts: TextPacker, cases: Iterable[Case], resolve: Resolve
+    columns: Columns, attempts: AttemptGroups, texts: TextPacker, cases: Iterable[Case], resolve: Resolve
 ) -> tuple[list[str], int]:
     """Fold some cases; return the new names among them, and how many cases there were."""
     tests, reasons, packed_of, code_of, bounds = columns.tests, columns.reasons, _PACKED, CODES, BOUNDS
@@ -344,7 +305,7 @@ def merge(files: Iterable[Columns]) -> Columns:
         places = {place: into.texts[digest] for digest, place in columns.texts.items()} | {0: 0}
         whys = [why._replace(text=places[why.text]) for why in columns.whys]
         for key, now in columns.tests.items():
-            packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
+            packed, counts = worse(into.tests[key], now) if key in into.tests else (now, True)
             into.tests[key] = _PACKED[packed]
             if counts:
                 into.reasons.pop(key, None)
@@ -354,11 +315,11 @@ def merge(files: Iterable[Columns]) -> Columns:
                         into.lines[place] = columns.lines[number]
         if len(into) > MAX_TESTS:
             raise TooMuch(texts.TOO_MANY_TESTS)
-    _tell_apart(into)
+    _distinguish(into)
     return into
 
 
-def _tell_apart(columns: Columns) -> None:
+def _distinguish(columns: Columns) -> None:
     """Add the line of the text to the messages of failures that have one message and different lines."""
     whys = list(columns.whys)
     causes: dict[str, set[str]] = {}
@@ -368,30 +329,9 @@ def _tell_apart(columns: Columns) -> None:
         message = whys[number].message
         if len(causes[message]) > 1:
             whys[number] = whys[number]._replace(message=_cut_message(f"{message}: {line}"))
-    told = {why: number for number, why in enumerate(whys)}
-    if len(told) == len(whys):  # the numbers are places
-        columns.whys, columns.lines = told, {}
-
-
-def _attempts(before: int, now: int) -> tuple[int, bool]:
-    """Fold two attempts; the second value says whether the later one is the one that counts."""
-    one, other = before & STATUS_BITS, now & STATUS_BITS
-    if one in _BAD or other in _BAD:
-        # Attempts that looked passed were no passes, so what they made flaky is not.
-        packed, later = _joined(before, now, later=one not in _BAD)
-        return packed & ~FLAKY | (now if later else before) & FLAKY, later
-    packed, later = _joined(before, now, later=other in _GOOD or one == other)
-    return (packed | FLAKY if one in _GOOD and other in _GOOD else packed), later
-
-
-def _worse(before: int, now: int) -> tuple[int, bool]:
-    return _joined(before, now, later=_RANK[now & STATUS_BITS] > _RANK[before & STATUS_BITS])
-
-
-def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
-    status = (now if later else before) & STATUS_BITS
-    duration = max(before // STATUS_BYTES, now // STATUS_BYTES)
-    return status | (before | now) & FLAKY | duration * STATUS_BYTES, later
+    numbered = {why: number for number, why in enumerate(whys)}
+    if len(numbered) == len(whys):  # the numbers are places
+        columns.whys, columns.lines = numbered, {}
 
 
 def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: str, case: Case) -> None:

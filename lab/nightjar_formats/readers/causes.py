@@ -20,9 +20,9 @@ from nightjar_formats.patterns import SPACE, Pattern
 from nightjar_formats.readers.fields import one_line
 
 MAX_LINES = 25
-"""The most lines of a text that are looked at for its cause."""
+"""The most lines of a text that are searched for its cause."""
 LONGEST_LINE = 500
-"""The most characters of a line that are looked at."""
+"""The most characters of a line that are searched."""
 LONGEST_GENERIC = 120
 """The most characters of a message that may say nothing."""
 HEADING_LINES = 2
@@ -57,7 +57,7 @@ _NO_CAUSE = Pattern(
     r"\s*(?:"
     r"[-*•>|\s]*(?:file|path|line|column|location|at|in|time|date|timestamp|started|duration|elapsed|host|hostname"
     r"|platform|seed|random seed|thread|pid|test|test ?case|test ?name|test ?suite|suite|class|function|method|name"
-    r"|type|status|result|error trace)\s*[:=].*"  # a labelled fact about the test
+    r"|type|status|result|error trace)\s*[:=].*"  # a labeled fact about the test
     rf"|(?:at |in |\()*{_LOCATION}:?(?:,? in \S+)?\)?,?(?:\s*\(.*\))?"  # a place
     r"|at \S.*[:(]\d*\S*\)?|at \S+\(.*\)|from \S+:\d+.*|\(in test file .*\)"  # a frame
     r"|(?:=== (?:RUN|PAUSE|CONT|NAME)|--- (?:FAIL|PASS|SKIP|BENCH):|FAIL\t|ok\s+\S+\t).*"  # Go
@@ -101,10 +101,10 @@ def names_cause(message: str) -> bool:
 
 def cause(message: str, text: str) -> str:
     """Return a failure's message, or the line of its text that says more than a message that says nothing."""
-    return (telling_line(text) or message) if says_nothing(message) else message
+    return (cause_line(text) or message) if says_nothing(message) else message
 
 
-def telling_line(text: str, *, is_log: bool = False) -> str:
+def cause_line(text: str, *, is_log: bool = False) -> str:
     """Return the line of a failure's text that says why it failed, on one line; "" if there is none.
 
     That is the last line of Python's traceback, else the first line that is more than a place, a heading or a generic
@@ -117,17 +117,17 @@ def telling_line(text: str, *, is_log: bool = False) -> str:
         return raised
     if is_log and (failures := _lines_of_failure(text)):
         lines = failures
-    return next(_telling(lines), "")
+    return next(_cause_lines(lines), "")
 
 
 def distinguishing_line(message: str, text: str) -> str:
     """Return the line of a failure's text that says something other than its message; "" if the text has the message.
 
-    It tells failures apart that have one message and different causes.
+    It distinguishes failures that have one message and different causes.
     """
     if not message or not text or message in text:
         return ""
-    line = telling_line(text)
+    line = cause_line(text)
     short, other = message.lower(), line.lower()
     return "" if not line or short in other or other in short or short[: MAX_MESSAGE // 2] in text.lower() else line
 
@@ -146,18 +146,18 @@ def _is_generic(word: str) -> bool:
     return word in _GENERIC or word.isdecimal() or word.startswith("assert")
 
 
-def _telling(lines: Sequence[str]) -> Iterator[str]:
+def _cause_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines that may say why a test failed; a heading is joined with the lines that it introduces."""
     some = [line[:LONGEST_LINE] for line in islice(filter(_has_words, lines), MAX_LINES)]
     for number, line in enumerate(some):
         if says_nothing(line) or _NO_CAUSE.fullmatch(line):
             continue
-        told = _unlabelled(line)
-        if told.endswith(":"):
+        why = _unlabeled(line)
+        if why.endswith(":"):
             rest = [line for line in some[number + 1 :][: 2 * HEADING_LINES] if not _NO_CAUSE.fullmatch(line)]
-            told = " ".join((told, *map(_unlabelled, rest[:HEADING_LINES])))
-        if told:
-            yield told
+            why = " ".join((why, *map(_unlabeled, rest[:HEADING_LINES])))
+        if why:
+            yield why
 
 
 def _has_words(line: str) -> bool:
@@ -175,7 +175,7 @@ def _lines_of_failure(text: str) -> list[str]:
     return lines
 
 
-def _unlabelled(line: str) -> str:
+def _unlabeled(line: str) -> str:
     label = _LABEL.match(line)
     return one_line(line[label.end() :] if label else line)
 
@@ -199,6 +199,6 @@ def _explained_by_pytest(lines: Sequence[str]) -> str:
     first = max(last, 0)
     while first and lines[first - 1].startswith("E"):
         first -= 1
-    told = next(_telling([line[1:] for line in lines[first : last + 1]]), "")
+    why = next(_cause_lines([line[1:] for line in lines[first : last + 1]]), "")
     code = next((line[1:] for line in reversed(lines[:first]) if line.startswith(">")), "")
-    return told or one_line(code[:LONGEST_LINE])
+    return why or one_line(code[:LONGEST_LINE])

@@ -13,7 +13,7 @@ from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.causes import says_nothing, telling_line
+from nightjar_formats.readers.causes import cause_line, says_nothing
 from nightjar_formats.readers.fields import cut, one_line, seconds
 from nightjar_formats.readers.repairs import UNNAMED
 from nightjar_formats.readers.xml import LOGS, Part
@@ -138,7 +138,7 @@ def stated(part: Part) -> str:
 def _cause(part: Part) -> str:
     """Return a part's message on one line, or the line of its text that says why it failed; "" if neither says so."""
     message = one_line(part.attributes.get("message", ""))
-    return telling_line(part.text) if says_nothing(message) else message
+    return cause_line(part.text) if says_nothing(message) else message
 
 
 def outcome(parts: Sequence[Part]) -> CaseOutcome:
@@ -175,7 +175,7 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> C
     logs = [] if written else [log.text for log in of(others, *LOGS)]
     message = (
         next(filter(None, map(_cause, parts)), "")
-        or telling_line("\n".join(logs), is_log=True)
+        or cause_line("\n".join(logs), is_log=True)
         or next(filter(None, map(stated, parts)), "")
     )
     if len(parts) > 1:

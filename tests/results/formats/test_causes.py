@@ -1,4 +1,4 @@
-"""What a failure says about its cause: its message, or the telling line of its text."""
+"""What a failure says about its cause: its message, or a line of its text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nightjar_formats.columns.collect import Columns, collect, merge, read_names
 from nightjar_formats.limits import MAX_MESSAGE
 from nightjar_formats.model import Case, SeenTest, Status
 from nightjar_formats.readers import junit
-from nightjar_formats.readers.causes import cause, failure_cause, names_cause, says_nothing, telling_line
+from nightjar_formats.readers.causes import cause, cause_line, failure_cause, names_cause, says_nothing
 from nightjar_formats.runs.identity import Resolver
 from nightjar_formats.runs.infra import infra
 
@@ -40,7 +40,7 @@ GENERIC = [
     "See log for details", "contains 2 failed subtests", "Command failed", "Test execution failed: exit status 1",
     "unknown error", "!!",
 ]  # fmt: skip
-TELLING = [
+NAMING = [
     "DMA stuck",
     "no device",
     "1 == 2",
@@ -112,7 +112,7 @@ def test_a_generic_message_says_nothing(message: str) -> None:
     assert cause(message, "") == message
 
 
-@pytest.mark.parametrize("message", TELLING)
+@pytest.mark.parametrize("message", NAMING)
 def test_a_message_that_names_a_cause_stays(message: str) -> None:
     assert not says_nothing(message)
     assert cause(message, "some text") == message
@@ -127,7 +127,7 @@ def test_tests_with_one_generic_message_fail_for_the_reasons_in_their_texts(name
 
 @pytest.mark.parametrize("tool", TEXTS)
 @pytest.mark.parametrize("message", ["failure", "Test failed", "", "a message of an unknown tool"])
-def test_the_texts_of_each_tool_tell_failures_with_one_message_apart(tool: str, message: str) -> None:
+def test_the_texts_of_each_tool_distinguish_failures_with_one_message(tool: str, message: str) -> None:
     tests = seen(merged(report(message, [text_of(tool, f"{why}_ok") for why in WRONG])))
     assert infra(tests, None, exit_status=1) == ""
     assert all(f"{why}_ok" in found for why, found in zip(WRONG, messages(tests), strict=True))
@@ -140,7 +140,7 @@ def test_one_cause_in_all_texts_is_a_problem_of_the_lab(tool: str, message: str)
     assert "12 of the 13 tests that ran failed for the same reason" in infra(tests, None, exit_status=1)
 
 
-def test_one_message_in_reports_of_one_test_each_is_told_apart_too() -> None:
+def test_one_message_in_reports_of_one_test_each_has_one_reason_for_each() -> None:
     tests = seen(
         merged(*(report("of an unknown tool", [f"wrong {why}"]).replace(b"t0", why.encode()) for why in WRONG))
     )
@@ -202,7 +202,7 @@ def test_a_generic_message_never_joins_two_causes(message: str, tool: str, one: 
 @settings(deadline=None, max_examples=300)
 @given(st.text(), st.text(max_size=2000))
 def test_any_text_has_at_most_one_line_as_its_cause(message: str, text: str) -> None:
-    line = telling_line(text)
+    line = cause_line(text)
     assert len(line) <= MAX_MESSAGE
     assert not line or len(line.splitlines()) == 1
     assert cause(message, text) in (message, line)
