@@ -123,7 +123,7 @@ def test_the_name_of_the_host_is_no_part_of_a_suites_name(name: str, host: str, 
     ("\\\\server\\share\\a.cpp", True), ("/lab/a.cpp", True), ("/users/42", False), ("/", False), ("", False),
     ("a/b.cpp", False), ("./a.cpp", False), ("GET /srv", False), ("a:b", False), ("f", False), ("/a.cpp", False),
 ])  # fmt: skip
-def test_an_absolute_path_is_told_from_other_names(path: str, expected: bool) -> None:
+def test_an_absolute_path_is_distinguished_from_other_names(path: str, expected: bool) -> None:
     assert is_absolute(path) is expected
 
 
