@@ -270,7 +270,7 @@ def _place(text: str) -> tuple[str, int | None]:
 
 
 def _reason(comments: str) -> str:
-    """Return the content of comments on one line, without the test's name and place; of many, the line that says why."""
+    """Return the content of comments on one line, without name and place; of many, the line that says why."""
     lines = comments.splitlines()[:MAX_COMMENTS]
     return reason_of(
         "\n".join(line for line in lines if not (_PERL_TITLE.fullmatch(line) or _PERL_PLACE.fullmatch(line)))
