@@ -43,8 +43,8 @@ _LABELS: Mapping[str, str] = {
         "päiväys/odesláno/odeslané/odoslané/dátum/elküldve/küldve/dată/trimis/отправлено/дата/дата отправки/"
         "відправлено/надіслано/изпратено/послато/poslano/poslato/saadetud/kuupäev/nosūtīts/datums/išsiųsta/"
         "ημερομηνία/στάλθηκε/εστάλη/tarih/gönderme tarihi/gönderildi/gönderilen/tanggal/terkirim/dikirim/ngày/"
-        "đã gửi/gửi/วันที่/ส่ง/ส่งเมื่อ/تاريخ/التاريخ/تم الإرسال/أرسلت/تاریخ/ارسال شده/תאריך/נשלח/दिनांक/भेजा गया/"
-        "날짜/보낸 날짜/보낸날짜/보낸 시간/보낸시간/일시/발신일/전송 날짜/日期/时间/時間/发送时间/发送日期/"
+        "ngày gửi/đã gửi/gửi/วันที่/ส่ง/ส่งเมื่อ/تاريخ/تاريخ الإرسال/التاريخ/تم الإرسال/أرسلت/تاریخ/ارسال شده/תאריך/נשלח/"
+        "दिनांक/भेजा गया/날짜/보낸 날짜/보낸날짜/보낸 시간/보낸시간/일시/발신일/전송 날짜/日期/时间/時間/发送时间/发送日期/"
         "发件时间/发件日期/發送時間/接收时间/寄件日期/傳送時間/傳送日期/日時/日付/送信日時/送信日/受信日時"
     ),
     "recipient": (
@@ -68,14 +68,14 @@ Thunderbird, Foxmail, QQ, Zoho, Yahoo and Proton.
 
 _VERBS = (
     "wrote/writes/schrieb/schrieben/geschrieben/écrit/ecrit/escribió/escribio/escrito/escribiu/escreveu/scritto/scrive/"
-    "schreef/geschreven/geskryf/napisał/napisała/napisali/pisze/nadesłał/написал/написала/писал/писала/пишет/пише/"
+    "schreef/geschreven/geskryf/napisał/napisała/napisana/pisze/nadesłał/написал/написала/писал/писала/пишет/пише/"
     "написав/написала/напісаў/піша/написа/написао/пише/napsal/napsala/píše/napísal/napísala/napisao/napisala/piše/"
     "napisal/pisal/skrev/skriver/skrifaði/kirjoitti/kirjutas/rakstīja/raksta/rašė/parašė/írta/írt/scris/scrie/yazdı/"
     "yazdi/yazmış/έγραψε/כתב/כתבה/מאת/كتب/كتبت/كتابة/نوشت/نوشته/viết/menulis/escrit/escriure/escrigué/missatge de/"
     "idatzi/sumulat/isinulat"
 )
 _VERBS_WITHOUT_SPACES = (
-    "写道/寫道/写到/寫到/写了/寫了/写信/来信/來信/書きました/書いた/書き込みました/のメール/のメッセージ/"
+    "写道/寫道/写到/寫到/写了/寫了/撰写/撰寫/写信/来信/來信/書きました/書いた/書き込みました/のメール/のメッセージ/"
     "작성/쓴 글/쓴글/썼습니다/님이/보낸 메일/보낸 메시지/เขียน/लिखा/লিখেছেন"
 )
 
