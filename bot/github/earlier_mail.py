@@ -44,8 +44,8 @@ _LABELS: Mapping[str, str] = {
         "відправлено/надіслано/изпратено/послато/poslano/poslato/saadetud/kuupäev/nosūtīts/datums/išsiųsta/"
         "ημερομηνία/στάλθηκε/εστάλη/tarih/gönderme tarihi/gönderildi/gönderilen/tanggal/terkirim/dikirim/ngày/"
         "ngày gửi/đã gửi/gửi/วันที่/ส่ง/ส่งเมื่อ/تاريخ/تاريخ الإرسال/التاريخ/تم الإرسال/أرسلت/تاریخ/ارسال شده/תאריך/נשלח/"
-        "दिनांक/भेजा गया/날짜/보낸 날짜/보낸날짜/보낸 시간/보낸시간/일시/발신일/전송 날짜/日期/时间/時間/发送时间/发送日期/"
-        "发件时间/发件日期/發送時間/接收时间/寄件日期/傳送時間/傳送日期/日時/日付/送信日時/送信日/受信日時"
+        "दिनांक/भेजा गया/날짜/보낸 날짜/보낸날짜/보낸 시간/보낸시간/일시/발신일/전송 날짜/日期/时间/時間/"
+        "发送时间/发送日期/发件时间/发件日期/發送時間/接收时间/寄件日期/傳送時間/傳送日期/日時/日付/送信日時/送信日/受信日時"
     ),
     "recipient": (
         "to/recipient/recipients/an/empfänger/à/a/pour/destinataire/destinataires/para/destinatario/destinatari/"
