@@ -272,10 +272,10 @@ def failure(test: str, suite: str = "operators") -> Failure:
 @pytest.mark.parametrize(
     ("exit_status", "removed", "still"),
     [
-        (1, ["tests/test_b.py::test_gone"], []),
+        (1, ["tests/test_b.py::test_removed"], []),
         # An interrupted run says nothing about the tests that it lacks.
-        (2, [], ["tests/test_b.py::test_gone"]),
-        (-9, [], ["tests/test_b.py::test_gone"]),
+        (2, [], ["tests/test_b.py::test_removed"]),
+        (-9, [], ["tests/test_b.py::test_removed"]),
     ],
 )
 def test_a_reported_failure_that_an_interrupted_run_lacks_stays_reported(
@@ -289,7 +289,7 @@ def test_a_reported_failure_that_an_interrupted_run_lacks_stays_reported(
             began=(failure("tests/test_a.py::test_began"),),
             still=(failure("tests/test_a.py::test_fails"),),
             recovered=(failure("tests/test_a.py::test_passes"),),
-            absent=(failure("tests/test_a.py"), failure("tests/test_b.py::test_gone")),
+            absent=(failure("tests/test_a.py"), failure("tests/test_b.py::test_removed")),
         ),
         SuiteFailures("graphs", SHA, began=(failure("x", "graphs"),), absent=(failure("y", "graphs"),)),
     ]
