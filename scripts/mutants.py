@@ -62,7 +62,9 @@ def measured(tree: Path, module: str, tests: list[str]) -> tuple[int, int, list[
     mutmut("export-cicd-stats")
     stats = json.loads((tree / "mutants" / "mutmut-cicd-stats.json").read_text())
     killed = stats["killed"] + stats["timeout"]
-    survivors = [line.strip() for line in mutmut("results").splitlines() if ": " in line]
+    survivors = [
+        line.strip() for line in mutmut("results").splitlines() if ": " in line and not line.endswith(": timeout")
+    ]
     shown = [f"  {line}\n{_changed(mutmut('show', line.partition(':')[0]))}" for line in survivors]
     return killed, killed + stats["survived"] + stats["no_tests"] + stats["suspicious"], shown
 
