@@ -78,6 +78,7 @@ def test_lines_of_lists_say_who_subscribes_to_what(text: str, expected: dict[str
         "- @octocat",
         "- , @octocat",
         "- [hexagon] @octocat",
+        "- hexagon] @octocat",
         "- [hexagon](https://example.org) @octocat",
         "- hexagon `@octocat`",
         f"- {'a' * 51} @octocat",
