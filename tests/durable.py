@@ -143,7 +143,8 @@ def jobs() -> Fixtures:
         "deliver": delivery_job("guid", "push", 1.5, "pr:7#7"),
         "replay": replay_job("guid", 1, 7, 1.5, "pr:7#7"),
         "handle": plan_job(origin),
-        "handle of a failure": plan_job(origin.answer("message")),
+        "handle of a failure": plan_job(origin.answer("message", interim=False)),
+        "handle of an interim failure": plan_job(origin.answer("message", interim=True)),
         "effect": effect,
         "conclude": conclude,
         "effect of a conclusion": conclusion_jobs(origin, 7, 1, Repository(7, "octocat/compiler", 42), EFFECTS_ALONE)[

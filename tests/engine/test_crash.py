@@ -206,9 +206,9 @@ async def lose(url: str, world: World, task: str) -> None:
     """Store that three processes ended while a job ran alone; each call is three days after the last one."""
     async with opened(url, world) as engine:
         connector = engine.database.connector
-        [row] = await connector.execute_query_all_async(OF_TASK, task=task)
-        note = Note(outcome=RETRYING, tries=Tries(alone=MAX_ALONE))
-        await write_note(connector, int(row["id"]), note)
+        rows: list[dict[str, Any]] = await connector.execute_query_all_async(OF_TASK, task=task)
+        row = rows[0]
+        await write_note(connector, row["id"], Note(outcome=RETRYING, tries=Tries(alone=MAX_ALONE)))
         if row["status"] == "failed":
             args = {**row["args"], "received_at": row["args"]["received_at"] - OUTAGE_PATIENCE}
             await connector.execute_query_async(BACK_DATE, id=row["id"], args=args)

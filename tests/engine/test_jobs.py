@@ -40,10 +40,16 @@ def test_a_replay_plans_again_but_keeps_the_keys_of_its_effects() -> None:
     assert len(keys) == 3
 
 
-def test_the_report_of_a_failure_has_another_key_than_the_effect() -> None:
-    answer = ORIGIN.answer("It failed.")
-    assert plan_job(answer).key != plan_job(ORIGIN).key
-    assert not set(effect_keys(answer)) & set(effect_keys(ORIGIN))
+def test_reports_of_an_interim_and_of_the_last_failure_have_other_keys_than_each_other_and_than_the_effect() -> None:
+    answers = [ORIGIN.answer("It failed.", interim=interim) for interim in (True, False)]
+    assert len({plan_job(origin).key for origin in (ORIGIN, *answers)}) == 3
+    keys = [key for origin in (ORIGIN, *answers) for key in effect_keys(origin)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_origin_is_read_as_it_was_written() -> None:
+    for origin in (ORIGIN, ORIGIN.answer("It failed.", interim=True), ORIGIN.answer("It failed.", interim=False)):
+        assert Origin.read(origin.args, origin.lock) == origin
 
 
 def test_fresh_effects_run_before_plans_and_conclusions_after_them() -> None:
