@@ -61,10 +61,15 @@ class Rows(NamedTuple):
 
     @property
     def are_plain(self) -> bool:
-        """Whether no value needs expat: all are short and printable, without references or `<`, which XML forbids."""
+        """Whether no value needs expat.
+
+        All are short and printable, without references or `<`, which XML forbids; and no name has an `@`, with which
+        the group of pytest-xdist begins.
+        """
         others = {*self.classnames, *self.kinds}
-        every = "".join((*self.names, *others))
-        if not every.isprintable() or "<" in every or "&" in every:
+        names = "".join(self.names)
+        values = "".join((names, *others))
+        if not values.isprintable() or "<" in values or "&" in values or "@" in names:
             return False
         return max(max(map(len, self.names)), max(map(len, others))) <= LONGEST_VALUE
 

@@ -9,6 +9,7 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.fields import one_line
 from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
+from nightjar_formats.readers.pytest_phases import name_without_group
 from nightjar_formats.readers.xml import Part, SuiteElement
 
 ROOT, SUITE = "pytest tests", "pytest"
@@ -63,6 +64,8 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement)
     reports that test.
     """
     classname = attributes.get("classname", "")
+    if classname and "@" in attributes.get("name", ""):
+        attributes = attributes | {"name": name_without_group(attributes["name"])}
     if not parts and "name" not in attributes and not classname:
         return None
     ended = outcome_of(attributes, classname, parts) if parts else PASSED

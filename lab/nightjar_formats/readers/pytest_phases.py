@@ -100,17 +100,28 @@ def without_group(nodeid: str) -> str:
     >>> without_group("tests/test_a.py::test_b[c@d]@gpu0")
     'tests/test_a.py::test_b[c@d]'
 
-    Neither a function's name nor what follows its parameters contains an `@` otherwise
-    (`pytest_collection_modifyitems` in https://github.com/pytest-dev/pytest-xdist/blob/master/src/xdist/remote.py).
+    `name_without_group` removes it.
     """
     if "@" not in nodeid:
         return nodeid
-    file, separator, test = nodeid.partition("::")
+    file, separator, name = nodeid.partition("::")
     if not separator or not file.endswith(".py"):
         return nodeid
-    name, bracket, parameters = test.rpartition("]")
-    end, _, _ = parameters.partition("@")
-    return f"{file}::{name}{bracket}{end}"
+    return f"{file}::{name_without_group(name)}"
+
+
+def name_without_group(name: str) -> str:
+    """Return the name of a test without the group that pytest-xdist appends with `--dist loadgroup`.
+
+    >>> name_without_group("test_b[c@d]@gpu0")
+    'test_b[c@d]'
+
+    Neither a function's name nor what follows its parameters contains an `@` otherwise
+    (`pytest_collection_modifyitems` in https://github.com/pytest-dev/pytest-xdist/blob/master/src/xdist/remote.py).
+    """
+    function, bracket, group = name.rpartition("]")
+    end, _, _ = group.partition("@")
+    return f"{function}{bracket}{end}"
 
 
 def split(nodeid: str) -> tuple[str, str]:

@@ -43,6 +43,21 @@ def test_an_error_outside_of_tests_has_one_name_on_all_days() -> None:
     assert stored("unittest-error-holder.xml") == stored("unittest-error-holder-next-day.xml") == [name]
 
 
+@pytest.mark.parametrize("parts", ["", "<skipped type='pytest.skip' message='m'/>", "<failure message='m'/>"])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("test_copy@gpu0", "test_copy"), ("test_copy[a]@gpu0", "test_copy[a]"), ("test_copy[a@b]", "test_copy[a@b]")],
+)
+def test_the_group_of_xdist_is_no_part_of_a_name(name: str, expected: str, parts: str) -> None:
+    case = f'<testcase classname="tests.test_dma" name="{name}" time="0.1">{parts}</testcase>'
+    assert ids(f'<testsuites><testsuite name="pytest">{case}</testsuite></testsuites>') == [
+        f"tests/test_dma.py::{expected}"
+    ]
+    assert ids(f'<testsuites><testsuite name="another tool">{case}</testsuite></testsuites>') == [
+        f"tests/test_dma.py::{name}"
+    ]
+
+
 def test_a_class_that_is_a_file_of_the_repository_is_named_by_its_path_there() -> None:
     assert stored("doctest-absolute-path.xml") == ["tests/test_dma.cpp::copies"]
 
