@@ -25,6 +25,8 @@ LONGEST_LINE = 500
 """The most characters of a line that are searched."""
 LONGEST_GENERIC = 120
 """The most characters of a message that may say nothing."""
+FEW_LINES = 4
+"""A text of so many lines says why as a whole, such as what was expected and what came."""
 HEADING_LINES = 2
 """The most lines that are added to a line that only introduces them, such as "Expected equality of these values:"."""
 
@@ -48,6 +50,7 @@ _COMPARISON = frozenset(
     {"actual", "but", "differ", "equal", "equality", "equals", "expected", "received", "these", "values"}
 )
 """Words of messages that only compare values: many tests may fail with one such message for reasons of their own."""
+_EXIT_STATUS = Pattern(r"\s*(?:exit|return)[ \w]*[ =:]+-?\d+\s*", ignore_case=True)
 _COMPARES = Pattern(r"[=<>!]=|[≠≤≥]|=|->| [<>] ")
 _LOCATION = (
     r"(?:File )?[\"'(]?(?:[A-Za-z]:)?[^\s:\"'()]*[^\s:\"'().]\.[A-Za-z]\w{0,9}[\"')]?"
@@ -62,11 +65,23 @@ _NO_CAUSE = Pattern(
     r"|at \S.*[:(]\d*\S*\)?|at \S+\(.*\)|from \S+:\d+.*|\(in test file .*\)"  # a frame
     r"|(?:=== (?:RUN|PAUSE|CONT|NAME)|--- (?:FAIL|PASS|SKIP|BENCH):|FAIL\t|ok\s+\S+\t).*"  # Go
     r"|\[[ =\-A-Z]{8,12}\].*|Note: Google Test filter.*|Running main\(\) from.*"  # GoogleTest
-    r"|running \d+ tests?|test .+ \.\.\. \S+|note: run with .*|stack backtrace:"  # Rust
+    r"|(?:RUN|OK|FAIL) {3,}\S.*"  # kselftest
+    r"|running \d+ tests?|test .+ \.\.\. \S+|note: run with .*|stack backtrace:|thread '.*panicked at .*:"  # Rust
     r"|Traceback \(most recent call last\):|During handling of the above exc.*|The above exception was.*"  # Python
     r")\s*",
     ignore_case=True,
 )
+_SUMMARY = Pattern(
+    r"(?:# ?)*(?:(?:tests?|suites?|subtests?|assert(?:ion)?s?|pass(?:ed)?|fail(?:ed|ures?)?|skip(?:ped)?|todo|"
+    r"cancell?ed|errors?|ok|total|files|planned|time|duration(?:_ms)?)[ :=]+\d[\d.,]*(?: ?m?s| ?sec(?:ond)?s?)?"
+    r"|Looks like (?:you|your test) .*|You (?:failed|planned) \d.*|Tests were run but no plan was declared.*"
+    r"|(?:failed|passed) \d+ (?:of|/) \d+ .*|\d+ ?(?:/|of) ?\d+ (?:\w+ )?(?:failed|passed|ok)\b.*"
+    r"|\d+ (?:tests?|assertions?|specs?|examples?) (?:passed|failed|ok|run|skipped)\b.*"
+    r"|all (?:\d+ )?(?:sub)?tests (?:passed|successful|ok)\b.*|(?:\S+: )?pass:\d+ .*|ok|done"
+    r"|(?:not ok|ok) - \S+|No tests run!?)[ .!]*",
+    ignore_case=True,
+)
+"""A line that only counts tests, as the last lines of a report do."""
 _LABEL = Pattern(
     r"[-*•>\s]*(?:error |failure )?(?:message|msg|reason|details?|description)\s*[:=]\s*", ignore_case=True
 )
@@ -86,7 +101,11 @@ _PYTEST = "E  "
 
 def says_nothing(message: str) -> bool:
     """Say whether a message has no word about the cause of a failure, such as "1 assertion(s) failed"."""
-    if len(message) > LONGEST_GENERIC or _COMPARES.search(message):
+    if len(message) > LONGEST_GENERIC:
+        return False
+    if _EXIT_STATUS.fullmatch(message):
+        return True
+    if _COMPARES.search(message):
         return False
     words = _words(message)
     return all(map(_is_generic, words)) and not (words and all(map(str.isdecimal, words)))
@@ -99,9 +118,20 @@ def names_cause(message: str) -> bool:
     )
 
 
-def cause(message: str, text: str) -> str:
+def is_summary(line: str) -> bool:
+    """Say whether a line only counts tests, as the last lines of a report do; it explains no failure."""
+    return _SUMMARY.fullmatch(line.strip()) is not None
+
+
+def cause(message: str, text: str, *, is_log: bool = False) -> str:
     """Return a failure's message, or the line of its text that says more than a message that says nothing."""
-    return (cause_line(text) or message) if says_nothing(message) else message
+    return (cause_line(text, is_log=is_log) or message) if says_nothing(message) else message
+
+
+def cause_of_text(text: str) -> str:
+    """Return a text of few lines on one line, and of a longer one the line that says why."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return one_line(" ".join(lines)) if len(lines) <= FEW_LINES else cause_line(text, is_log=True)
 
 
 def cause_line(text: str, *, is_log: bool = False) -> str:
@@ -115,9 +145,8 @@ def cause_line(text: str, *, is_log: bool = False) -> str:
     lines = text.splitlines()
     if _PYTEST in text and (raised := _explained_by_pytest(lines)):
         return raised
-    if is_log and (failures := _lines_of_failure(text)):
-        lines = failures
-    return next(_cause_lines(lines), "")
+    failures = next(_cause_lines(_lines_of_failure(text)), "") if is_log else ""
+    return failures or next(_cause_lines(lines), "")
 
 
 def distinguishing_line(message: str, text: str) -> str:
@@ -150,7 +179,7 @@ def _cause_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines that may say why a test failed; a heading is joined with the lines that it introduces."""
     some = [line[:LONGEST_LINE] for line in islice(filter(_has_words, lines), MAX_LINES)]
     for number, line in enumerate(some):
-        if says_nothing(line) or _NO_CAUSE.fullmatch(line):
+        if says_nothing(line) or _NO_CAUSE.fullmatch(line) or is_summary(line):
             continue
         why = _unlabeled(line)
         if why.endswith(":"):

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from nightjar_formats.readers.pytest_phases import GOOD, split, without_group
-from nightjar_formats.readers.reasons import message_or_reason
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
@@ -100,7 +100,7 @@ def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
         seconds=values.seconds(test.get("duration"), MILLISECOND),
         flaky=status in GOOD and _failed_before(test),
         trouble=trouble,
-        message=message_or_reason(_message(test, status), text) if bad else _message(test, status),
+        message=cause(_message(test, status), text, is_log=True) if bad else _message(test, status),
         text=text,
     )
 

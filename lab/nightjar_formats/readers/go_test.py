@@ -19,8 +19,8 @@ from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers.causes import cause_of_text
 from nightjar_formats.readers.json_stream import SCALAR, Shape
-from nightjar_formats.readers.reasons import reason_of
 from nightjar_formats.readers.unfinished import UnfinishedBudget, UnfinishedOutput
 from nightjar_formats.refused import Refused
 
@@ -212,7 +212,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
             status, trouble = Status.FAILED, Trouble.TIMEOUT
         elif status is Status.ERRORED:
             trouble = Trouble.CRASH
-        message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else reason_of(text))
+        message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else cause_of_text(text))
     is_placed = status in BAD and running.path
     return Case(
         name=test,

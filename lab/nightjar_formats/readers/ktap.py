@@ -14,8 +14,8 @@ from typing import BinaryIO
 from nightjar_formats.model import BAD, Case
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.causes import cause, is_summary
 from nightjar_formats.readers.fields import Clip
-from nightjar_formats.readers.reasons import is_summary, message_or_reason
 from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
 from nightjar_formats.readers.tap_lines import (
     ResultLine,
@@ -151,7 +151,7 @@ class _KtapReport:
         self._begin_log()
         path, line, why = _place(log)
         if not why and not is_reason:
-            why = message_or_reason(message, "\n".join(part.lstrip("# ") for part in log.splitlines()))
+            why = cause(message, "\n".join(part.lstrip("# ") for part in log.splitlines()), is_log=True)
         name = name or UNNAMED.format(number=number)
         return Case(
             name=name,

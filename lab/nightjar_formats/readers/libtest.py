@@ -20,8 +20,8 @@ from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.json_stream import SCALAR, Shape
-from nightjar_formats.readers.reasons import message_or_reason
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import Refused
 
@@ -183,7 +183,7 @@ def _case(identity: _Identity, status: Status, event: Mapping[str, Any]) -> Case
 
 def _reason(text: str, panic: str | None) -> str:
     """Return the message of a panic, or else the line that says why of the output."""
-    return message_or_reason(values.message(panic), text)
+    return cause(values.message(panic), text, is_log=True)
 
 
 def _lost_case(identity: _Identity) -> Case:

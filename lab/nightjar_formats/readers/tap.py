@@ -13,8 +13,8 @@ from typing import BinaryIO
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.causes import cause, cause_line, cause_of_text, is_summary
 from nightjar_formats.readers.fields import Clip
-from nightjar_formats.readers.reasons import is_summary, message_or_reason, reason_line, reason_of
 from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
 from nightjar_formats.readers.tap_lines import (
     ResultLine,
@@ -229,7 +229,8 @@ class _TapResult:
             text = values.text("\n".join(part.rstrip("\n") for part in (comments, block, lines) if part))
             path, line = (found.path, found.line) if found.path else _place(text)
             message = message or found.message or values.message(result.data)
-            message = message_or_reason(message, f"{_reason(comments)}\n{lines}") or reason_line(_KEY.sub("", block))
+            message = cause(message, f"{_reason(comments)}\n{lines}", is_log=True)
+            message = message or cause_line(_KEY.sub("", block), is_log=True)
             if found.is_timeout or message.startswith(_TIMEOUTS):
                 trouble = Trouble.TIMEOUT
             elif self._name.reason and any(word in self._name.reason for word in _SIGNALS):
@@ -272,6 +273,6 @@ def _place(text: str) -> tuple[str, int | None]:
 def _reason(comments: str) -> str:
     """Return the content of comments on one line, without name and place; of many, the line that says why."""
     lines = comments.splitlines()[:MAX_COMMENTS]
-    return reason_of(
+    return cause_of_text(
         "\n".join(line for line in lines if not (_PERL_TITLE.fullmatch(line) or _PERL_PLACE.fullmatch(line)))
     )

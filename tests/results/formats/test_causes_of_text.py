@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.model import Status
-from nightjar_formats.readers.reasons import is_generic, is_summary, message_or_reason, reason_line
+from nightjar_formats.readers.causes import cause, cause_line, is_summary, says_nothing
 
 from tests.results.formats.samples import cases_of, one
 
@@ -50,17 +50,17 @@ def test_summaries_change_no_reason(summaries: list[str], reason: str) -> None:
 
 @pytest.mark.parametrize("message", GENERIC)
 def test_a_generic_message_gives_way_to_the_text(message: str) -> None:
-    assert is_generic(message)
-    assert message_or_reason(message, "a log\ncould not open /dev/dma0\nmore\n") == "could not open /dev/dma0"
-    assert message_or_reason(message, "") == message
-    assert message_or_reason(message, "tests 2\n----\n") == message
+    assert says_nothing(message)
+    assert cause(message, "a log\ncould not open /dev/dma0\nmore\n", is_log=True) == "could not open /dev/dma0"
+    assert cause(message, "") == message
+    assert cause(message, "tests 2\n----\n") == message
 
 
 @pytest.mark.parametrize("message", SPECIFIC)
 def test_a_specific_message_stays(message: str) -> None:
-    assert not is_generic(message)
+    assert not says_nothing(message)
     assert not is_summary(message)
-    assert message_or_reason(message, "another error") == message
+    assert cause(message, "another error") == message
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_a_specific_message_stays(message: str) -> None:
     ],
 )
 def test_the_line_of_a_text_that_says_why(text: str, line: str) -> None:
-    assert reason_line(text) == line
+    assert cause_line(text, is_log=True) == line
 
 
 REASONS = ["no device", "wrong voltage", "not found: dma0"]
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_formats_take_the_reason_from_the_text_if_the_message_is_generic(reason: str) -> None:
+def test_formats_take_the_reason_from_the_text_if_the_message_says_nothing(reason: str) -> None:
     trace = f"begin\nerror: {reason}\n    at f (a.js:5:2)\n"
     test = {"name": "a", "status": "failed", "message": "failed", "trace": trace}
     ctrf = {"reportFormat": "CTRF", "results": {"tests": [test]}}
