@@ -331,8 +331,10 @@ def _typo_of(word: _Word, arguments: Arguments) -> str | None:
 
 
 def _in_quotes(name: str) -> str:
-    pairs = ((opening, closing) for opening, closings in _QUOTES.items() for closing in closings)
-    return next((f"{opening}{name}{closing}" for opening, closing in pairs if closing not in name), f'"{name}"')
+    # Each of several closing marks would end the name.
+    fitting = (opening for opening, closing in _QUOTES.items() if not any(mark in name for mark in closing))
+    opening = first_of(fitting) or '"'
+    return f"{opening}{name}{_QUOTES[opening][0]}"
 
 
 def _shown(rest: str, line: Line) -> str:

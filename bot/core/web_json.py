@@ -80,8 +80,8 @@ class Reader:
         https://docs.docker.com/reference/api/hub/latest/#tag/rate-limiting
         """
         wait = seconds_in(response.headers.get("Retry-After"))
-        until = seconds_in(response.headers.get("X-Retry-After"))
-        return wait if wait is not None or until is None else max(0.0, until - self._now())
+        until = _number_in(response.headers.get("X-Retry-After"))
+        return wait if wait is not None or until is None else min(max(0.0, until - self._now()), LONGEST_PAUSE)
 
 
 READER = PartKey[Reader]("reader")
@@ -111,6 +111,9 @@ def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
 
 def seconds_in(retry_after: str | None) -> float | None:
     """Return the seconds that a `Retry-After` header names, at most a week; None for a date."""
-    if retry_after is None or not retry_after.strip().isdecimal():
-        return None
-    return min(float(retry_after), LONGEST_PAUSE)
+    seconds = _number_in(retry_after)
+    return None if seconds is None else min(seconds, LONGEST_PAUSE)
+
+
+def _number_in(header: str | None) -> float | None:
+    return float(header) if header is not None and header.strip().isdecimal() else None

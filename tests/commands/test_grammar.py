@@ -134,6 +134,11 @@ def test_names_may_be_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...
     assert read(line) == [Command(RERUN, names=names)]
 
 
+def test_a_name_is_quoted_with_marks_of_which_none_ends_it() -> None:
+    command = Command(RERUN, names=("Linux '\"\u2019\u201d",))
+    assert read(f"@ci {command.text}") == [command]
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("quotes", ['""', "''", "“”", "\u2018\u2019", "„“", "„”", "\u201a\u2018", "\u201a\u2019", "«»"])
 @given(text=st.text(st.sampled_from("ab 1?/(),\"'“”\u2018\u2019„\u201a«»"), max_size=12))

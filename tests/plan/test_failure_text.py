@@ -35,11 +35,6 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
     [
         (UserError("`build` is removed."), "`build` is removed."),
         (TryAgain("GitHub answered 502"), f"ask a maintainer to run `nightjar replay {GUID}`"),
-        (
-            LostTooOften(3),
-            f"My process ended several times while I worked on this, so I stopped. Maintainers can find it in "
-            f"the log under delivery `{GUID}`, and run it again with `nightjar replay {GUID}`.",
-        ),
         (PayloadError("comment.id", "is missing"), f"in the log under delivery `{GUID}`"),
         (ZeroDivisionError("@octocat"), f"in the log under delivery `{GUID}`"),
         (LostTooOften(3, again=True), "I stopped trying. I'll try again in an hour."),

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from bot.core.errors import TryAgain, UserError
-from bot.core.web_json import LARGEST, Reader
+from bot.core.web_json import LARGEST, LONGEST_PAUSE, Reader
 from handlers.docker_update.docker_hub import MOST_PAGES, DockerHub
 from sandbox.registry import RegistrySandbox
 
@@ -43,6 +43,7 @@ async def test_an_image_exists_or_not(hub: RegistrySandbox, registry: DockerHub)
         (429, {"Retry-After": "7"}, 7.0),
         (429, {"X-Retry-After": f"{NOW + 9:.0f}"}, 9.0),
         (429, {"X-Retry-After": f"{NOW - 9:.0f}"}, 0.0),
+        (429, {"X-Retry-After": "9" * 400}, LONGEST_PAUSE),
         (429, {}, None),
         (500, {}, None),
         (503, {"Retry-After": "5"}, 5.0),
