@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import PullRequest
 from tests.conversations.merges import KEYS, approve, merge_town, report
-from tests.conversations.test_requests import CHECKS, COMMENT, COMMENTS, PULL, REACT, REPO, REVIEWS, ROLE, cost
+from tests.conversations.test_requests import CHECKS, COMMENT, COMMENTS, PULL, REACT, REPO, REVIEWS, ROLE, RUNS, cost
 from tests.conversations.test_requests import STATUSES as COMBINED
 from tests.conversations.town import Town
 
@@ -20,9 +20,11 @@ LABELS, LABEL = f"GET {REPO}/issues/{{issue_number}}/labels", f"POST {REPO}/issu
 FACTS = "POST /graphql"
 STATUS = f"POST {REPO}/statuses/{{sha}}"
 
-PATTERN = Counter({f"GET {REPO}/commits": 1, COMBINED: 1, CHECKS: 1, f"GET {REPO}/commits/{{commit_sha}}/pulls": 1})
+SIGNALS = Counter({COMBINED: 1, RUNS: 1, CHECKS: 1})
+"""The state of a commit."""
+PATTERN = SIGNALS + Counter({f"GET {REPO}/commits": 1, f"GET {REPO}/commits/{{commit_sha}}/pulls": 1})
 """What a pattern of `required` stands for, where the base has one commit, which no pull request brought."""
-SCAN = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
+SCAN = SIGNALS + Counter({PULL: 1, RULES: 1, BRANCH: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
 """With one person who approved or requested changes; each further one costs one more."""
 COMMAND = Counter({PULL: 1, ROLE: 1, REACT: 2})
 MERGED = SCAN + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})

@@ -174,7 +174,8 @@ async def test_while_postgresql_is_down_the_answer_is_503_and_afterwards_it_work
         finally:
             postgres_server.start()
         assert (await site.post(BODY, guid="guid-2"))[0] == 202
-        assert await site.stored() == ["guid-1", "guid-2"]
+        # The process may have tried by itself whether it can store deliveries again.
+        assert [guid for guid in await site.stored() if not guid.startswith("probe:")] == ["guid-1", "guid-2"]
 
 
 async def test_answers_are_counted_by_status_and_event(site: Site) -> None:
