@@ -111,9 +111,13 @@ async def test_a_file_that_changes_after_the_test_ended_is_neither_copied_nor_up
     change: str, folder: Path, tmp_path: Path
 ) -> None:
     uploads: list[str] = []
+    interrupted = asyncio.Event()
 
     async def receive(request: web.Request) -> web.Response:
-        uploads.append((await request.read()).decode())
+        try:
+            uploads.append((await request.read()).decode())
+        finally:
+            interrupted.set()
         return web.Response(status=204)
 
     (folder / "te.xml").write_text("<testsuites/>")
@@ -127,6 +131,8 @@ async def test_a_file_that_changes_after_the_test_ended_is_neither_copied_nor_up
     async with served(app) as url:
         with pytest.raises(UploadFailed):
             await asyncio.to_thread(upload, f"{url}/", files)
+        # A server that stops before it accepts the connection would leave it open.
+        await interrupted.wait()
     assert uploads == []
 
 
