@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -20,10 +19,11 @@ from typing import IO
 
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.file_names import is_file_name
 from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
 from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
-from nightjar_lab.upload import MOST_FILES, is_result_name
+from nightjar_lab.upload import MOST_FILES, is_result
 
 STATE, LOCK, RESULTS = "run.json", "lock", "results"
 EMPTY_REPORT = "nightjar-run.xml"
@@ -117,9 +117,9 @@ def reports(folder: Path) -> list[Path]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if is_result_name(entry.name):
+            if is_file_name(entry.name):
                 known = entry.stat(follow_symlinks=False)
-                if stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size:
+                if is_result(known):
                     found.append(Path(entry.path))
     return sorted(found)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re  # noqa: TID251
 import secrets
 import stat
 import time
@@ -18,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
-from nightjar_formats.model import FILE_NAME, MANIFEST
+from nightjar_formats.model import MANIFEST
+from nightjar_formats.runs.file_names import is_file_name
 from nightjar_formats.runs.upload import Parcel, Piece
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address, reason_of
 
 MOST_FILES = 200
 CHUNK = 1 << 18
-_FILE_NAME = re.compile(FILE_NAME)  # noqa: TID251
 TRIES = 6
 FIRST_PAUSE = 1.0
 TIMEOUT = 120.0
@@ -64,11 +63,6 @@ class ResultFile:
             raise UploadFailed(texts.RESULT_CHANGED.format(name=self.name))
 
 
-def is_result_name(name: str) -> bool:
-    """Say whether a file of this name can be one of a run's results."""
-    return _FILE_NAME.fullmatch(name) is not None and name != MANIFEST
-
-
 def result_files(folder: Path, most: int = MAX_FILE_BYTES) -> list[ResultFile]:
     """Return the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
 
@@ -79,10 +73,10 @@ def result_files(folder: Path, most: int = MAX_FILE_BYTES) -> list[ResultFile]:
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in sorted(os.listdir(opened)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
-            if not is_result_name(name):
+            if not is_file_name(name):
                 continue
             known = os.stat(name, dir_fd=opened, follow_symlinks=False)
-            if _is_result(known):
+            if is_result(known):
                 files.append((folder / name, known))
     finally:
         os.close(opened)
@@ -127,7 +121,8 @@ def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes
         raise UploadFailed(texts.RESULT_CHANGED.format(name=path.name))
 
 
-def _is_result(known: os.stat_result) -> bool:
+def is_result(known: os.stat_result) -> bool:
+    """Say whether a test left a result: a regular file that is not empty and has one name, so that it is no link."""
     return stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size > 0
 
 
