@@ -19,8 +19,8 @@ from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
-from handlers.hardware.regression_state import JudgedTarget, judge, packed, unpacked
-from handlers.hardware.regression_text import issue_body, regression_news
+from handlers.regressions.decide import JudgedTarget, judge, packed, unpacked
+from handlers.regressions.target_text import issue_body, regression_news
 from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
