@@ -139,7 +139,7 @@ async def _check_run(store: ResultsStore) -> None:
     state = await service.state(ABOUT, sha)
     compared = await compared_suites(service, github, REPOSITORY, state)
     findings = Findings(state=state, compared=compared, files=frozenset(), contacts=(), reproduce="", over=True)
-    assert decide_check_run(findings, RequestedCheck(ABOUT, sha), None, 0.0, "", may=False).effects
+    assert decide_check_run(findings, RequestedCheck(ABOUT, sha), None, 0.0, "", may_ignore=False).effects
 
 
 async def _messages(store: ResultsStore) -> None:

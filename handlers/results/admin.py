@@ -1,4 +1,4 @@
-"""Ingest runs by hand: those in a folder or below a prefix of the bucket, or all of the bucket again."""
+"""Ingest runs for an operator: those in a folder or below a prefix of the bucket, or all of the bucket again."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.feature import Services
 
-KEY_PARTS = 7
-"""Parts of a manifest's key below the prefix: OWNER, NAME, LAB, TARGET, SHA, RUN, manifest.json."""
-ALL = 2**31 - 1
+KEY_SEGMENTS = 7
+"""Segments of a manifest's key below the prefix: OWNER, NAME, LAB, TARGET, SHA, RUN, manifest.json."""
+NO_LIMIT = 2**31 - 1
+"""The limit of a query for all rows."""
 POLL = 0.5
 """Seconds between two checks of the server's progress."""
 
@@ -42,9 +43,10 @@ GOOD = frozenset({STORED, KNOWN})
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A manifest that was found, with the key of its run (None if its path is not that of a run) and its source.
+    """A manifest in a folder or a bucket, with the key of its run (None if its path is not that of a run).
 
-    `arrival` has the key that it would have in the bucket of app.yaml.
+    `place` is its path for people. `arrival` has the key that it would have in the bucket of app.yaml; `source` reads
+    the run's files under such keys.
     """
 
     place: str
@@ -69,70 +71,78 @@ class IngestOutcome:
 
 
 class MovedSource:
-    """A source whose folder `here` is read as if it were the folder `there`; both end with a slash, or are empty."""
+    """A source whose folder `actual` is read under the name `apparent`; both end with a slash, or are empty.
 
-    def __init__(self, source: Source, here: str, there: str) -> None:
+    For example, with the folders `run-1/` and `results/octocat/compiler/lab/gpu/SHA/run-1/`, reading
+    `results/octocat/compiler/lab/gpu/SHA/run-1/junit.xml` returns the content of `run-1/junit.xml`.
+    """
+
+    def __init__(self, source: Source, actual: str, apparent: str) -> None:
         self._source = source
-        self._here = here
-        self._there = there
+        self._actual = actual
+        self._apparent = apparent
         self.name = source.name
 
     def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
-        """Yield the manifests with the keys that they have here."""
-        return self._source.manifests(self._key(prefix))
+        """Yield the manifests, with their keys in the underlying source."""
+        return self._source.manifests(self._actual_key(prefix))
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return the folders that they have here."""
-        return await self._source.folders(self._key(prefix))
+        """Return the folders, with their names in the underlying source."""
+        return await self._source.folders(self._actual_key(prefix))
 
     async def head(self, key: str) -> ObjectHead:
         """Return an object's size and version."""
-        return await self._source.head(self._key(key))
+        return await self._source.head(self._actual_key(key))
 
     async def read_small(self, key: str, limit: int) -> Small:
         """Return a small object's content."""
-        return await self._source.read_small(self._key(key), limit)
+        return await self._source.read_small(self._actual_key(key), limit)
 
     async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
         """Copy an object into a file."""
-        return await self._source.download(self._key(key), into, limit=limit)
+        return await self._source.download(self._actual_key(key), into, limit=limit)
 
-    def _key(self, key: str) -> str:
-        return self._here + key.removeprefix(self._there)
+    def _actual_key(self, key: str) -> str:
+        return self._actual + key.removeprefix(self._apparent)
 
 
 async def in_folder(path: Path, config: Config) -> AsyncIterator[FoundRun]:
-    """Yield the runs of a folder, which is the folder of one run or holds any number of them. Raises `UserError`."""
+    """Yield the runs below a folder, or the run whose own folder it is. Raises `UserError`."""
     if path.name == MANIFEST:
         path = path.parent
-    own = path.is_dir() and (path / MANIFEST).is_file()
+    is_run_folder = path.is_dir() and (path / MANIFEST).is_file()
     path = path.resolve()
-    root, prefix = (path.parent, f"{path.name}/") if own else (path, "")
-    async for found in _in_source(LocalFolder(root), prefix, root.parts, config):
-        yield found
+    root, prefix = (path.parent, f"{path.name}/") if is_run_folder else (path, "")
+    async for run in _runs_in_source(LocalFolder(root), prefix, root.parts, config):
+        yield run
 
 
 async def in_bucket(source: Source, prefix: str, config: Config) -> AsyncIterator[FoundRun]:
     """Yield the runs of a bucket whose keys begin with `prefix`. Raises `TryAgain` and `UserError`."""
-    async for found in _in_source(source, prefix, (), config):
-        yield found
+    async for run in _runs_in_source(source, prefix, (), config):
+        yield run
 
 
-async def _in_source(source: Source, prefix: str, above: Iterable[str], config: Config) -> AsyncIterator[FoundRun]:
+async def _runs_in_source(
+    source: Source, prefix: str, parent_folders: Iterable[str], config: Config
+) -> AsyncIterator[FoundRun]:
     async with aclosing(source.manifests(prefix)) as pages:  # type: ignore[type-var]
         async for page in pages:
             for arrival in page:
-                # A folder given by hand may lie below OWNER/NAME/…: the folders above it complete the key.
-                parts = (*above, *arrival.key.split("/"))[-KEY_PARTS:]
-                found = run_key("/".join(parts), "")
-                if found is None:
+                # The operator's folder may lie below OWNER/NAME/…: its parent folders then complete the key.
+                segments = (*parent_folders, *arrival.key.split("/"))[-KEY_SEGMENTS:]
+                parsed = run_key("/".join(segments), "")
+                if parsed is None:
                     yield FoundRun(arrival.key, arrival, None, source)
                     continue
-                repository = config.repository(found[0].repository)
-                there = repository.results.prefix if repository and repository.results else ""
-                moved = MovedSource(source, arrival.key.removesuffix(MANIFEST), f"{there}{found[0].folder}")
-                key = f"{there}{found[0].folder}{MANIFEST}"
-                yield FoundRun(arrival.key, Arrival(arrival.bucket, key, arrival.version), found[0], moved)
+                key = parsed[0]
+                repository = config.repository(key.repository)
+                configured_prefix = repository.results.prefix if repository and repository.results else ""
+                folder = f"{configured_prefix}{key.folder}"
+                moved = MovedSource(source, arrival.key.removesuffix(MANIFEST), folder)
+                expected = Arrival(arrival.bucket, f"{folder}{MANIFEST}", arrival.version)
+                yield FoundRun(arrival.key, expected, key, moved)
 
 
 class ResultsAdmin:
@@ -147,63 +157,63 @@ class ResultsAdmin:
         self._journal = services.journal
         self._now = services.now
 
-    async def ingest(self, found: FoundRun) -> IngestOutcome:
+    async def ingest(self, run: FoundRun) -> IngestOutcome:
         """Ingest a run unless it is stored, even if it was refused or waits for files. No daily quota applies."""
-        before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
-        if before is not None and before.state is RunState.STORED:
-            return IngestOutcome(found.place, found.key, KNOWN)
-        return await self._take(found)
+        stored = await asyncio.to_thread(self._store.run, run.key) if run.key is not None else None
+        if stored is not None and stored.state is RunState.STORED:
+            return IngestOutcome(run.place, run.key, KNOWN)
+        return await self._ingest_now(run)
 
-    async def rebuild(self, found: FoundRun) -> IngestOutcome:
+    async def rebuild(self, run: FoundRun) -> IngestOutcome:
         """Read a run again. Refused runs stay refused, and admitted ones stay admitted."""
         # The head may have moved since: a new decision would differ (docs/decisions/run-admission.md).
-        before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
-        if before is not None and before.state is RunState.REFUSED:
-            return IngestOutcome(found.place, found.key, RunState.REFUSED.value, before.reason)
-        outcome = await self._take(found)
+        stored = await asyncio.to_thread(self._store.run, run.key) if run.key is not None else None
+        if stored is not None and stored.state is RunState.REFUSED:
+            return IngestOutcome(run.place, run.key, RunState.REFUSED.value, stored.reason)
+        outcome = await self._ingest_now(run)
         # A run that can no longer be read does not replace its stored results, which are still good.
-        if before is not None and before.state is RunState.STORED and outcome.state != STORED:
-            return IngestOutcome(found.place, found.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
+        if stored is not None and stored.state is RunState.STORED and outcome.state != STORED:
+            return IngestOutcome(run.place, run.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
         return outcome
 
-    async def _take(self, found: FoundRun) -> IngestOutcome:
-        if found.key is None:
-            return IngestOutcome(found.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
-        config = self._config.repository(found.key.repository)
+    async def _ingest_now(self, run: FoundRun) -> IngestOutcome:
+        """Ingest a run, whether or not it was read before. All errors become outcomes."""
+        if run.key is None:
+            return IngestOutcome(run.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
+        config = self._config.repository(run.key.repository)
         if config is None or config.results is None:
-            reason = texts.NOT_OURS.format(repository=found.key.repository)
-            return IngestOutcome(found.place, found.key, RunState.REFUSED.value, reason)
+            reason = texts.NOT_OURS.format(repository=run.key.repository)
+            return IngestOutcome(run.place, run.key, RunState.REFUSED.value, reason)
         try:
-            return await self._taken(found, found.key, config)
+            return await self._ingest_configured(run, run.key, config)
         except (TryAgain, UserError) as error:
-            return IngestOutcome(found.place, found.key, FAILED, str(error))
+            return IngestOutcome(run.place, run.key, FAILED, str(error))
         except GitHubException as error:
-            return IngestOutcome(found.place, found.key, FAILED, texts.GITHUB_ERROR.format(error=error))
+            return IngestOutcome(run.place, run.key, FAILED, texts.GITHUB_ERROR.format(error=error))
 
-    async def _taken(self, found: FoundRun, key: RunKey, config: RepositoryConfig) -> IngestOutcome:
+    async def _ingest_configured(self, run: FoundRun, key: RunKey, config: RepositoryConfig) -> IngestOutcome:
         github = await self._github_for(key.repository)
         repository = Repository(await self._watch.repository_id(key.repository), key.repository, None)
-        take = self._ingest.take
-        run = await take(found.arrival, github, repository, config, source=found.source, again=True)
-        return IngestOutcome(found.place, key, run.state.value, run.reason)
+        ingested = await self._ingest.ingest(run.arrival, github, repository, config, source=run.source, again=True)
+        return IngestOutcome(run.place, key, ingested.state.value, ingested.reason)
 
-    async def missing(self, repository: str, there: Collection[RunKey]) -> list[RunKey]:
-        """Return the runs of a repository that are stored, and were no longer found in the bucket."""
-        runs = await asyncio.to_thread(self._store.runs, repository, state=RunState.STORED, limit=ALL)
-        return [run.key for run in runs if run.key not in there]
+    async def missing(self, repository: str, present: Collection[RunKey]) -> list[RunKey]:
+        """Return the stored runs of a repository that are not among those `present` in the bucket."""
+        runs = await asyncio.to_thread(self._store.runs, repository, state=RunState.STORED, limit=NO_LIMIT)
+        return [run.key for run in runs if run.key not in present]
 
     async def announce(self, keys: Iterable[RunKey]) -> None:
         """Request the check runs of these runs' commits now, without waiting for more results."""
-        wanted = {(key.about, key.sha) for key in keys}
-        for repository in {about.repository for about, _ in wanted}:
-            # No time to settle, so all pending checks are scheduled, also those of this second. Without a deadline, no
-            # check counts as over just because its results are old.
-            scheduled_checks = await asyncio.to_thread(
+        commits = {(key.about, key.sha) for key in keys}
+        for repository in {target.repository for target, _ in commits}:
+            # No time to settle, so the store returns all pending checks, even those of this second. Without a deadline,
+            # no check counts as over just because its results are old.
+            pending_checks = await asyncio.to_thread(
                 self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )
-            for one in scheduled_checks:
-                if (one.about, one.sha) in wanted:
-                    await self._watch.announce_check(one)
+            for pending_check in pending_checks:
+                if (pending_check.about, pending_check.sha) in commits:
+                    await self._watch.announce_check(pending_check)
 
     async def published(self, keys: Collection[RunKey], patience: float) -> bool:
         """Wait up to `patience` seconds for the check runs of these runs' commits; return whether they are written."""
@@ -215,19 +225,13 @@ class ResultsAdmin:
         return True
 
     async def _unsettled(self, keys: Collection[RunKey]) -> bool:
-        wanted = {(key.repository, key.lab, key.target, key.sha) for key in keys}
-        # Some revisions of each may have been announced meanwhile.
-        records = await self._journal.recent(4 * len(wanted) + 100)
-        waiting = [record.guid for record in records if record.event == CHECK_EVENT.name and not record.settled]
-        payloads = [payload for guid in waiting if (payload := await self._journal.payload(guid)) is not None]
-        pending_checks = map(check_event_in, payloads)
-        return any(
-            (
-                scheduled_checks.about.repository,
-                scheduled_checks.about.lab,
-                scheduled_checks.about.target,
-                scheduled_checks.sha,
-            )
-            in wanted
-            for scheduled_checks in pending_checks
-        )
+        """Return whether a check event of one of these runs' commits is not handled yet."""
+        commits = {(key.about, key.sha) for key in keys}
+        # The bot may have announced several revisions of each check meanwhile.
+        deliveries = await self._journal.recent(4 * len(commits) + 100)
+        guids = [
+            delivery.guid for delivery in deliveries if delivery.event == CHECK_EVENT.name and not delivery.settled
+        ]
+        payloads = [payload for guid in guids if (payload := await self._journal.payload(guid)) is not None]
+        check_events = map(check_event_in, payloads)
+        return any((check_event.about, check_event.sha) in commits for check_event in check_events)

@@ -57,32 +57,32 @@ router = Router()
 class ButtonPress:
     """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*.
 
-    `shown` are the title and the external ID of what they saw.
+    `pressed_at` is the time in ISO 8601. `seen` are the title and the external ID of the check run that they saw.
     """
 
     button: str
-    by: Person
-    at: str
-    shown: tuple[str, str] = ("", "")
+    person: Person
+    pressed_at: str
+    seen: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedCheck:
     """A check run that must be written, because somebody pressed a button or results changed.
 
-    `over`: the bot no longer waits for missing results. `again`: it is written even if it says the same as before.
+    `is_over`: the bot no longer waits for missing results. `even_if_same`: it is written even if its text is unchanged.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     press: ButtonPress | None = None
-    over: bool = False
-    again: bool = False
+    is_over: bool = False
+    even_if_same: bool = False
 
 
 @router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=KEY)
-async def show_all(context: Context) -> Plan:
-    """Compute all of our check runs on a commit again: somebody pressed *Re-run all checks*.
+async def request_all_check_runs(context: Context) -> Plan:
+    """Request all of our check runs on a commit again: somebody pressed *Re-run all checks*.
 
     This delivery has the lock of the commit, but check runs are written under locks of their own. If both wrote at the
     same time, older content could become the newest check run. So this only requests each check run under its lock.
@@ -94,44 +94,47 @@ async def show_all(context: Context) -> Plan:
     sha = suite.string("head_sha")
     targets = await context.part(RESULTS).targets(context.repository.full_name, sha)
     return Plan(
-        tuple(RequestCheckRun(about.lab, about.target, sha) for about in targets),
+        tuple(RequestCheckRun(target.lab, target.target, sha) for target in targets),
         why=texts.ALL_REQUESTED.format(count=len(targets)),
     )
 
 
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
-async def show(context: Context) -> Plan:
-    """Write the check run of a target on a commit."""
-    # Before anything is read: an older plan must not overwrite what a newer one has written
+async def write_check_run(context: Context) -> Plan:
+    """Plan the check run of a target on a commit."""
+    # The clock is read before the results: an older plan must not overwrite the check run of a newer one
     # (docs/decisions/when-a-check-run-is-written.md).
     as_of = time.time()
-    results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
-    if results is None or asked is None:
+    results, request = context.config.results, read_request(context.delivery, context.me.app_id)
+    if results is None or request is None:
         return NOTHING
-    lab = results.labs.get(asked.about.lab)
-    if lab is None or asked.about.target not in lab.targets:
-        return Plan(why=texts.TARGET_REMOVED.format(target=asked.about.target, lab=asked.about.lab))
+    lab = results.labs.get(request.target.lab)
+    if lab is None or request.target.target not in lab.targets:
+        return Plan(why=texts.TARGET_REMOVED.format(target=request.target.target, lab=request.target.lab))
     # Results are stored under the name in app.yaml; the letter case of GitHub's name may differ.
-    asked = replace(asked, about=context.part(RESULTS).canonical(asked.about))
-    state = await context.part(RESULTS).state(asked.about, asked.sha)
+    request = replace(request, target=context.part(RESULTS).canonical(request.target))
+    state = await context.part(RESULTS).state(request.target, request.sha)
     if not state.suites:
-        return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=asked.about.check_name, sha=asked.sha))
+        return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=request.target.check_name, sha=request.sha))
     key = ignored_key(context.repository.id, state)
     ignored = await context.records.get(key) if key else None
-    findings = await _findings(context, results, lab, asked, state, ignored)
-    may = False
-    if asked.press and asked.press.button == IGNORE.identifier:
-        role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
-        may = ROLES.index(role) >= ROLES.index("write")
-    since = await _head_since(context, state)
+    findings = await _load_findings(context, results, lab, request, state, ignored)
+    may_ignore = False
+    if request.press and request.press.button == IGNORE.identifier:
+        role = await Permissions().role(context.github, context.repository.full_name, request.press.person)
+        may_ignore = ROLES.index(role) >= ROLES.index("write")
+    head_since = await _head_since(context, state)
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
-    page = page_url(context, run_path(asked.about.repository, asked.about.full_name, asked.sha, findings.external_id))
-    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, page, may=may, head_since=since)
+    target = request.target
+    page = page_url(context, run_path(target.repository, target.full_name, request.sha, findings.external_id))
+    return await asyncio.to_thread(
+        decide_check_run, findings, request, key, as_of, page, may_ignore=may_ignore, head_since=head_since
+    )
 
 
 async def _head_since(context: Context, state: TargetState) -> float:
-    """Return when the commit appeared, as far as we know: the first request for a test, or the first results."""
+    """Return when the commit appeared, as far as the bot knows: the first test request, or the first results."""
     moments = [run.received_at for suite in state.suites.values() for run in (*suite.runs, *suite.waiting)]
     if state.pull_request is not None:
         requested_tests = context.part(REQUESTED_TESTS)
@@ -141,70 +144,75 @@ async def _head_since(context: Context, state: TargetState) -> float:
 
 def decide_check_run(
     findings: Findings,
-    asked: RequestedCheck,
+    request: RequestedCheck,
     key: Key[IgnoredFailures] | None,
     as_of: float,
     page: str,
     *,
-    may: bool,
+    may_ignore: bool,
     head_since: float | None = None,
 ) -> Plan:
-    """Return the plan: the check run, and before it the record of what somebody chose to ignore, if they `may`.
+    """Return the plan that writes the check run, and before it the record of failures that somebody ignores.
 
-    `key` is that of the record, None without a pull request; `as_of` is when the findings were read, `page` the address
-    of the newest run's page, and `head_since` when the commit appeared.
+    `key` is the key of that record, None without a pull request. `as_of` is when the findings were read, `page` the
+    address of the newest run's page, and `head_since` when the commit appeared. `may_ignore` says whether the person
+    who pressed the button has write access.
     """
-    press, remembered = asked.press, list[Effect]()
+    press, records = request.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
-        findings, remembered = _ignore(findings, press, key, may=may)
+        findings, records = _ignore(findings, press, key, may_ignore=may_ignore)
     content = results_report(findings)
-    name, run_id = asked.about.check_name, findings.external_id
-    check = PutCheckRun(name, asked.sha, run_id, content, as_of, asked.again, page, head_since)
-    return Plan((*remembered, check), why=content.title)
+    name, run_id = request.target.check_name, findings.external_id
+    check = PutCheckRun(name, request.sha, run_id, content, as_of, request.even_if_same, page, head_since)
+    return Plan((*records, check), why=content.title)
 
 
 def _ignore(
-    findings: Findings, press: ButtonPress, key: Key[IgnoredFailures] | None, *, may: bool
+    findings: Findings, press: ButtonPress, key: Key[IgnoredFailures] | None, *, may_ignore: bool
 ) -> tuple[Findings, list[Effect]]:
-    login = code(press.by.login)
-    if not may:
+    """Return the findings with all new failures ignored, and the record of that.
+
+    Returns no record, and the findings with a notice, if the failures cannot be ignored.
+    """
+    login = code(press.person.login)
+    if not may_ignore:
         return replace(
             findings, notice=texts.IGNORE_NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))
         ), []
     if not key or not findings.new_failures:
         return replace(findings, notice=texts.NOTHING_TO_IGNORE.format(login=login)), []
-    # The check run has changed since the page was loaded: they would ignore failures that they have not seen.
-    if press.shown != (sentences.title(findings), findings.external_id):
+    # The check run has changed since the page was loaded: the person has not seen some of the failures.
+    if press.seen != (sentences.title(findings), findings.external_id):
         return replace(findings, notice=texts.IGNORE_CHANGED.format(login=login)), []
-    before = findings.ignored.tests if findings.ignored else frozenset()
-    tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
+    ignored_tests = findings.ignored.tests if findings.ignored else frozenset()
+    tests = ignored_tests | {(failure.suite, failure.test) for failure in findings.new_failures}
     if len(tests) > MOST_IGNORED:
         return replace(findings, notice=texts.TOO_MANY_TO_IGNORE.format(login=login, most=MOST_IGNORED)), []
-    ignored = IgnoredFailures(press.by.login, findings.state.sha, press.at, tests)
+    ignored = IgnoredFailures(press.person.login, findings.state.sha, press.pressed_at, tests)
     return replace(findings, ignored=ignored), [StoreRecord.of(key, ignored)]
 
 
-def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
-    """Return which check run must be written; None if the delivery is about one that is not from a lab, or not ours."""
+def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
+    """Return which check run a delivery requests; None for a check run that is not a lab's, or is another App's."""
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         check_event = check_event_in(payload)
-        return RequestedCheck(
-            check_event.about, check_event.sha, over=check_event.over, again=CHECK_EVENT.read(payload).again
-        )
+        even_if_same = CHECK_EVENT.read(payload).again
+        return RequestedCheck(check_event.about, check_event.sha, is_over=check_event.over, even_if_same=even_if_same)
     run = payload.at("check_run")
     # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
-    parts = run.string("name").split("/")
-    if len(parts) != 3 or run.integer("app", "id") != app_id:
+    segments = run.string("name").split("/")
+    if len(segments) != 3 or run.integer("app", "id") != app_id:
         return None
-    about = TargetKey(payload.string("repository", "full_name"), parts[1], parts[2])
-    if run.string("name") != about.check_name:
+    target = TargetKey(payload.string("repository", "full_name"), segments[1], segments[2])
+    if run.string("name") != target.check_name:
         return None
-    at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    shown = (run.text("output", "title"), run.text("external_id"))
-    press = ButtonPress(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
-    # After *Re-run*, GitHub has reset the check's suite, so it needs a new run; after a button of ours it has not.
-    return RequestedCheck(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
+    pressed_at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    seen = (run.text("output", "title"), run.text("external_id"))
+    button = payload.text("requested_action", "identifier")
+    press = ButtonPress(button, person_or_ghost(payload, "sender"), pressed_at, seen)
+    # After *Re-run*, GitHub has reset the check's suite, so it needs a new run; after *Ignore* it has not.
+    return RequestedCheck(target, run.string("head_sha"), press, even_if_same=button != IGNORE.identifier)
 
 
 IGNORED = Record(
@@ -219,11 +227,11 @@ def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] 
     return IGNORED.of(repository_id, state.pull_request, state.about.lab, state.about.target)
 
 
-async def _findings(
+async def _load_findings(
     context: Context,
     results: Results,
     lab: Lab,
-    asked: RequestedCheck,
+    request: RequestedCheck,
     state: TargetState,
     ignored: IgnoredFailures | None,
 ) -> Findings:
@@ -233,10 +241,9 @@ async def _findings(
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
-        files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
-    now = time.time()
-    quarantine, ended = quarantine_at(context.config.quarantine, asked.about, now)
-    tier = lab.targets[asked.about.target].tier
+        files = await context.part(RESULTS).files(context.github, context.repository.full_name, request.sha)
+    target, moment = request.target, time.time()
+    quarantine, ended = quarantine_at(context.config.quarantine, target, moment)
     findings = Findings(
         state=state,
         compared=compared,
@@ -244,26 +251,29 @@ async def _findings(
         contacts=lab.contacts,
         reproduce=lab.reproduce or "",
         ignored=ignored,
-        over=asked.over or is_over(state, seconds(results.deadline), now),
+        over=request.is_over or deadline_passed(state, seconds(results.deadline), moment),
         quarantine=quarantine,
         ended=ended,
-        unreliable=await context.part(RESULTS).unreliable(asked.about, asked.sha),
+        unreliable=await context.part(RESULTS).unreliable(target, request.sha),
         degraded=await context.part(REQUESTED_TESTS).degraded_notice(
-            context.records, context.repository.id, asked.about, tier
+            context.records, context.repository.id, target, lab.targets[target.target].tier
         ),
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
-    failures = {suite: AskedFailures(_baseline_of(compared[suite]), tests) for suite, tests in listed.items()}
-    contexts = await context.part(RESULTS).contexts(asked.about, asked.sha, failures, context.config.aliases)
+    failures = {suite: AskedFailures(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
+    contexts = await context.part(RESULTS).contexts(target, request.sha, failures, context.config.aliases)
     return replace(findings, contexts=contexts)
 
 
-def _baseline_of(compared_suite: ComparedSuite) -> str:
+def _baseline_sha(compared_suite: ComparedSuite) -> str:
     return compared_suite.baseline.sha if compared_suite.baseline else ""
 
 
-def is_over(state: TargetState, deadline: float, now: float) -> bool:
-    """Return whether the deadline for missing results of a commit has passed; times are in seconds."""
+def deadline_passed(state: TargetState, deadline: float, moment: float) -> bool:
+    """Return whether the bot no longer waits for missing results of a commit; False if none are missing.
+
+    `deadline` is in seconds after the newest run arrived, `moment` in seconds since 1970.
+    """
     runs = [run for suite in state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
-    return not state.complete and all(run.received_at + deadline < now for run in runs)
+    return not state.complete and all(run.received_at + deadline < moment for run in runs)

@@ -17,7 +17,7 @@ from handlers.results.ingest import INGEST
 
 @dataclass(frozen=True, slots=True)
 class IngestRun:
-    """Read a run out of the bucket and store its results, or the reason why it was not taken."""
+    """Read a run from the bucket and store its results, or the reason why they were not stored."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
@@ -33,7 +33,7 @@ class IngestRun:
     async def apply(self, context: EffectContext) -> Applied:
         """Ingest the run; a run that was ingested before stays as it is."""
         arrival = Arrival(self.bucket, self.key, self.version)
-        run = await context.part(INGEST).take(arrival, context.github, context.repository, context.config)
+        run = await context.part(INGEST).ingest(arrival, context.github, context.repository, context.config)
         text = f"{run.key.folder} {run.state}" + (f": {run.reason}" if run.reason else "")
         return Applied(text, changed=run.state is not RunState.WAITING)
 
@@ -54,7 +54,7 @@ class RequestCheckRun:
         return f"ask:{self.sha}:{self.lab}/{self.on}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Announce it, once for each plan."""
-        about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
-        new = await context.part(INGEST).ask_for_check(about, self.sha, repository.id, context.intent)
-        return Applied(texts.CHECK_REQUESTED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
+        """Announce the request, once for each plan."""
+        target, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
+        new = await context.part(INGEST).request_check(target, self.sha, repository.id, context.intent)
+        return Applied(texts.CHECK_REQUESTED.format(name=target.check_name, sha=self.sha[:7]), changed=new)

@@ -85,7 +85,7 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
     """Return the tasks that read the queues."""
     watch = services.part(WATCH)
-    return [queue.run(watch.heard) for queue in services.part(QUEUES)]
+    return [queue.run(watch.announce_arrival) for queue in services.part(QUEUES)]
 
 
 class ResultsGauges:
@@ -118,12 +118,12 @@ class ResultsGauges:
             self._newest.labels(target.repository, target.lab, target.target).set(seconds)
 
     def clear(self) -> None:
-        """Remove the values of the last refresh; only what this process knows stays: when each queue answered last."""
+        """Remove the values of the last refresh; set the age of each queue's last answer, which this process knows."""
         for gauge in (self._listed, self._waiting_runs, self._newest, self._heard):
             gauge.clear()
-        now = time.time()
+        moment = time.time()
         for queue in self._queues:
-            self._heard.labels(queue.queue_url).set(now - (queue.heard or self._began))
+            self._heard.labels(queue.queue_url).set(moment - (queue.heard or self._began))
 
 
 FEATURE = Feature(

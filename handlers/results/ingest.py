@@ -1,7 +1,7 @@
-"""Runs of labs in one process: how they get into the store, and how their check runs are announced.
+"""Ingest runs of labs from the bucket into the store, and announce their check runs.
 
-What happens (a run that has appeared, a check that is pending) becomes a delivery of the engine, so that it is durable,
-handled in order, and seen in `nightjar deliveries`.
+A new run, and a pending check run, each become a delivery of the engine, so that they are durable, handled in order,
+and shown by `nightjar deliveries`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class IngestService:
         self._requested_tests = requested_tests
         self._results = results
         self._watch = watch
-        self._intake = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
+        self._ingester = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
 
-    async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
-        """Announce that a check run must be computed again; False if it was announced for the same `asked`."""
-        return await self._watch.announce_again(self._results.canonical(about), sha, repository_id, asked)
+    async def request_check(self, target: TargetKey, sha: str, repository_id: int, request_id: str) -> bool:
+        """Announce that a check run must be computed again; False if the same request was announced before."""
+        return await self._watch.announce_again(self._results.canonical(target), sha, repository_id, request_id)
 
-    async def take(
+    async def ingest(
         self,
         arrival: Arrival,
         github: GitHub,
@@ -70,19 +70,27 @@ class IngestService:
         """
         if config.results is None:
             raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))
-        found = run_key(arrival.key, config.results.prefix)
-        if found is None:
+        parsed = run_key(arrival.key, config.results.prefix)
+        if parsed is None:
             raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=config.results.prefix))
-        key = found[0]
+        key = parsed[0]
         source = source or self._results.source_for(arrival.bucket)
-        named = self._results.canonical(key.about).repository
-        tested = await self._requested_tests().pull_request_of(
-            repository.id, replace(key.about, repository=named), key.sha
+        canonical_name = self._results.canonical(key.about).repository
+        pull_request = await self._requested_tests().pull_request_of(
+            repository.id, replace(key.about, repository=canonical_name), key.sha
         )
         request = IngestRequest(
-            source, arrival, key, named, config.results, config.lab_branches, github, repository.id, tested
+            source,
+            arrival,
+            key,
+            canonical_name,
+            config.results,
+            config.lab_branches,
+            github,
+            repository.id,
+            pull_request,
         )
-        run = await self._intake.take(request, again=again)
+        run = await self._ingester.take(request, again=again)
         await self._requested_tests().complete(run, repository, again=again)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:

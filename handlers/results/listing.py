@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """The filters of a list of runs of a repository (`owner/name`); None: any. `before`: runs older than this one."""
+    """The filters of a list of runs of a repository (`owner/name`); None matches any run.
+
+    `before` is a run; only older ones are listed.
+    """
 
     repository: str
     lab: str | None = None
@@ -57,35 +60,35 @@ class RunListing:
         self._records = records
         self._github_url = github_url
 
-    async def __call__(self, asked: RunQuery) -> list[RunWithCheck]:
+    async def __call__(self, query: RunQuery) -> list[RunWithCheck]:
         """Return the runs, newest first.
 
         Raises LookupError if app.yaml has no `results` for the repository, ValueError if `before` is not one of its
         runs, `TryAgain` while the database is unavailable.
         """
         # GitHub accepts any letter case, but results are stored under the name in app.yaml.
-        repository = self._names.get(asked.repository.lower())
+        repository = self._names.get(query.repository.lower())
         if repository is None:
-            raise LookupError(asked.repository)
+            raise LookupError(query.repository)
         listing = partial(
             self._store.runs,
             repository,
-            lab=asked.lab,
-            target=asked.target,
-            sha=asked.sha,
-            state=asked.state,
-            before=replace(asked.before, repository=repository) if asked.before else None,
-            limit=asked.limit,
+            lab=query.lab,
+            target=query.target,
+            sha=query.sha,
+            state=query.state,
+            before=replace(query.before, repository=repository) if query.before else None,
+            limit=query.limit,
         )
         try:
             runs = await asyncio.to_thread(listing)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
         except LookupError as error:
-            raise ValueError(asked.before) from error
+            raise ValueError(query.before) from error
         keys = await self._check_keys(repository, runs)
-        written = await self._records.get_some(set(keys.values()))
-        return [RunWithCheck(run, self._address(repository, written.get(str(keys.get(run.key))))) for run in runs]
+        check_runs = await self._records.get_some(set(keys.values()))
+        return [RunWithCheck(run, self._address(repository, check_runs.get(str(keys.get(run.key))))) for run in runs]
 
     async def _check_keys(self, repository: str, runs: Sequence[Run]) -> dict[RunKey, Key[WrittenCheckRun]]:
         """Return the keys of the records of check runs, by run; empty if the repository's ID is not known yet."""
@@ -94,5 +97,5 @@ class RunListing:
             return {}
         return {run.key: CHECK_RUN.of(repository_id, run.key.sha, run.key.about.check_name) for run in runs}
 
-    def _address(self, repository: str, written: WrittenCheckRun | None) -> str:
-        return f"{self._github_url}/{repository}/runs/{written.id}" if written and written.id else ""
+    def _address(self, repository: str, check_run: WrittenCheckRun | None) -> str:
+        return f"{self._github_url}/{repository}/runs/{check_run.id}" if check_run and check_run.id else ""

@@ -31,14 +31,18 @@ _IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
 ListRuns = Callable[[RunQuery], Awaitable[Sequence[RunWithCheck]]]
-"""Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain`."""
+"""Returns the runs of a query.
+
+Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain` while the database
+is unavailable.
+"""
 
 PARAMETERS = (
     Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
     Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{NAME}$"}),
     *(
-        Parameter(name, words, {"type": "string", "pattern": f"^{pattern}$"}, "query", required=False)
-        for name, words, pattern in (
+        Parameter(name, description, {"type": "string", "pattern": f"^{pattern}$"}, "query", required=False)
+        for name, description, pattern in (
             ("lab", "Only runs of this lab.", SEGMENT),
             ("target", "Only runs of this target.", TARGET_NAME),
             ("sha", "Only runs of this commit.", _SHA),
@@ -96,7 +100,7 @@ class RunPage(BaseModel):
 
 
 def operation(list_runs: ListRuns) -> Operation:
-    """Return the route."""
+    """Return the route that lists runs; `list_runs` reads them."""
 
     async def answer(request: web.Request) -> web.Response:
         return await _answer(request, list_runs)
@@ -125,7 +129,7 @@ def problems() -> Iterator[None]:
         seconds = str(max(1, math.ceil(error.retry_in or RETRY_SECONDS)))
         raise Problem(503, texts.UNAVAILABLE, headers={"Retry-After": seconds}) from error
     except LookupError as error:
-        if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+        if isinstance(error, KeyError | IndexError):  # a bug of ours, not an unknown repository
             raise
         raise Problem(404, texts.NO_RESULTS) from None
     except ValueError:
@@ -133,19 +137,22 @@ def problems() -> Iterator[None]:
 
 
 async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
-    asked, limit = _asked(request)
+    query, page_size = _read_query(request)
     with problems():
-        runs = await list_runs(asked)
+        runs = await list_runs(query)
     page = RunPage(
-        runs=[_listed(run) for run in runs[:limit]],
-        next=_place(runs[limit - 1].run.key) if len(runs) > limit else None,
+        runs=[_listed_run(run) for run in runs[:page_size]],
+        next=_page_start(runs[page_size - 1].run.key) if len(runs) > page_size else None,
     )
     body = page.model_dump_json().encode()
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
 
 
-def _asked(request: web.Request) -> tuple[RunQuery, int]:
-    """Return the filters, with a limit of one run more than the page, and the size of the page. Raises `Problem`."""
+def _read_query(request: web.Request) -> tuple[RunQuery, int]:
+    """Return the filters and the size of the page. Raises `Problem`.
+
+    The limit of the query is one run more than the page, which shows whether another page follows.
+    """
     path, query = request.match_info, request.query
     if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, texts.BAD_REPOSITORY)
@@ -154,27 +161,27 @@ def _asked(request: web.Request) -> tuple[RunQuery, int]:
         if name not in _QUERY or len(query.getall(name)) > 1:
             raise Problem(400, texts.UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
     repository = f"{path['owner']}/{path['repo']}"
-    limit = read_limit(query.get("limit"))
+    page_size = read_limit(query.get("limit"))
     state = query.get("state")
     if state is not None and state not in _STATES:
         raise Problem(400, texts.BAD_STATE.format(states=", ".join(_STATES)))
     for name, pattern in (("lab", IS_SEGMENT), ("target", IS_TARGET), ("sha", _IS_SHA)):
         if name in query and not pattern.fullmatch(query[name]):
             raise Problem(400, texts.BAD_SHA if name == "sha" else texts.BAD_NAME.format(name=name))
-    asked = RunQuery(
+    run_query = RunQuery(
         repository,
         query.get("lab"),
         query.get("target"),
         query.get("sha"),
         RunState(state) if state else None,
-        _before(repository, query.get("before")),
-        limit + 1,
+        _read_before(repository, query.get("before")),
+        page_size + 1,
     )
-    return asked, limit
+    return run_query, page_size
 
 
 def read_limit(text: str | None) -> int:
-    """Return how many rows are asked for. Raises `Problem`."""
+    """Return the requested number of rows. Raises `Problem`."""
     if text is None:
         return LIMIT
     if not _IS_LIMIT.fullmatch(text) or int(text) > MOST:
@@ -182,21 +189,23 @@ def read_limit(text: str | None) -> int:
     return int(text)
 
 
-def _before(repository: str, text: str | None) -> RunKey | None:
+def _read_before(repository: str, text: str | None) -> RunKey | None:
+    """Read `LAB/TARGET/SHA/RUN`, the end of the previous page. Raises `Problem`."""
     if text is None:
         return None
-    found = _IS_BEFORE.fullmatch(text)
-    if found is None:
+    match = _IS_BEFORE.fullmatch(text)
+    if match is None:
         raise Problem(400, texts.BAD_BEFORE)
-    return RunKey(repository, *found.groups())
+    return RunKey(repository, *match.groups())
 
 
-def _place(key: RunKey) -> str:
+def _page_start(key: RunKey) -> str:
     return f"{key.lab}/{key.target}/{key.sha}/{key.run_id}"
 
 
-def _listed(found: RunWithCheck) -> ListedRun:
-    run, key, claims = found.run, found.run.key, found.run.claims
+def _listed_run(run_with_check: RunWithCheck) -> ListedRun:
+    run = run_with_check.run
+    key, claims = run.key, run.claims
     return ListedRun(
         lab=key.lab,
         target=key.target,
@@ -208,5 +217,5 @@ def _listed(found: RunWithCheck) -> ListedRun:
         state=run.state,
         reason=run.reason,
         received_at=datetime.fromtimestamp(run.received_at, UTC),
-        check_run=found.check_run or None,
+        check_run=run_with_check.check_run or None,
     )

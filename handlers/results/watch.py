@@ -1,7 +1,7 @@
-"""Announce what the timer and the queues find: new runs, runs that still wait for files, pending check runs.
+"""Announce new runs, runs that still wait for files, and pending check runs, for the timer and the queues.
 
-Each announcement is a delivery whose GUID names its subject. So any replica may find it any number of times, and it is
-handled once.
+Each announcement is a delivery whose GUID names the run or the check run. So any number of replicas may announce it,
+and one handles it, once.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ TICK = "* * * * * */15"
 FIRST_CHECK = 30.0
 """Seconds after which a run with missing files is checked again, doubled each time."""
 
-NOBODYS = 0
-"""The ID that stands for repositories outside app.yaml: the bot does not ask GitHub for theirs."""
+UNKNOWN_REPOSITORY_ID = 0
+"""Stands for repositories outside app.yaml: the bot does not ask GitHub for their IDs."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """When a repository's results were listed last, and are listed next; when other letter cases were searched last.
+    """Times of the last listing of a repository's results (`at`) and of the `next`, in seconds since 1970.
 
-    All are in seconds since 1970.
+    `searched` is when the bot last searched for folders whose letter case differs from the name in app.yaml.
     """
 
     at: float = 0.0
@@ -64,7 +64,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class FailedChecks:
-    """The time of the next search for failed check runs, in seconds since 1970, and the newest job that was found."""
+    """The time of the next search for failed check runs, in seconds since 1970, and the newest failed `job`."""
 
     next: float = 0.0
     job: int = 0
@@ -91,7 +91,7 @@ Returns how many deliveries it announced.
 
 
 class Watch:
-    """Notices what happens to the results of all repositories that have labs.
+    """Watches the results of all repositories that have labs, and announces what must be handled.
 
     `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `now` seconds since 1970.
     """
@@ -122,9 +122,9 @@ class Watch:
         self._now = now
         self._began = now()
         self._work: list[RepositoryWork] = [
-            self._list,
-            self._check_again,
-            self._check_failed_checks,
+            self._list_bucket,
+            self._recheck_waiting_runs,
+            self._retry_failed_checks,
             self._announce_checks,
         ]
 
@@ -135,7 +135,7 @@ class Watch:
 
     @property
     def queues(self) -> dict[str, list[BucketFolder]]:
-        """Return the queues to listen to, each with the places that it may announce."""
+        """Return the queues to listen to, each with the folders of buckets that it may announce."""
         queues: dict[str, list[BucketFolder]] = {}
         for results in self._watched.values():
             if results.queue is not None:
@@ -149,37 +149,38 @@ class Watch:
     async def health(self) -> ResultsHealth:
         """Return how current the results of each repository are.
 
-        What has never happened counts from the start of this process, so that an alarm on its age fires too.
+        If something has never happened, its age counts from the start of this process, so that an alarm on it fires.
         """
-        now, health = self._now(), ResultsHealth()
+        moment, health = self._now(), ResultsHealth()
         for repository, results in self._watched.items():
             listed = await self._records.get(LISTED.of(repository.lower()))
-            health.listed[repository] = now - (listed.at if listed else self._began)
-            health.waiting[repository], newest = await asyncio.to_thread(self._issue_state, repository)
+            health.listed[repository] = moment - (listed.at if listed else self._began)
+            health.waiting[repository], newest = await asyncio.to_thread(self._waiting_and_newest, repository)
             for lab, settings in results.labs.items():
-                for about in (TargetKey(repository, lab, target) for target in settings.targets):
-                    health.newest[about] = now - newest.get(about, self._began)
+                for target in (TargetKey(repository, lab, name) for name in settings.targets):
+                    health.newest[target] = moment - newest.get(target, self._began)
         return health
 
-    def _issue_state(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
+    def _waiting_and_newest(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
+        """Return how many runs wait for files, and when the newest run of each target was stored."""
         return len(self._store.waiting(repository)), self._store.newest(repository)
 
-    async def heard(self, arrival: Arrival) -> None:
-        """Announce a run whose manifest a queue reported. Raises an error if the run could not be stored."""
+    async def announce_arrival(self, arrival: Arrival) -> None:
+        """Announce a run whose manifest a queue reported. Raises an error if the announcement could not be stored."""
         unknown: RunKey | None = None
         for repository, results in self._watched.items():
             if arrival.lies_in(BucketFolder(results.bucket, results.prefix)):
-                found = run_key(arrival.key, results.prefix)
-                if found is not None and found[0].repository.lower() == repository.lower():
-                    await self._announce_run(arrival, found[0])
+                parsed = run_key(arrival.key, results.prefix)
+                if parsed is not None and parsed[0].repository.lower() == repository.lower():
+                    await self._announce_run(arrival, parsed[0])
                     return
-                unknown = found[0] if found is not None else unknown
-        # A bucket may have other users, so a queue may report what is not ours. It must not fail: the queue would
-        # deliver the message again and again.
+                unknown = parsed[0] if parsed is not None else unknown
+        # A bucket may have other users, so a queue may report files of theirs. That must raise no error: the queue
+        # would deliver the message again and again.
         log.warning("a queue reported a run of no repository in app.yaml", bucket=arrival.bucket, key=arrival.key)
         if unknown is not None:
-            # The journal then shows it, and why it had no effect.
-            await self._announce(arrival, unknown, NOBODYS)
+            # The journal then shows the run, and why it had no effect.
+            await self._announce(arrival, unknown, UNKNOWN_REPOSITORY_ID)
 
     async def tick(self) -> str:
         """Do all scheduled work. If it fails for one repository, that is logged, and the others continue."""
@@ -190,17 +191,18 @@ class Watch:
                     announced += await work(repository, results)
         return f"announced {announced}"
 
-    async def _list(self, repository: str, results: Results) -> int:
+    async def _list_bucket(self, repository: str, results: Results) -> int:
+        """Announce the runs in the bucket that the store lacks; return how many."""
         record = LISTED.of(repository.lower())
-        before = await self._records.get(record) or Listed()
-        if self._now() < before.next:
+        last = await self._records.get(record) or Listed()
+        if self._now() < last.next:
             return 0
         pages = announced = 0
         source = self.source_for(results.bucket)
-        folders, searched = [f"{results.prefix}{repository}/"], before.searched
-        # Rarely, because it lists the folders of every owner in the bucket.
+        folders, searched = [f"{results.prefix}{repository}/"], last.searched
+        # The search is rare, because it lists the folders of every owner in the bucket.
         if self._now() >= searched + HOUR:
-            folders += await _misspelled(source, results.prefix, repository)
+            folders += await _misspelled_folders(source, results.prefix, repository)
             searched = self._now()
         for folder in folders:
             async with aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
@@ -214,10 +216,10 @@ class Watch:
         return announced
 
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
-        found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
+        runs = [(arrival, parsed[0]) for arrival in page if (parsed := run_key(arrival.key, results.prefix))]
         # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
-        known = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in found})
-        new = [(arrival, key) for arrival, key in found if key not in known]
+        stored = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in runs})
+        new = [(arrival, key) for arrival, key in runs if key not in stored]
         for arrival, key in new:
             await self._announce_run(arrival, key)
         return len(new)
@@ -225,30 +227,31 @@ class Watch:
     async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
         repository_id = await self.repository_id(key.repository)
         if not await self._announce(arrival, key, repository_id):
-            # It was announced before. A run that the store lacks, although its jobs have ended, gets a new chance once
-            # an hour.
+            # The run was announced before. If its jobs have ended but the store lacks it, it gets a new chance once an
+            # hour.
             last = await last_run(self._journal, RunArrived(key.lab, key.target, arrival).guid)
             if last in (LastRun.FAILED, LastRun.DONE):
                 await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._now())))
 
     async def _announce(self, arrival: Arrival, key: RunKey, repository_id: int, time: str = "") -> bool:
-        about = Repository(repository_id, key.repository, None)
-        return await announce(self._accept, RUN_ARRIVED, about, RunArrived(key.lab, key.target, arrival, time))
+        repository = Repository(repository_id, key.repository, None)
+        return await announce(self._accept, RUN_ARRIVED, repository, RunArrived(key.lab, key.target, arrival, time))
 
-    async def _check_again(self, repository: str, results: Results) -> int:
+    async def _recheck_waiting_runs(self, repository: str, results: Results) -> int:
+        """Announce runs again whose files may have arrived by now; return how many."""
         waiting = await asyncio.to_thread(self._store.waiting, repository)
-        scans = 0
+        announced = 0
         for run in waiting:
-            # The time is part of the GUID, so each check of a run is announced once.
-            if time_of_check := _scan(run.received_at, self._now(), seconds(results.deadline)):
+            # The label is part of the GUID, so each check of a run is announced once.
+            if label := recheck_label(run.received_at, self._now(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
                 repository_id = await self.repository_id(repository)
-                scans += await self._announce(arrival, run.key, repository_id, time_of_check)
-        return scans
+                announced += await self._announce(arrival, run.key, repository_id, label)
+        return announced
 
-    async def _check_failed_checks(self, repository: str, _: Results) -> int:
-        """Write check runs again whose jobs have failed for good, such as in an outage or without a permission.
+    async def _retry_failed_checks(self, repository: str, _: Results) -> int:
+        """Mark check runs as pending whose jobs have failed for good, such as in an outage or without a permission.
 
         Nothing else would trigger them: their results are stored, and may never change again.
         """
@@ -256,70 +259,73 @@ class Watch:
         last = await self._records.get(record) or FailedChecks()
         if self._now() < last.next:
             return 0
-        seen = newest = last.job
-        # Newer than the last one that was found: a check run that fails again has a new job, with a higher number.
+        handled = newest = last.job
+        # Jobs up to `handled` were retried before. A check run that fails again has a new job, with a higher number.
         for delivery in await self._journal.recent(failed=True):
-            if delivery.event == CHECK_EVENT.name and delivery.repository == repository and delivery.job.job_id > seen:
+            if (
+                delivery.event == CHECK_EVENT.name
+                and delivery.repository == repository
+                and delivery.job.job_id > handled
+            ):
                 newest = max(newest, delivery.job.job_id)
-                await self._touch(delivery.guid)
-        # Last: after a crash in between, the same check runs are marked as pending again, which is harmless.
+                await self._mark_pending(delivery.guid)
+        # The record is written last: after a crash, the same check runs are marked as pending again, which is harmless.
         await self._records.put(record, FailedChecks(self._now() + HOUR, newest))
         return 0
 
-    async def _touch(self, guid: str) -> None:
-        """Make the check run of a delivery pending again."""
+    async def _mark_pending(self, guid: str) -> None:
+        """Mark the check run of a delivery as pending."""
         payload = await self._journal.payload(guid)
         if payload is not None:
-            scheduled_checks = check_event_in(payload)
-            await asyncio.to_thread(self._store.touch, scheduled_checks.about, scheduled_checks.sha)
+            check_event = check_event_in(payload)
+            await asyncio.to_thread(self._store.touch, check_event.about, check_event.sha)
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
-        scheduled_checks = await asyncio.to_thread(
+        pending_checks = await asyncio.to_thread(
             self._store.scheduled_checks, repository, self._now(), seconds(results.settle), seconds(results.deadline)
         )
-        for one in scheduled_checks:
-            await self.announce_check(one)
-        return len(scheduled_checks)
+        for pending_check in pending_checks:
+            await self.announce_check(pending_check)
+        return len(pending_checks)
 
-    async def announce_check(self, scheduled_checks: PendingCheck) -> None:
-        """Have the check run of a commit written, once for each revision of its results, and once more when over."""
-        about = Repository(
-            await self.repository_id(scheduled_checks.about.repository), scheduled_checks.about.repository, None
-        )
-        # The event before its mark: after a crash in between, the next tick announces the same GUID, which is handled
-        # once. The other way round, the check run would never be written.
-        await announce(self._accept, CHECK_EVENT, about, CheckEvent.of(scheduled_checks))
-        await asyncio.to_thread(self._store.announced, scheduled_checks)
+    async def announce_check(self, pending_check: PendingCheck) -> None:
+        """Have a check run written: once for each revision of the results, and once when no more are expected."""
+        name = pending_check.about.repository
+        repository = Repository(await self.repository_id(name), name, None)
+        # The event is stored before its mark: after a crash in between, the next tick announces the same GUID, which is
+        # handled once. In the opposite order, the check run would never be written.
+        await announce(self._accept, CHECK_EVENT, repository, CheckEvent.of(pending_check))
+        await asyncio.to_thread(self._store.announced, pending_check)
 
-    async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
+    async def announce_again(self, target: TargetKey, sha: str, repository_id: int, request_id: str) -> bool:
         """Have the check run of a commit written again, once for each request; return whether this one is new."""
-        scheduled_checks = CheckEvent(about.lab, about.target, sha, revision=0, again=True, asked=asked)
-        return await announce(
-            self._accept, CHECK_EVENT, Repository(repository_id, about.repository, None), scheduled_checks
-        )
+        check_event = CheckEvent(target.lab, target.target, sha, revision=0, again=True, asked=request_id)
+        repository = Repository(repository_id, target.repository, None)
+        return await announce(self._accept, CHECK_EVENT, repository, check_event)
 
     async def repository_id(self, repository: str) -> int:
-        """Return the number by which GitHub knows a repository. Raises GitHub's errors."""
+        """Return GitHub's ID of a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)
 
 
-async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:
+async def _misspelled_folders(source: Source, prefix: str, repository: str) -> list[str]:
     """Return a repository's folders in other letter case than in app.yaml: their runs are refused with a reason."""
-    own = f"{prefix}{repository}/"
+    expected = f"{prefix}{repository}/"
     owner = f"{prefix}{repository.partition('/')[0]}/"
-    owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
-    found = [folder for one in owners for folder in await source.folders(one) if folder.lower() == own.lower()]
-    return [folder for folder in found if folder != own]
+    owner_folders = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
+    folders = [folder for owner_folder in owner_folders for folder in await source.folders(owner_folder)]
+    return [folder for folder in folders if folder.lower() == expected.lower() and folder != expected]
 
 
-def _scan(since: float, now: float, deadline: float) -> str:
-    """Name the next check of a run that waits, empty before the first one; times are in seconds.
+def recheck_label(received_at: float, moment: float, deadline: float) -> str:
+    """Return the label of the newest check of a run that waits for files, empty before the first one.
 
-    After the deadline there is one last check. It fails if the bucket cannot be read, and is repeated every hour.
+    The first check is after 30 seconds, and each pause is twice as long as the one before. After the deadline there is
+    one last check. It fails if the bucket cannot be read, and is then repeated every hour. All times are in seconds.
     """
-    waited = now - since
+    waited = moment - received_at
     if waited >= deadline:
-        return f"deadline-{hours_between(0.0, now)}"
+        return f"deadline-{hours_between(0.0, moment)}"
     return f"look-{math.floor(math.log2(waited / FIRST_CHECK))}" if waited >= FIRST_CHECK else ""
 
 

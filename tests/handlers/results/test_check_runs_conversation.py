@@ -36,11 +36,11 @@ async def test_a_new_failure_is_reported_with_its_location_and_how_to_reproduce_
 
 
 async def test_results_are_compared_with_the_nearest_ancestor_whatever_arrived_last(labs: Labs) -> None:
-    older, newer, now = labs.commit(), labs.commit(), labs.commit()
-    later = labs.commit()
-    for sha, failed in ((newer, (TILE,)), (older, ()), (later, ())):
+    older, newer, head = labs.commit(), labs.commit(), labs.commit()
+    descendant = labs.commit()
+    for sha, failed in ((newer, (TILE,)), (older, ()), (descendant, ())):
         labs.upload(sha, *failed)
-    assert (await labs.checked(now, TILE)).title == "1 failure confirmed · 2 passed"
+    assert (await labs.checked(head, TILE)).title == "1 failure confirmed · 2 passed"
 
 
 async def test_a_failure_is_confirmed_by_a_second_failing_run_in_a_row(labs: Labs) -> None:
@@ -78,11 +78,11 @@ async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: La
 @pytest.mark.parametrize("gap", [1, 49, 50, 400, 1_001, 2_000])
 async def test_a_failure_is_confirmed_whatever_the_number_of_commits_between_the_runs(labs: Labs, gap: int) -> None:
     labs.upload(labs.commit())
-    for asked in (1, 1):
-        now = labs.commit(gap)
+    for _ in range(2):
+        head = labs.commit(gap)
         labs.world.github.requests.clear()
-        check = await labs.checked(now, TILE)
-        assert labs.world.github.requests.count("GET", COMPARE) == asked
+        check = await labs.checked(head, TILE)
+        assert labs.world.github.requests.count("GET", COMPARE) == 1
     assert check.title == "1 failure confirmed · 2 passed"
 
 
@@ -122,9 +122,9 @@ async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:
     first, second = labs.commit(), labs.commit()
     labs.upload(first, TILE, suite="codegen")
     labs.upload(second, suite="operators")
-    now = labs.commit()
-    labs.upload(now, suite="codegen")
-    check = await labs.checked(now, MATMUL)
+    head = labs.commit()
+    labs.upload(head, suite="codegen")
+    check = await labs.checked(head, MATMUL)
     assert check.title == "1 new failure, 1 fixed · 5 passed"
     assert "; see the table." in (check.summary or "")
 
@@ -200,10 +200,13 @@ async def test_ignored_failures_stay_ignored_on_later_commits_and_other_failures
     await labs.press(await labs.checked(labs.commit(onto=base), TILE, pull=42), "octocat", "ignore")
     later = await labs.checked(labs.commit(onto=base), TILE, pull=42)
     assert (later.title, later.conclusion) == ("1 new failure ignored by octocat · 2 passed", "success")
-    anew = await labs.checked(labs.commit(onto=base), TILE, MATMUL, pull=42)
-    assert (anew.title, anew.conclusion) == ("1 new failure, 1 new failure ignored by octocat · 1 passed", "neutral")
-    other = await labs.checked(labs.commit(onto=base), TILE, pull=43)
-    assert other.conclusion == "neutral"
+    two_failures = await labs.checked(labs.commit(onto=base), TILE, MATMUL, pull=42)
+    assert (two_failures.title, two_failures.conclusion) == (
+        "1 new failure, 1 new failure ignored by octocat · 1 passed",
+        "neutral",
+    )
+    other_pull = await labs.checked(labs.commit(onto=base), TILE, pull=43)
+    assert other_pull.conclusion == "neutral"
 
 
 async def test_the_check_says_that_somebody_lacks_write_access(labs: Labs) -> None:
@@ -214,33 +217,33 @@ async def test_the_check_says_that_somebody_lacks_write_access(labs: Labs) -> No
     assert "asked to ignore" not in ((await labs.press(check, "hubot", "re-check")).summary or "")
 
 
-@pytest.mark.parametrize(("app", "asked"), [("ours", [ABOUT.target, "adreno"]), ("another", [])])
-async def test_a_rerun_of_our_check_suite_reruns_each_check(labs: Labs, app: str, asked: list[str]) -> None:
-    sha, other = labs.commit(), labs.commit()
-    for commit, target in ((sha, ABOUT.target), (sha, "adreno"), (other, "unseen")):
+@pytest.mark.parametrize(("app", "requested"), [("ours", [ABOUT.target, "adreno"]), ("another", [])])
+async def test_a_rerun_of_our_check_suite_reruns_each_check(labs: Labs, app: str, requested: list[str]) -> None:
+    sha, other_sha = labs.commit(), labs.commit()
+    for commit, target in ((sha, ABOUT.target), (sha, "adreno"), (other_sha, "unseen")):
         labs.upload(commit, target=target)
     github, repository = labs.world.github, labs.world.repository
-    (ours,) = github.apps.values()
+    (our_app,) = github.apps.values()
     await labs.world.happen()
-    repository.check_suite(ours if app == "ours" else github.actions_app, sha).rerequest("hubot")
-    waiting = [message for message in github.webhooks.held if message.body.get("action") == "rerequested"]
-    effects = [effect for message in waiting for effect in await labs.world.planned(message, ALL_NAME)]
+    repository.check_suite(our_app if app == "ours" else github.actions_app, sha).rerequest("hubot")
+    deliveries = [message for message in github.webhooks.held if message.body.get("action") == "rerequested"]
+    effects = [effect for message in deliveries for effect in await labs.world.planned(message, ALL_NAME)]
     assert [CODEC.decode(effect.effect) for effect in effects] == [
-        RequestCheckRun(ABOUT.lab, target, sha) for target in sorted(asked)
+        RequestCheckRun(ABOUT.lab, target, sha) for target in sorted(requested)
     ]
 
 
 async def test_a_request_for_a_check_run_is_handled_once(labs: Labs) -> None:
-    ask = RequestCheckRun(ABOUT.lab, ABOUT.target, labs.commit())
-    assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
+    request = RequestCheckRun(ABOUT.lab, ABOUT.target, labs.commit())
+    assert [(await labs.world.apply_alone(request)).changed for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("button", ["", "re-check"])
 async def test_a_rerun_check_is_computed_and_written_again(labs: Labs, button: str) -> None:
-    older, now = labs.commit(), labs.commit()
-    check = await labs.checked(now, TILE)
-    again = await labs.press(check, "hubot", button)
-    assert again.id != check.id
-    assert again.title == check.title
+    older, head = labs.commit(), labs.commit()
+    check = await labs.checked(head, TILE)
+    rewritten = await labs.press(check, "hubot", button)
+    assert rewritten.id != check.id
+    assert rewritten.title == check.title
     labs.upload(older)
-    assert (await labs.press(again, "hubot", button)).title == "1 new failure · 2 passed"
+    assert (await labs.press(rewritten, "hubot", button)).title == "1 new failure · 2 passed"

@@ -51,7 +51,7 @@ async def test_runs_are_found_whatever_the_letter_case_of_the_repository(listing
 async def test_the_next_page_starts_after_the_last_run_of_the_previous_one(listing: RunListing) -> None:
     first = await listing(RunQuery("Octocat/compiler", limit=2))
     rest = await listing(RunQuery("Octocat/compiler", before=first[-1].run.key, limit=9))
-    assert len({one.run.key for one in (*first, *rest)}) == 4
+    assert len({listed.run.key for listed in (*first, *rest)}) == 4
 
 
 async def test_a_repository_without_results_is_not_listed(listing: RunListing) -> None:
@@ -66,13 +66,13 @@ async def test_an_unknown_run_is_refused_as_the_start_of_a_page(listing: RunList
 
 
 async def test_runs_name_the_check_run_of_their_commit_and_target(listing: RunListing, records: Records) -> None:
-    runs = [one.run.key for one in await listing(RunQuery(REPOSITORY))]
-    assert {one.check_run for one in await listing(RunQuery(REPOSITORY))} == {""}, (
+    runs = [listed.run.key for listed in await listing(RunQuery(REPOSITORY))]
+    assert {listed.check_run for listed in await listing(RunQuery(REPOSITORY))} == {""}, (
         "GitHub has not named the repository yet"
     )
     await note_id(records, REPOSITORY, 1)
     for number, key in enumerate(runs[:2]):
         await records.put(CHECK_RUN.of(1, key.sha, f"hardware/{LAB}/{TARGET}"), WrittenCheckRun(1.0, number))
-    found = {one.run.key: one.check_run for one in await listing(RunQuery("Octocat/Compiler"))}
+    addresses = {listed.run.key: listed.check_run for listed in await listing(RunQuery("Octocat/Compiler"))}
     address = "https://github.com/octocat/compiler/runs/1"
-    assert found == {**dict.fromkeys(runs, ""), runs[1]: address}, "a check run without a number is not written yet"
+    assert addresses == {**dict.fromkeys(runs, ""), runs[1]: address}, "a check run without a number is not written yet"
