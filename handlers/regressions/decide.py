@@ -37,7 +37,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class KnownRegressions:
-    """The newest nightly run of a target that was evaluated: the commit `nightly_sha`.
+    """The newest nightly run of a target that was evaluated, the commit `nightly_sha`, and what was reported.
 
     `committed_at` is the time of that commit, in seconds since 1970. `news` is the key of the newest message, empty if
     there was none yet; `page` is the page of the repository. `unreliable` are the suites that a message reported as
@@ -62,7 +62,7 @@ REGRESSIONS = Record(
 class RegressionChanges:
     """The changes to report: tests whose failure lasts, that recovered, and that were removed while they failed.
 
-    Also the suites whose results became `unreliable`, or are `reliable` again.
+    `unreliable` and `reliable` are the suites whose results became unreliable, or are reliable again.
     """
 
     began: tuple[Failure, ...] = ()
@@ -72,12 +72,12 @@ class RegressionChanges:
     reliable: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
-        return bool(self.of_tests or self.unreliable or self.reliable)
+        """Return whether there is a change to report."""
+        return bool(self.has_tests or self.unreliable or self.reliable)
 
     @property
-    def of_tests(self) -> bool:
-        """Return whether there is any of single tests."""
+    def has_tests(self) -> bool:
+        """Return whether a single test changed."""
         return bool(self.began or self.recovered or self.removed)
 
 
@@ -102,7 +102,7 @@ class JudgedTarget:
     held: int = 0
 
 
-def judge(
+def find_changes(
     suites: Iterable[SuiteFailures], given_up: Collection[str], suite_at: Callable[[SuiteFailures], SuiteState]
 ) -> tuple[RegressionChanges, tuple[Failure, ...]]:
     """Return the changes in the newest runs of a target, and all failures that people know about after that.
@@ -122,73 +122,82 @@ def judge(
         if suite.absent:
             state = suite_at(suite)
             # A file that could not be collected runs again under the IDs of its tests.
-            back, missing = absent(state.seen, [one.test for one in suite.absent], exit_status=exit_status(state))
-            recovered += [one for one in suite.absent if one.test in back]
-            removed += [one for one in suite.absent if one.test in missing]
-            still += [one for one in suite.absent if one.test not in back and one.test not in missing]
+            recovered_files, missing = absent(
+                state.seen, [failure.test for failure in suite.absent], exit_status=exit_status(state)
+            )
+            recovered += [failure for failure in suite.absent if failure.test in recovered_files]
+            removed += [failure for failure in suite.absent if failure.test in missing]
+            still += [
+                failure
+                for failure in suite.absent
+                if failure.test not in recovered_files and failure.test not in missing
+            ]
     return RegressionChanges(tuple(began), tuple(recovered), tuple(removed)), (*still, *began)
 
 
 def without_quarantined(
     changes: RegressionChanges, failing: Sequence[Failure], quarantine: Quarantine
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
-    """Return both without failures of quarantined tests that began to last, and how many those are.
+    """Return the changes and the failures without new failures of quarantined tests, and the number of those.
 
-    They are not stored as reported either: if a test still fails when the quarantine ends, that is news.
+    The bot does not store these failures as reported: if a test still fails when its quarantine ends, that is news.
     """
-    held = {one for one in changes.began if quarantine.of(one.test)}
-    began = tuple(one for one in changes.began if one not in held)
-    return replace(changes, began=began), tuple(one for one in failing if one not in held), len(held)
+    held = {failure for failure in changes.began if quarantine.of(failure.test)}
+    began = tuple(failure for failure in changes.began if failure not in held)
+    return replace(changes, began=began), tuple(failure for failure in failing if failure not in held), len(held)
 
 
 def without_unreliable(
     changes: RegressionChanges,
     failing: Sequence[Failure],
     unreliable: Collection[str],
-    known: Collection[str],
+    reported_suites: Collection[str],
     *,
     with_steady: bool = False,
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
-    """Return both without changes of tests in suites whose results are unreliable, and how many changes those are.
+    """Return the changes and the failures without those of unreliable suites, and the number of changes left out.
 
-    They are not stored as reported either: changes that still hold when the results are reliable again are news.
-    `known` are the suites that were reported as unreliable; the changes say which became unreliable, and which reliable
-    again. `with_steady`: steady failures stay among the changes.
+    The bot does not store these changes as reported: those that still hold when the results are reliable again are
+    news. `reported_suites` are the suites that were reported as unreliable; the returned changes say which suites
+    became unreliable, and which are reliable again. `with_steady`: steady failures stay among the changes.
     """
     sides = (changes.recovered, changes.removed)
-    recovered, removed = ([one for one in side if one.suite not in unreliable] for side in sides)
-    new = {one for one in changes.began if one.suite in unreliable and not (with_steady and one.steady)}
-    ended = [one for side in sides for one in side if one.suite in unreliable]
+    recovered, removed = ([failure for failure in side if failure.suite not in unreliable] for side in sides)
+    new = {failure for failure in changes.began if failure.suite in unreliable and not (with_steady and failure.steady)}
+    ended = [failure for side in sides for failure in side if failure.suite in unreliable]
     reported = RegressionChanges(
-        tuple(one for one in changes.began if one not in new),
+        tuple(failure for failure in changes.began if failure not in new),
         tuple(recovered),
         tuple(removed),
-        tuple(sorted(set(unreliable) - set(known))),
-        tuple(sorted(set(known) - set(unreliable))),
+        tuple(sorted(set(unreliable) - set(reported_suites))),
+        tuple(sorted(set(reported_suites) - set(unreliable))),
     )
-    return reported, (*(one for one in failing if one not in new), *ended), len(new) + len(ended)
+    return reported, (*(failure for failure in failing if failure not in new), *ended), len(new) + len(ended)
 
 
-def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:
+def group_failures(failures: Iterable[Failure]) -> tuple[Regression, ...]:
     """Group failures that began together, by suite; the tests of each group are sorted."""
     groups: dict[Regression, list[str]] = {}
-    for one in sorted(failures, key=lambda one: (one.suite, one.test)):
-        groups.setdefault(Regression(one.suite, one.since, one.good, ()), []).append(one.test)
+    for failure in sorted(failures, key=lambda failure: (failure.suite, failure.test)):
+        groups.setdefault(Regression(failure.suite, failure.since, failure.good, ()), []).append(failure.test)
     return tuple(replace(group, tests=tuple(tests)) for group, tests in groups.items())
 
 
-def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
-    """Return failures, by how they ended, as compressed text: thousands of similar names go into one effect."""
+def pack_failures(failures: Mapping[str, Sequence[Failure]]) -> str:
+    """Return failures, by how they ended, as compressed text: thousands of similar names go into one effect.
+
+    Before compression, the text is JSON such as `{"recovered": [[SUITE, SINCE, GOOD, TEST, TEST]]}`.
+    """
     plain = {
-        kind: [[one.suite, one.since, one.good, *one.tests] for one in grouped(those)]
-        for kind, those in failures.items()
+        kind: [[group.suite, group.since, group.good, *group.tests] for group in group_failures(ended)]
+        for kind, ended in failures.items()
     }
     # Sorted, because the key of the message is a digest of this text. Base64, because effects are stored as JSON.
     return base64.b64encode(zlib.compress(json.dumps(plain, sort_keys=True).encode())).decode()
 
 
-def unpacked(text: str) -> dict[str, list[Failure]]:
-    """Return the failures that `packed` compressed."""
+def unpack_failures(text: str) -> dict[str, list[Failure]]:
+    """Return the failures that `pack_failures` compressed."""
     plain = read_json(zlib.decompress(base64.b64decode(text)))
     return {
         kind: [Failure(suite, test, since, good) for suite, since, good, *tests in groups for test in tests]

@@ -1,4 +1,4 @@
-"""`GET /api/v1/repos/{owner}/{repo}/results/failures`: which tests fail on a target, since when, and where else."""
+"""`GET /api/v1/repos/{owner}/{repo}/results/failures`: the tests that fail on a target, since when, and where else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
     def __init__(self, config: Config, store: ResultsStore, now: Callable[[], float] = time.time) -> None:
-        self._known = {
+        self._repositories = {
             name.lower(): (name, repository)
             for name, repository in config.repositories.items()
             if repository.results is not None
@@ -50,24 +50,24 @@ class FailureListing:
         self._store = store
         self._now = now
 
-    async def __call__(self, about: TargetKey, limit: int) -> FailuresOfTarget:
-        """Return at most `limit` tests that fail in the newest nightly runs of a target, and how reliable those are.
+    async def __call__(self, target: TargetKey, limit: int) -> FailuresOfTarget:
+        """Return at most `limit` tests that fail in the newest nightly runs of a target, and its unreliable suites.
 
         Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is
         unavailable.
         """
-        known = self._known.get(about.repository.lower())
-        if known is None:
-            raise LookupError(about.repository)
-        repository, keys = known
-        named = replace(about, repository=repository)
+        named_config = self._repositories.get(target.repository.lower())
+        if named_config is None:
+            raise LookupError(target.repository)
+        name, config = named_config
+        target = replace(target, repository=name)
         try:
-            listed, total = await asyncio.to_thread(self._store.timelines.failing, named, limit, keys.aliases)
-            health = await asyncio.to_thread(self._store.failures.health, named)
+            listed, total = await asyncio.to_thread(self._store.timelines.failing, target, limit, config.aliases)
+            health = await asyncio.to_thread(self._store.failures.health, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
-        quarantine, _ = quarantine_at(keys.quarantine, named, self._now())
-        unreliable = {suite: one for suite, one in health.items() if one.unreliable}
+        quarantine, _ = quarantine_at(config.quarantine, target, self._now())
+        unreliable = {suite: suite_health for suite, suite_health in health.items() if suite_health.unreliable}
         return FailuresOfTarget(listed, total, unreliable, quarantine)
 
 
@@ -141,13 +141,13 @@ class FailureList(BaseModel):
 
 
 def failures_operation(list_failures: ListFailures) -> Operation:
-    """Return the route."""
+    """Return the route that lists failing tests; `list_failures` reads them."""
 
     async def answer(request: web.Request) -> web.Response:
-        about, limit = _asked_failures(request)
+        target, limit = _read_query(request)
         with problems():
-            found = await list_failures(about, limit)
-        body = _failure_list(found).model_dump_json().encode()
+            failures = await list_failures(target, limit)
+        body = _failure_list(failures).model_dump_json().encode()
         return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
 
     return Operation(
@@ -165,7 +165,7 @@ def failures_operation(list_failures: ListFailures) -> Operation:
     )
 
 
-def _asked_failures(request: web.Request) -> tuple[TargetKey, int]:
+def _read_query(request: web.Request) -> tuple[TargetKey, int]:
     """Return the requested target, and the most tests to list. Raises `Problem`."""
     path, query = request.match_info, request.query
     if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
@@ -179,33 +179,35 @@ def _asked_failures(request: web.Request) -> tuple[TargetKey, int]:
     return TargetKey(f"{path['owner']}/{path['repo']}", query["lab"], query["target"]), read_limit(query.get("limit"))
 
 
-def _failure_list(found: FailuresOfTarget) -> FailureList:
+def _failure_list(failures: FailuresOfTarget) -> FailureList:
     unreliable = [
         UnreliableSuite(
             suite=suite,
-            since=one.since,
-            sha=one.newest.sha,
-            flipped_back=one.newest.flipped_back,
-            tests=one.newest.tests,
-            stable_runs=one.stable,
+            since=health.since,
+            sha=health.newest.sha,
+            flipped_back=health.newest.flipped_back,
+            tests=health.newest.tests,
+            stable_runs=health.stable,
         )
-        for suite, one in sorted(found.unreliable.items())
-        if one.newest is not None
+        for suite, health in sorted(failures.unreliable.items())
+        if health.newest is not None
     ]
-    listed = [_listed_failure(one, found.quarantine.of(one.test)) for one in found.listed]
-    return FailureList(failures=listed, total=found.total, unreliable=unreliable)
+    listed = [_listed_failure(failure, failures.quarantine.of(failure.test)) for failure in failures.listed]
+    return FailureList(failures=listed, total=failures.total, unreliable=unreliable)
 
 
-def _listed_failure(one: FailingTest, item: QuarantinedTest | None) -> ListedFailure:
-    context = one.context
+def _listed_failure(failure: FailingTest, quarantined: QuarantinedTest | None) -> ListedFailure:
+    context = failure.context
     quarantine = None
-    if item is not None:
-        quarantine = ListedQuarantine(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until)
+    if quarantined is not None:
+        quarantine = ListedQuarantine(
+            owner=quarantined.owner, reason=quarantined.reason, issue=quarantined.issue, until=quarantined.until
+        )
     return ListedFailure(
-        suite=one.suite,
-        test=one.test,
-        sha=one.sha,
-        since=context.since or one.sha,
+        suite=failure.suite,
+        test=failure.test,
+        sha=failure.sha,
+        since=context.since or failure.sha,
         last_passed_at=context.good or None,
         failed_before=context.failed,
         runs_before=context.runs,

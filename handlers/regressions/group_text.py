@@ -32,8 +32,8 @@ def group_news(group: RegressionGroup) -> News:
     return News(
         title=_title(group),
         items=_items(group.members),
-        more=_more(group.members),
-        url=_range(group),
+        more=_count_unlisted(group.members),
+        url=_range_url(group),
         notes=_notes(group),
     )
 
@@ -44,7 +44,9 @@ def joined_news(group: RegressionGroup, joined: Sequence[GroupMember]) -> News:
     title = texts.JOINED_TITLE.format(
         targets=targets, tests=_tests(group), since=oldest_since(group.members)[1][:SHORT]
     )
-    return News(title=title, items=_items(joined), more=_more(joined), url=_range(group), notes=_notes(group))
+    return News(
+        title=title, items=_items(joined), more=_count_unlisted(joined), url=_range_url(group), notes=_notes(group)
+    )
 
 
 def group_title(group: RegressionGroup) -> str:
@@ -53,36 +55,37 @@ def group_title(group: RegressionGroup) -> str:
 
 
 def group_body(group: RegressionGroup, history: HistoryLink = no_history) -> str:
-    """Return what the issue of a group says, in Markdown; it names all targets, also once their tests recovered.
+    """Return the Markdown of a group's issue, which names all targets, also after their tests recovered.
 
     `history` links the page of each test.
     """
-    lines = [_target(one) for one in group.members]
-    lines += [_target(one.member) + _ended(one) for one in group.ended]
-    if (more_lines := len(lines) - MOST_TARGETS) > 0:
-        lines[MOST_TARGETS:] = [texts.MORE.format(count=more_lines)]
+    lines = [_target_line(member) for member in group.members]
+    lines += [_target_line(ended.member) + _end_text(ended) for ended in group.ended]
+    if (unlisted_lines := len(lines) - MOST_TARGETS) > 0:
+        lines[MOST_TARGETS:] = [texts.MORE.format(count=unlisted_lines)]
     # The closed issue names the tests that had failed.
-    tests = shared_tests(group.members or group.every)
-    named = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
-    more = [texts.MORE.format(count=len(tests) - len(named))] if len(tests) > len(named) else []
-    url = _range(group)
+    tests = shared_tests(group.members or group.all_members)
+    test_lines = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
+    if (unlisted_tests := len(tests) - len(test_lines)) > 0:
+        test_lines.append(texts.MORE.format(count=unlisted_tests))
+    url = _range_url(group)
     return texts.GROUP_ISSUE.format(
-        suite=code(group.every[0].suite),
+        suite=code(group.all_members[0].suite),
         targets="\n".join(lines),
-        tests="\n".join([*named, *more]),
+        tests="\n".join(test_lines),
         range=texts.GROUP_RANGE.format(url=url) if url else "",
         end=texts.GROUP_OPEN if group.members else texts.GROUP_CLOSED,
     )
 
 
-def _target(member: GroupMember) -> str:
+def _target_line(member: GroupMember) -> str:
     tests, since = counted(len(member.tests), "test"), code(member.since[:SHORT])
-    return texts.GROUP_TARGET.format(target=code(member.where), tests=tests, since=since)
+    return texts.GROUP_TARGET.format(target=code(member.full_name), tests=tests, since=since)
 
 
-def _ended(tests: EndedTests) -> str:
-    text = {RECOVERED: texts.GROUP_RECOVERED, REMOVED: texts.GROUP_REMOVED}.get(tests.how, texts.GROUP_ENDED)
-    return text.format(sha=code(tests.sha[:SHORT]))
+def _end_text(ended: EndedTests) -> str:
+    template = {RECOVERED: texts.GROUP_RECOVERED, REMOVED: texts.GROUP_REMOVED}.get(ended.how, texts.GROUP_ENDED)
+    return template.format(sha=code(ended.sha[:SHORT]))
 
 
 def _title(group: RegressionGroup) -> str:
@@ -97,16 +100,16 @@ def _tests(group: RegressionGroup) -> str:
 def _items(members: Sequence[GroupMember]) -> tuple[NewsItem, ...]:
     return tuple(
         NewsItem(
-            one.where,
-            (texts.BEGAN if one.good else texts.NEVER_PASSED).format(
-                suite=one.suite, since=one.since[:SHORT], good=one.good[:SHORT]
+            member.full_name,
+            (texts.BEGAN if member.good else texts.NEVER_PASSED).format(
+                suite=member.suite, since=member.since[:SHORT], good=member.good[:SHORT]
             ),
         )
-        for one in members[:MOST_ITEMS]
+        for member in members[:MOST_ITEMS]
     )
 
 
-def _more(members: Sequence[GroupMember]) -> int:
+def _count_unlisted(members: Sequence[GroupMember]) -> int:
     return len(members[MOST_ITEMS:])
 
 
@@ -117,8 +120,8 @@ def _notes(group: RegressionGroup) -> tuple[str, ...]:
     return (texts.GROUP_TESTS.format(tests=listed(tests, MOST_NAMED)), *([between] if good else []), texts.CONFIRMED)
 
 
-def _range(group: RegressionGroup) -> str:
-    """Return the page of what changed between the newest pass and the oldest failure, empty if it is not known."""
-    # Of all members, because a closed issue has none whose failure lasts.
-    good, since = newest_good(group.every)[1], oldest_since(group.every)[1]
+def _range_url(group: RegressionGroup) -> str:
+    """Return the page of the changes from the newest pass to the oldest failure, empty if one is not known."""
+    # From all members, because no failure of a closed issue lasts.
+    good, since = newest_good(group.all_members)[1], oldest_since(group.all_members)[1]
     return COMPARE_PAGE.format(page=group.page, good=good, since=since) if good and group.page else ""

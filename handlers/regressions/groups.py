@@ -19,8 +19,8 @@ from handlers.regressions.decide import (
     JudgedTarget,
     KnownRegressions,
     RegressionChanges,
-    grouped,
-    packed,
+    group_failures,
+    pack_failures,
 )
 
 FAILING = "failing"
@@ -38,7 +38,7 @@ Ends = Mapping[tuple[str, Failure], FailureEnd]
 """How reported failures on targets (`LAB/TARGET`) ended; those that are not stored are left out."""
 LASTS = FailureEnd("", "")
 UNKNOWN_END = FailureEnd("unknown", "")
-"""The end of a failure that is not stored, for example after the database was replaced."""
+"""The end of a failure that the store lacks, for example after the database was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class GroupMember:
     tests: tuple[str, ...]
 
     @property
-    def where(self) -> str:
-        """The target, as people read it."""
+    def full_name(self) -> str:
+        """The target as people write it, LAB/TARGET."""
         return f"{self.lab}/{self.target}"
 
     @property
@@ -93,30 +93,33 @@ class RegressionGroup:
     ended: tuple[EndedTests, ...] = ()
 
     @classmethod
-    def of(cls, members: Sequence[GroupMember], page: str, at: float) -> Self:
-        """Return the group that some members begin."""
+    def of(cls, members: Sequence[GroupMember], page: str, opened_at: float) -> Self:
+        """Return a new group of these members."""
         # The name is a digest of the members, so that a plan which is made again opens no second issue.
-        text = "\0".join(part for one in members for part in (one.where, one.suite, one.since, *one.tests))
-        return cls(hashlib.sha256(text.encode()).hexdigest()[:16], tuple(members), page, at, at)
+        names = (name for member in members for name in (member.full_name, member.suite, member.since, *member.tests))
+        digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+        return cls(digest, tuple(members), page, opened_at, opened_at)
 
     @property
-    def every(self) -> tuple[GroupMember, ...]:
-        """Its members, with the tests whose failure lasts, and again with those whose failure ended."""
-        return (*self.members, *(one.member for one in self.ended))
+    def all_members(self) -> tuple[GroupMember, ...]:
+        """The members with the tests whose failure lasts, then the members with tests whose failure ended."""
+        return (*self.members, *(ended.member for ended in self.ended))
 
     def after(self, ends: Ends) -> Self:
-        """Return the group with the tests that ended since among the others of `ended`.
+        """Return the group after some failures ended: their tests move from `members` to `ended`.
 
-        It does not get them back: if a test fails again, the message of its target reports it.
+        No test moves back: if it fails again, the message of its target reports that.
         """
         members, ended = list[GroupMember](), list(self.ended)
-        for one in self.members:
-            tests: dict[FailureEnd, list[str]] = {}
-            for failure in one.failures:
-                tests.setdefault(ends.get((one.where, failure), UNKNOWN_END), []).append(failure.test)
-            if lasting := tests.pop(LASTS, None):
-                members.append(replace(one, tests=tuple(lasting)))
-            ended += [EndedTests(replace(one, tests=tuple(those)), end.how, end.sha) for end, those in tests.items()]
+        for member in self.members:
+            tests_by_end: dict[FailureEnd, list[str]] = {}
+            for failure in member.failures:
+                end = ends.get((member.full_name, failure), UNKNOWN_END)
+                tests_by_end.setdefault(end, []).append(failure.test)
+            if lasting := tests_by_end.pop(LASTS, None):
+                members.append(replace(member, tests=tuple(lasting)))
+            for end, tests in tests_by_end.items():
+                ended.append(EndedTests(replace(member, tests=tuple(tests)), end.how, end.sha))
         return replace(self, members=tuple(members), ended=tuple(ended))
 
 
@@ -125,8 +128,9 @@ class WaitingNews:
     """News of a target that waits for news of other targets.
 
     If the same tests fail on no other target, `news` and `issue` are posted unchanged; `key` identifies them. `began`
-    are the new failures. `changes`, compressed by `packed`, has the failures that ended and those of today, and
-    `reliability` the suites that became unreliable and reliable. Without `news`, only issues of groups are refreshed.
+    has the new failures. `changes`, compressed by `pack_failures`, has the failures that ended and the current ones.
+    `reliability` has the suites that became unreliable, and those that are reliable again. Without `news`, only the
+    issues of groups are updated.
     """
 
     about: JudgedTarget
@@ -145,24 +149,25 @@ REGRESSION_GROUP = Record("regression-group", 1, RegressionGroup, "targets that 
 
 @dataclass(frozen=True, slots=True)
 class NewsHold:
-    """Whether the repository has `others`, targets evaluated lately, and news of a target waits for theirs (`shared`).
+    """Whether the news of a target `must_wait` for the news of other targets.
 
-    `grouped` are its tests, with their suites, that issues of groups list; the target's own issue leaves them out.
-    `moments` has the times of the commits of new failures; `at` is now. All are in seconds since 1970.
+    `has_other_targets`: other targets of the repository were evaluated lately. `grouped_tests` are tests of the target,
+    with their suites, that issues of groups list; the target's own issue leaves them out. `commit_times` has the times
+    of the commits of new failures, by SHA; it and `moment`, the current time, are in seconds since 1970.
     """
 
     repository_id: int
-    at: float
-    moments: Mapping[str, float]
-    others: bool = False
-    shared: bool = False
-    grouped: Collection[tuple[str, str]] = ()
+    moment: float
+    commit_times: Mapping[str, float]
+    has_other_targets: bool = False
+    must_wait: bool = False
+    grouped_tests: Collection[tuple[str, str]] = ()
 
-    def own(self, failing: Iterable[Failure]) -> list[Failure]:
+    def own_failures(self, failing: Iterable[Failure]) -> list[Failure]:
         """Return the failures that the issue of the target lists."""
-        return [one for one in failing if (one.suite, one.test) not in self.grouped]
+        return [failure for failure in failing if (failure.suite, failure.test) not in self.grouped_tests]
 
-    def waiting(
+    def waiting_news(
         self,
         target: JudgedTarget,
         changes: RegressionChanges,
@@ -176,85 +181,93 @@ class NewsHold:
             GroupMember(
                 target.about.lab,
                 target.about.target,
-                one.suite,
-                one.since,
-                self.moments.get(one.since, target.committed_at),
-                one.good,
-                self.moments.get(one.good, 0.0),
-                one.tests,
+                regression.suite,
+                regression.since,
+                self.commit_times.get(regression.since, target.committed_at),
+                regression.good,
+                self.commit_times.get(regression.good, 0.0),
+                regression.tests,
             )
-            for one in grouped(changes.began)
+            for regression in group_failures(changes.began)
         )
-        sides = {RECOVERED: changes.recovered, REMOVED: changes.removed, FAILING: self.own(failing)}
+        failures = {
+            RECOVERED: changes.recovered,
+            REMOVED: changes.removed,
+            FAILING: self.own_failures(failing),
+        }
         reliability = (changes.unreliable, changes.reliable)
-        return self._stored(target, key, began, packed(sides), reliability, news, issue)
+        return self._record(target, key, began, pack_failures(failures), reliability, news, issue)
 
-    def refresh(self, target: JudgedTarget, key: str) -> tuple[StoreRecord, ...]:
-        """Return the effect that triggers an update of the issues of the target's groups, if it may be in any.
+    def issue_updates(self, target: JudgedTarget, key: str) -> tuple[StoreRecord, ...]:
+        """Return the effect that triggers an update of the issues of the target's groups, if it may be in one.
 
-        If there are other targets, the message of a group may be in progress and its record not yet stored.
+        If there are other targets, the message of a group may be in progress and its record not stored yet.
         """
-        return (self._stored(target, key),) if self.grouped or self.others else ()
+        return (self._record(target, key),) if self.grouped_tests or self.has_other_targets else ()
 
-    def _stored(self, target: JudgedTarget, key: str, *news: Any) -> StoreRecord:
+    def _record(self, target: JudgedTarget, key: str, *news: Any) -> StoreRecord:
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         record = WAITING_NEWS.of(self.repository_id, target.about.lab, target.about.target, digest)
-        return StoreRecord.of(record, WaitingNews(target, self.at, key, *news))
+        return StoreRecord.of(record, WaitingNews(target, self.moment, key, *news))
 
 
 NO_HOLD = NewsHold(0, 0.0, MappingProxyType({}))
 
 
-def active_targets(known: Mapping[str, KnownRegressions], now: float) -> dict[str, KnownRegressions]:
-    """Return the targets with an evaluated commit of the last days."""
-    return {where: one for where, one in known.items() if one.committed_at >= now - ACTIVE}
+def active_targets(evaluated: Mapping[str, KnownRegressions], moment: float) -> dict[str, KnownRegressions]:
+    """Return the targets whose newest evaluated commit is not older than `ACTIVE` seconds."""
+    return {target: newest for target, newest in evaluated.items() if newest.committed_at >= moment - ACTIVE}
 
 
 def is_time_to_post(
     waiting: Collection[WaitingNews],
     groups: Iterable[RegressionGroup],
-    known: Mapping[str, KnownRegressions],
-    now: float,
+    evaluated: Mapping[str, KnownRegressions],
+    moment: float,
     wait: float,
 ) -> bool:
     """Return whether waiting news is posted now: all active targets were evaluated, or the wait is over.
 
-    A group gets at most one message per `wait`. News of what ended waits only for news of what began.
+    `evaluated` has the newest evaluated run of each target, `wait` is in seconds. A group gets at most one message per
+    `wait`. News of ended failures waits only for news of new failures.
     """
     if not waiting:
         return False
-    news = [one for one in waiting if one.began]
-    # News of what ended waits only for news of what began; without any, it is posted now.
-    if not news or min(one.opened_at for one in news) + wait <= now:
+    new_failures = [news for news in waiting if news.began]
+    if not new_failures or min(news.opened_at for news in new_failures) + wait <= moment:
         return True
-    if any(group.news_at + wait > now for group in groups):
+    if any(group.news_at + wait > moment for group in groups):
         return False
-    newest = max(one.about.committed_at for one in news)
-    return all(one.committed_at >= newest for one in active_targets(known, now).values())
+    newest_commit = max(news.about.committed_at for news in new_failures)
+    return all(run.committed_at >= newest_commit for run in active_targets(evaluated, moment).values())
 
 
 def grouped_members(members: Iterable[GroupMember]) -> list[list[GroupMember]]:
-    """Return members with the same failing tests of a suite in groups, in an order that does not depend on arrival."""
+    """Group the members with the same failing tests of a suite, in an order that does not depend on arrival."""
     groups: list[list[GroupMember]] = []
-    for one in sorted(members, key=lambda one: (one.since_at, one.since, one.suite, one.where, one.tests)):
-        group = next((group for group in groups if joins(one, group)), None)
+    for member in sorted(members, key=_order):
+        group = next((group for group in groups if joins(member, group)), None)
         if group is None:
-            groups.append([one])
+            groups.append([member])
         else:
-            group.append(one)
+            group.append(member)
     return groups
 
 
-def joins(one: GroupMember, group: Sequence[GroupMember]) -> bool:
-    """Return whether the tests of a group fail on a target too, since a commit that fits the other members."""
+def _order(member: GroupMember) -> tuple[float, str, str, str, tuple[str, ...]]:
+    return member.since_at, member.since, member.suite, member.full_name, member.tests
+
+
+def joins(candidate: GroupMember, group: Sequence[GroupMember]) -> bool:
+    """Return whether the tests of a group fail on a further target too, since a commit that fits the members."""
     first = group[0]
-    if one.suite != first.suite or any(one.where == other.where for other in group):
+    if candidate.suite != first.suite or any(candidate.full_name == member.full_name for member in group):
         return False
-    smaller, larger = sorted((set(one.tests), set(first.tests)), key=len)
+    smaller, larger = sorted((set(candidate.tests), set(first.tests)), key=len)
     shared = len(smaller & larger)
     if shared < SHARED * len(smaller) or shared < LEAST_OF_LARGER * len(larger):
         return False
-    return is_consistent([*group, one])
+    return is_consistent([*group, candidate])
 
 
 def is_consistent(members: Collection[GroupMember]) -> bool:
@@ -263,32 +276,35 @@ def is_consistent(members: Collection[GroupMember]) -> bool:
 
 
 def newest_good(members: Collection[GroupMember]) -> tuple[float, str]:
-    """Return the newest commit at which the tests passed on any target, and before it its moment."""
-    return max((one.good_at, one.good) for one in members)
+    """Return the time and the SHA of the newest commit at which the tests passed on any target."""
+    return max((member.good_at, member.good) for member in members)
 
 
 def oldest_since(members: Collection[GroupMember]) -> tuple[float, str]:
-    """Return the oldest commit at which the tests failed on any target, and before it its moment."""
-    return min((one.since_at, one.since) for one in members)
+    """Return the time and the SHA of the oldest commit at which the tests failed on any target."""
+    return min((member.since_at, member.since) for member in members)
 
 
-def range_to_ask(members: Collection[GroupMember]) -> list[tuple[str, str, float]]:
-    """Return pairs of commits: the first must contain the second. The third value is the time of the second.
+def required_ancestors(members: Collection[GroupMember]) -> list[tuple[str, str, float]]:
+    """Return pairs of commits of which the second must be an ancestor of the first, with the time of the second.
 
-    The oldest failure contains the newest pass; all failures contain the oldest one, and the newest pass all others.
+    If one range of commits fits all members, then the newest pass is an ancestor of the oldest failure, the oldest
+    failure is an ancestor of all other failures, and all other passes are ancestors of the newest pass.
     """
     (good_at, good), (since_at, since) = newest_good(members), oldest_since(members)
-    pairs = {(since, good, good_at), *((one.since, since, since_at) for one in members)}
-    pairs |= {(good, one.good, one.good_at) for one in members}
+    pairs = {(since, good, good_at), *((member.since, since, since_at) for member in members)}
+    pairs |= {(good, member.good, member.good_at) for member in members}
     return sorted(pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1])
 
 
-def is_narrower(group: RegressionGroup, before: RegressionGroup) -> bool:
-    """Return whether the range of a group became smaller when others joined."""
-    ranges = [(newest_good(one.every), oldest_since(one.every)) for one in (group, before)]
-    return ranges[0] != ranges[1]
+def is_narrower(larger: RegressionGroup, group: RegressionGroup) -> bool:
+    """Return whether the range of a group became smaller when others joined it, which made it `larger`."""
+    old_range, new_range = (
+        (newest_good(members), oldest_since(members)) for members in (group.all_members, larger.all_members)
+    )
+    return old_range != new_range
 
 
 def shared_tests(members: Collection[GroupMember]) -> tuple[str, ...]:
     """Return the tests that fail on at least one member, sorted."""
-    return tuple(sorted({test for one in members for test in one.tests}))
+    return tuple(sorted({test for member in members for test in member.tests}))

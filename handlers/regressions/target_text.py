@@ -1,4 +1,4 @@
-"""Write about regressions: the message of a nightly run, and the issue that is open as long as anything fails."""
+"""Write about the regressions of a target: the message of a nightly run, and the issue while anything fails."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
 from bot.results.store.failures import Failure
 from handlers.regressions import texts
-from handlers.regressions.decide import JudgedTarget, Regression, RegressionChanges, grouped
+from handlers.regressions.decide import JudgedTarget, Regression, RegressionChanges, group_failures
 
 GROUPED_TESTS = 10
 """With this many tests or more, those that began or ended together share one line of a message."""
 MOST_ITEMS = 10
 MOST_LISTED, GROUP_LISTED = 30, 3
-"""Tests that the issue lists, and those of a group among them: escaped, they are still less than an issue may have."""
+"""The most tests that the issue lists, in all and of one group. Even escaped, they fit into an issue."""
 MOST_SUITES = 10
 """The most unreliable suites that the issue explains."""
 SHOWN_ID = 150
@@ -43,9 +43,9 @@ _NONE: Contexts = MappingProxyType({})
 def regression_news(
     target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
 ) -> News:
-    """Return the message of a nightly run; `failing` is everything that people know to fail after it.
+    """Return the message of a nightly run; `failing` has all failures that are reported after it.
 
-    `contexts` are those of new failures, as far as they were read.
+    `contexts` are the contexts of new failures; some may not have been read.
     """
     items = list(_items(target, changes, contexts))
     return News(
@@ -64,33 +64,35 @@ def issue_title(target: JudgedTarget) -> str:
 
 
 def issue_body(target: JudgedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
-    """Return what that issue says, in Markdown; empty if nothing fails now and the results are reliable.
+    """Return the Markdown of the target's issue; empty if nothing fails now and the results are reliable.
 
     `history` links the page of each test.
     """
     if not (failing or target.unreliable):
         return ""
-    lines = "\n".join(_listed(target, grouped(failing), history))
-    where = {"lab": code(target.about.lab), "target": code(target.about.target)}
-    parts = [texts.ISSUE.format(**where, failing=lines)] if failing else [texts.ISSUE_UNRELIABLE.format(**where)]
+    lines = "\n".join(_failing_lines(target, group_failures(failing), history))
+    names = {"lab": code(target.about.lab), "target": code(target.about.target)}
+    paragraphs = [texts.ISSUE.format(**names, failing=lines)] if failing else [texts.ISSUE_UNRELIABLE.format(**names)]
     if target.unreliable:
         suites = sorted(target.unreliable.items())[:MOST_SUITES]
-        said = [texts.UNRELIABLE_SUITE.format(suite=code(suite), what=_unreliable(one)) for suite, one in suites]
-        parts += ["\n".join(said), unreliable_means()]
-    text = "\n\n".join(parts)
+        suite_lines = [
+            texts.UNRELIABLE_SUITE.format(suite=code(suite), what=_unreliable(health)) for suite, health in suites
+        ]
+        paragraphs += ["\n".join(suite_lines), unreliable_means()]
+    text = "\n\n".join(paragraphs)
     contacts = ", ".join(code(contact) for contact in target.contacts[:MOST_CONTACTS])
     return f"{text}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else text
 
 
 def _counts(changes: RegressionChanges) -> str:
     health = [texts.BECAME_UNRELIABLE] * bool(changes.unreliable) + [texts.RELIABLE_AGAIN] * bool(changes.reliable)
-    parts = [
-        (sum(bool(one.good) for one in changes.began), *texts.BEGAN_COUNT),
-        (sum(not one.good for one in changes.began), *texts.NEVER_PASSED_COUNT),
+    counts = [
+        (sum(bool(failure.good) for failure in changes.began), *texts.BEGAN_COUNT),
+        (sum(not failure.good for failure in changes.began), *texts.NEVER_PASSED_COUNT),
         (len(changes.recovered), *texts.RECOVERED_COUNT),
         (len(changes.removed), *texts.REMOVED_COUNT),
     ]
-    return ", ".join([*health, *(counted(*part) for part in parts if part[0])])
+    return ", ".join([*health, *(counted(*count) for count in counts if count[0])])
 
 
 def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
@@ -98,20 +100,21 @@ def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts)
     for suite in changes.unreliable:
         yield NewsItem(suite, _unreliable(target.unreliable[suite]))
     yield from (NewsItem(suite, texts.RELIABLE) for suite in changes.reliable)
-    began = sorted(grouped(changes.began), key=lambda one: not one.good)
-    for one in began:
-        commits = {"since": one.since[:SHORT], "good": one.good[:SHORT]}
-        url = _changed(target, one)
+    began = sorted(group_failures(changes.began), key=lambda regression: not regression.good)
+    for regression in began:
+        commits = {"since": regression.since[:SHORT], "good": regression.good[:SHORT]}
+        url = _compare_url(target, regression)
         if len(changes.began) >= GROUPED_TESTS:
-            words = texts.BEGAN_TOGETHER if one.good else texts.NEVER_PASSED_TOGETHER
-            tests = counted(len(one.tests), "test failing", "tests failing")
-            text = words.format(tests=tests, **commits) + _elsewhere(one, one.tests, contexts)
-            yield NewsItem(one.suite, text, url)
+            template = texts.BEGAN_TOGETHER if regression.good else texts.NEVER_PASSED_TOGETHER
+            tests = counted(len(regression.tests), "test failing", "tests failing")
+            text = template.format(tests=tests, **commits) + _other_targets(regression, regression.tests, contexts)
+            yield NewsItem(regression.suite, text, url)
         else:
-            words = texts.BEGAN if one.good else texts.NEVER_PASSED
-            said = words.format(suite=one.suite, **commits)
-            for test in one.tests:
-                text = said + _before(contexts.get((one.suite, test))) + _elsewhere(one, [test], contexts)
+            template = texts.BEGAN if regression.good else texts.NEVER_PASSED
+            beginning = template.format(suite=regression.suite, **commits)
+            for test in regression.tests:
+                earlier = _earlier_failures(contexts.get((regression.suite, test)))
+                text = beginning + earlier + _other_targets(regression, [test], contexts)
                 yield NewsItem(shown_test(test), text, url)
     yield from _ended(changes.recovered, texts.RECOVERED, texts.RECOVERED_COUNT)
     yield from _ended(changes.removed, texts.REMOVED, texts.REMOVED_COUNT)
@@ -123,33 +126,34 @@ def _unreliable(health: SuiteHealth) -> str:
     return texts.UNRELIABLE.format(since=health.since[:SHORT], tests=tests, run=newest.sha[:SHORT])
 
 
-def _before(context: FailureContext | None) -> str:
+def _earlier_failures(context: FailureContext | None) -> str:
     """Say how often a test failed before it began to fail for good."""
     if context is None or not context.failed:
         return ""
     return f"; {FAILED_BEFORE.format(failed=context.failed, runs=counted(context.runs, 'earlier run'))}"
 
 
-def _elsewhere(one: Regression, tests: Sequence[str], contexts: Contexts) -> str:
-    """Say on which other targets all of some tests fail."""
-    # Contexts are read for `MOST_CONTEXTS` failures only. Without all of them, no target is known to fail in all tests.
-    known = [contexts[one.suite, test].also_on for test in tests if (one.suite, test) in contexts]
-    if not known or len(known) < len(tests):
+def _other_targets(regression: Regression, tests: Sequence[str], contexts: Contexts) -> str:
+    """Name the other targets on which all of these tests of a regression fail."""
+    # The bot reads at most `MOST_CONTEXTS` contexts. If one of these tests has none, no target is known to fail in all.
+    targets = [contexts[regression.suite, test].also_on for test in tests if (regression.suite, test) in contexts]
+    if not targets or len(targets) < len(tests):
         return ""
-    everywhere = [where for where in known[0] if all(where in others for others in known)]
-    words = ALSO_ON if len(tests) == 1 else texts.ALSO_ON_TOGETHER
-    return f"; {words.format(targets=listed(everywhere, MOST_ALSO_ON))}" if everywhere else ""
+    common = [target for target in targets[0] if all(target in test_targets for test_targets in targets)]
+    template = ALSO_ON if len(tests) == 1 else texts.ALSO_ON_TOGETHER
+    return f"; {template.format(targets=listed(common, MOST_ALSO_ON))}" if common else ""
 
 
-def _ended(failures: Sequence[Failure], words: str, together: tuple[str, str]) -> Iterator[NewsItem]:
+def _ended(failures: Sequence[Failure], template: str, count_forms: tuple[str, str]) -> Iterator[NewsItem]:
+    """Yield a line for each test, or for each suite if there are many; `count_forms` are singular and plural."""
     tests: dict[str, list[str]] = {}
-    for one in sorted(failures, key=lambda one: (one.suite, one.test)):
-        tests.setdefault(one.suite, []).append(one.test)
-    for suite, those in tests.items():
+    for failure in sorted(failures, key=lambda failure: (failure.suite, failure.test)):
+        tests.setdefault(failure.suite, []).append(failure.test)
+    for suite, suite_tests in tests.items():
         if len(failures) >= GROUPED_TESTS:
-            yield NewsItem(suite, counted(len(those), *together))
+            yield NewsItem(suite, counted(len(suite_tests), *count_forms))
         else:
-            yield from (NewsItem(shown_test(test), words.format(suite=suite)) for test in those)
+            yield from (NewsItem(shown_test(test), template.format(suite=suite)) for test in suite_tests)
 
 
 def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
@@ -157,13 +161,13 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
         yield unreliable_means()
     if changes.began:
         yield texts.CONFIRMED
-        if steady := sorted({one.suite for one in changes.began if one.suite in target.unreliable}):
+        if steady := sorted({failure.suite for failure in changes.began if failure.suite in target.unreliable}):
             yield texts.STEADY.format(suites=listed(steady, MOST_SUITES), runs=STEADY_RUNS)
         if target.late:
             sha, committed_at = target.late
             yield texts.LATE.format(sha=sha[:SHORT], date=f"{datetime.fromtimestamp(committed_at, UTC):%Y-%m-%d}")
-    if before := len(failing) - len(changes.began):
-        yield texts.STILL.format(tests=counted(before, "test fails", "tests fail"))
+    if still_failing := len(failing) - len(changes.began):
+        yield texts.STILL.format(tests=counted(still_failing, "test fails", "tests fail"))
     if target.held:
         yield texts.HELD.format(changes=counted(target.held, "change"))
     if target.quarantined:
@@ -173,38 +177,41 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
         yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 
 
-def _listed(target: JudgedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
+def _failing_lines(target: JudgedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
+    """Yield the lines of the issue about failing tests, limited to `MOST_LISTED` tests."""
     room = MOST_LISTED
-    for place, one in enumerate(failing):
+    for index, regression in enumerate(failing):
         if not room:
-            yield texts.MORE.format(count=_number(failing[place:]))
+            yield texts.MORE.format(count=_count_tests(failing[index:]))
             return
-        tests, since = counted(len(one.tests), "test"), code(one.since[:SHORT])
-        url = _changed(target, one)
+        tests, since = counted(len(regression.tests), "test"), code(regression.since[:SHORT])
+        url = _compare_url(target, regression)
         changed = texts.CHANGED.format(url=url) if url else ""
-        never = "" if one.good else texts.NEVER
-        yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, never=never)
-        shown = one.tests[: min(room, GROUP_LISTED) if len(one.tests) >= GROUPED_TESTS else room]
-        room -= len(shown)
-        yield from (test_line(test, history(test, target.about.full_name)) for test in shown)
-        if more := len(one.tests) - len(shown):
-            yield texts.MORE_TESTS.format(count=more)
+        never = "" if regression.good else texts.NEVER
+        yield texts.FAILING.format(suite=code(regression.suite), tests=tests, since=since, changed=changed, never=never)
+        limit = min(room, GROUP_LISTED) if len(regression.tests) >= GROUPED_TESTS else room
+        listed_tests = regression.tests[:limit]
+        room -= len(listed_tests)
+        yield from (test_line(test, history(test, target.about.full_name)) for test in listed_tests)
+        if unlisted := len(regression.tests) - len(listed_tests):
+            yield texts.MORE_TESTS.format(count=unlisted)
 
 
-def _number(regressions: Iterable[Regression]) -> int:
+def _count_tests(regressions: Iterable[Regression]) -> int:
     return sum(len(regression.tests) for regression in regressions)
 
 
-def _changed(target: JudgedTarget, one: Regression) -> str:
-    """Return the page of what changed from the last pass to the first failure, empty where that is not known."""
-    known = target.page and one.good
-    return COMPARE_PAGE.format(page=target.page, good=one.good, since=one.since) if known else ""
+def _compare_url(target: JudgedTarget, regression: Regression) -> str:
+    """Return the page of the changes from the last pass to the first failure, empty if one of them is not known."""
+    if not (target.page and regression.good):
+        return ""
+    return COMPARE_PAGE.format(page=target.page, good=regression.good, since=regression.since)
 
 
 def test_line(test: str, url: str) -> str:
     """Return the line of a test in a list of the issue; `url` is its page, empty where there is none."""
-    shown = code(shown_test(test))
-    return texts.TEST_WITH_HISTORY.format(test=shown, url=url) if url else texts.TEST.format(test=shown)
+    name = code(shown_test(test))
+    return texts.TEST_WITH_HISTORY.format(test=name, url=url) if url else texts.TEST.format(test=name)
 
 
 def shown_test(test: str) -> str:

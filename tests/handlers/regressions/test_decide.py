@@ -15,25 +15,32 @@ from bot.results.compare.ancestors import Relation
 from bot.results.state import SuiteState
 from bot.results.store.failures import Failure, SuiteFailures
 from bot.results.store.store import ResultsStore
-from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, judge, packed, unpacked
-from handlers.regressions.target_news import judged_now
+from handlers.regressions.decide import (
+    RECOVERED,
+    REMOVED,
+    RegressionChanges,
+    find_changes,
+    pack_failures,
+    unpack_failures,
+)
+from handlers.regressions.target_news import load_changes
 from tests.results.reported import SHA, a_run, a_suite
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
 
-ENDED = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "f": "failed"}
+STATUSES = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "f": "failed"}
 NOT_SENT, INFRA = " ", "!"
 Story = Mapping[str, str]
-"""For each test how it ended, run after run."""
+"""The results of each test, one letter for each run (`STATUSES`)."""
 
 
 @dataclass
 class Nightly:
-    """A target whose nightly runs arrive in any order and are judged on arrival."""
+    """A target whose nightly runs arrive in any order and are evaluated on arrival."""
 
     store: ResultsStore
     story: Story
-    here: set[int] = field(default_factory=set)
+    arrived: set[int] = field(default_factory=set)
     aliases: Aliases = NO_ALIASES
 
     @property
@@ -46,39 +53,41 @@ class Nightly:
 
         `+` began, `*` never passed, `✓` recovered, `?` was removed; as a number from ten tests on.
         """
-        letters = {test: ended[number - 1] for test, ended in self.story.items()}
+        letters = {test: results[number - 1] for test, results in self.story.items()}
         if set(letters.values()) == {NOT_SENT}:
             # Only the other suite arrives.
             self.put(Upload(number, {"other::a": "passed"}, "other", suite="other"))
         elif set(letters.values()) == {INFRA}:
             self.put(Upload(number, {}))
         else:
-            tests = {test: ENDED[letter] for test, letter in letters.items() if letter in ENDED}
+            tests = {test: STATUSES[letter] for test, letter in letters.items() if letter in STATUSES}
             flaky = frozenset(test for test, letter in letters.items() if letter == "f")
             self.put(Upload(number, tests | {"ok::always": "passed"}, flaky=flaky))
-            self.here.add(number)
-        changes = self.judge(number)
+            self.arrived.add(number)
+        changes = self.evaluate(number)
         marks = (
-            ("+", [one for one in changes.began if one.good]),
-            ("*", [one for one in changes.began if not one.good]),
+            ("+", [failure for failure in changes.began if failure.good]),
+            ("*", [failure for failure in changes.began if not failure.good]),
             ("✓", changes.recovered),
             ("?", changes.removed),
         )
-        return " ".join(self.shown(mark, [one.test for one in failures]) for mark, failures in marks if failures)
+        return " ".join(
+            self.shown(mark, [failure.test for failure in failures]) for mark, failures in marks if failures
+        )
 
     def put(self, upload: Upload) -> None:
         """Store a run."""
         assert self.store.put(upload.run, upload.columns)
 
-    def judge(self, number: int) -> RegressionChanges:
-        """Judge the target now, with GitHub's answers about its commits."""
-        before = {}
+    def evaluate(self, number: int) -> RegressionChanges:
+        """Report the changes of the target, with GitHub's answers about its commits; return them."""
+        previous_runs = {}
         for newest in self.store.failures.newest_runs(ABOUT):
-            older = sorted((one for one in self.here if sha(one) < newest.sha), reverse=True)
+            older = sorted((run for run in self.arrived if sha(run) < newest.sha), reverse=True)
             if older and newest.suite == SUITE:
-                before[newest.suite] = sha(older[0])
-                self.store.learn(REPOSITORY, [Relation(newest.sha, sha(one), is_ancestor=True) for one in older[:2]])
-        changes, _ = judged_now(self.store, ABOUT, sha(number), before, self.aliases)
+                previous_runs[newest.suite] = sha(older[0])
+                self.store.learn(REPOSITORY, [Relation(newest.sha, sha(run), is_ancestor=True) for run in older[:2]])
+        changes, _ = load_changes(self.store, ABOUT, sha(number), previous_runs, self.aliases)
         ended = {RECOVERED: changes.recovered, REMOVED: changes.removed}
         for _ in range(2):  # repeated, as by an effect after a crash
             self.store.failures.report(ABOUT, sha(number), changes.began, ended, self.aliases)
@@ -92,9 +101,9 @@ class Nightly:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ResultsStore]:
     """Return an empty store; other tests cover its storage on both databases."""
-    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as made:
-        made.open()
-        yield made
+    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as empty_store:
+        empty_store.open()
+        yield empty_store
 
 
 def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ()) -> list[str]:
@@ -144,8 +153,8 @@ def test_a_lasting_failure_is_reported_once_and_its_end_once(
     assert news_of_runs(store, story) == news
 
 
-def many(name: str, ended: str, count: int = 30) -> dict[str, str]:
-    return {f"{name}::{number}": ended for number in range(count)}
+def many(name: str, results: str, count: int = 30) -> dict[str, str]:
+    return {f"{name}::{number}": results for number in range(count)}
 
 
 def test_many_simultaneous_failures_are_confirmed_together(store: ResultsStore) -> None:
@@ -201,7 +210,7 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
 def test_a_test_renamed_in_app_yaml_stays_the_same_test(store: ResultsStore, story: Story, news: list[str]) -> None:
     nightly = Nightly(store, story, aliases=Aliases([("older", "old"), ("old", "new")]))
     assert [nightly.arrive(number) for number in range(1, nightly.last + 1)] == news
-    assert all(one.good == sha(1) for one in store.failures.reported(ABOUT, nightly.aliases))
+    assert all(failure.good == sha(1) for failure in store.failures.reported(ABOUT, nightly.aliases))
 
 
 def test_a_removed_alias_no_longer_counts(store: ResultsStore) -> None:
@@ -237,29 +246,31 @@ def test_a_late_run_is_judged_together_with_the_newest_one(
 
 def test_a_run_of_another_branch_does_not_interrupt_two_runs_in_a_row(store: ResultsStore) -> None:
     """Run 3 is no ancestor of run 4, as when labs test two branches or one was reset."""
-    for number, ended in ((1, "passed"), (2, "failed"), (3, "passed"), (4, "failed")):
-        upload = Upload(number, {"a": ended})
+    for number, status in ((1, "passed"), (2, "failed"), (3, "passed"), (4, "failed")):
+        upload = Upload(number, {"a": status})
         assert store.put(upload.run, upload.columns)
     related = [(2, 1, True), (3, 1, True), (4, 2, True), (4, 1, True), (4, 3, False)]
-    store.learn(REPOSITORY, [Relation(sha(one), sha(other), is_ancestor=is_one) for one, other, is_one in related])
-    changes, _ = judged_now(store, ABOUT, sha(4), {SUITE: sha(2)})
+    store.learn(
+        REPOSITORY, [Relation(sha(run), sha(older), is_ancestor=is_ancestor) for run, older, is_ancestor in related]
+    )
+    changes, _ = load_changes(store, ABOUT, sha(4), {SUITE: sha(2)})
     assert changes.began == (Failure(SUITE, "a", sha(2), sha(1)),)
 
 
 def test_judging_again_reports_nothing_twice(store: ResultsStore) -> None:
     nightly = Nightly(store, {"a": "PFFP", "b": "PPPP"})
     assert [nightly.arrive(number) for number in (1, 2, 3)] == ["", "", "+a"]
-    assert not nightly.judge(3)
-    assert not nightly.judge(2)
+    assert not nightly.evaluate(3)
+    assert not nightly.evaluate(2)
     assert nightly.arrive(4) == "✓a"
-    assert not nightly.judge(4)
+    assert not nightly.evaluate(4)
 
 
 def test_a_plan_stores_a_short_form_and_restores_all_of_it() -> None:
     failures = [Failure("operators", f"tests/test_ops.py::test_{n}", "a" * 40, "b" * 40) for n in range(3_000)]
-    text = packed({"": failures, REMOVED: failures[:1]})
+    text = pack_failures({"": failures, REMOVED: failures[:1]})
     assert len(text) < 30_000
-    assert {kind: sorted(those, key=str) for kind, those in unpacked(text).items()} == {
+    assert {kind: sorted(unpacked, key=str) for kind, unpacked in unpack_failures(text).items()} == {
         "": sorted(failures, key=str),
         REMOVED: failures[:1],
     }
@@ -299,14 +310,19 @@ def test_a_reported_failure_that_an_interrupted_run_lacks_stays_reported(
         status = exit_status if suite.suite == "operators" else 1
         return a_suite(name=suite.suite, seen=seen, runs=[a_run(suite=suite.suite, exit_status=status)])
 
-    changes, failing = judge(suites, {"given up"}, suite_at)
+    changes, failing = find_changes(suites, {"given up"}, suite_at)
     # The file could not be collected before, and its tests run again.
-    assert [one.test for one in changes.recovered] == ["tests/test_a.py::test_passes", "tests/test_a.py"]
-    assert [one.test for one in changes.removed] == ["g", "h", *removed, "y"]
-    assert [one.test for one in changes.began] == ["tests/test_a.py::test_began", "x"]
-    assert [one.test for one in failing] == ["tests/test_a.py::test_fails", *still, "tests/test_a.py::test_began", "x"]
+    assert [failed.test for failed in changes.recovered] == ["tests/test_a.py::test_passes", "tests/test_a.py"]
+    assert [failed.test for failed in changes.removed] == ["g", "h", *removed, "y"]
+    assert [failed.test for failed in changes.began] == ["tests/test_a.py::test_began", "x"]
+    assert [failed.test for failed in failing] == [
+        "tests/test_a.py::test_fails",
+        *still,
+        "tests/test_a.py::test_began",
+        "x",
+    ]
 
 
 def test_the_short_form_does_not_depend_on_the_order_of_kinds() -> None:
     began, ended = [failure("a")], [failure("b")]
-    assert packed({"": began, REMOVED: ended}) == packed({REMOVED: ended, "": began})
+    assert pack_failures({"": began, REMOVED: ended}) == pack_failures({REMOVED: ended, "": began})

@@ -35,9 +35,11 @@ def sha(number: int) -> str:
     return f"{number:x}" * 40
 
 
-def member(where: str, tests: Sequence[str], good: int = 1, since: int = 2, suite: str = "operators") -> GroupMember:
+def member(
+    target_name: str, tests: Sequence[str], good: int = 1, since: int = 2, suite: str = "operators"
+) -> GroupMember:
     """Return the failures of a target since a commit; commits are numbered in order, and 0 means none."""
-    lab, _, target = where.partition("/")
+    lab, _, target = target_name.partition("/")
     return GroupMember(lab, target, suite, sha(since), since, sha(good) if good else "", good, tuple(tests))
 
 
@@ -45,9 +47,9 @@ def group(*members: GroupMember) -> RegressionGroup:
     return RegressionGroup.of(members, PAGE, AT)
 
 
-def all_of(where: str, ends: Mapping[str, FailureEnd]) -> Ends:
+def all_of(target_name: str, ends: Mapping[str, FailureEnd]) -> Ends:
     """Return how failures of tests on a target ended, or that they continue."""
-    return {(where, failure): ends[failure.test] for failure in member(where, list(ends)).failures}
+    return {(target_name, failure): ends[failure.test] for failure in member(target_name, list(ends)).failures}
 
 
 def listed(body: str) -> list[str]:
@@ -55,32 +57,32 @@ def listed(body: str) -> list[str]:
     return [line for line in body.splitlines() if "lab/" in line and line.startswith("- ")]
 
 
-def named(groups: Sequence[Sequence[GroupMember]]) -> list[list[str]]:
-    return sorted(sorted(one.where for one in members) for members in groups)
+def target_names(groups: Sequence[Sequence[GroupMember]]) -> list[list[str]]:
+    return sorted(sorted(member.full_name for member in members) for members in groups)
 
 
-def some(count: int, first: int = 0) -> list[str]:
+def numbered_tests(count: int, first: int = 0) -> list[str]:
     return [f"test_{number}" for number in range(first, first + count)]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "together"),
+    ("tests", "other_tests", "is_grouped"),
     [
-        pytest.param(some(2), some(2), True, id="the same tests"),
-        pytest.param(some(20), some(18), True, id="all of the smaller set"),
-        pytest.param(some(20), some(20, 2), True, id="nine of ten tests"),
-        pytest.param(some(20), some(20, 3), False, id="fewer than nine of ten"),
-        pytest.param(some(20), some(10), True, id="half as many tests"),
-        pytest.param(some(20), some(9), False, id="fewer than half as many"),
-        pytest.param(some(1), some(1, 1), False, id="other tests"),
+        pytest.param(numbered_tests(2), numbered_tests(2), True, id="the same tests"),
+        pytest.param(numbered_tests(20), numbered_tests(18), True, id="all of the smaller set"),
+        pytest.param(numbered_tests(20), numbered_tests(20, 2), True, id="nine of ten tests"),
+        pytest.param(numbered_tests(20), numbered_tests(20, 3), False, id="fewer than nine of ten"),
+        pytest.param(numbered_tests(20), numbered_tests(10), True, id="half as many tests"),
+        pytest.param(numbered_tests(20), numbered_tests(9), False, id="fewer than half as many"),
+        pytest.param(numbered_tests(1), numbered_tests(1, 1), False, id="other tests"),
     ],
 )
 def test_targets_are_grouped_if_they_share_most_of_their_failures(
-    one: list[str], other: list[str], together: bool
+    tests: list[str], other_tests: list[str], is_grouped: bool
 ) -> None:
-    for first, second in ((one, other), (other, one)):
+    for first, second in ((tests, other_tests), (other_tests, tests)):
         groups = grouped_members([member("lab/a", first), member("lab/b", second)])
-        assert (len(groups) == 1) is together
+        assert (len(groups) == 1) is is_grouped
 
 
 def test_suites_and_tests_of_a_single_target_are_not_grouped() -> None:
@@ -99,67 +101,71 @@ def test_suites_and_tests_of_a_single_target_are_not_grouped() -> None:
 def test_the_range_is_the_smallest_that_fits_all_targets(
     ranges: Sequence[tuple[int, int]], good: int, since: int
 ) -> None:
-    members = [member(f"lab/{number}", "x", *one) for number, one in enumerate(ranges)]
+    members = [member(f"lab/{number}", "x", *commits) for number, commits in enumerate(ranges)]
     for order in permutations(members):
-        (found,) = grouped_members(order)
-        assert (newest_good(found)[1], oldest_since(found)[1]) == (sha(good), sha(since))
+        (members_of_group,) = grouped_members(order)
+        assert (newest_good(members_of_group)[1], oldest_since(members_of_group)[1]) == (sha(good), sha(since))
 
 
 def test_targets_with_contradictory_ranges_get_their_own_messages() -> None:
     members = [member("lab/a", "x", 1, 2), member("lab/b", "x", 3, 4), member("lab/c", "x", 3, 5)]
     for order in permutations(members):
-        assert named(grouped_members(order)) == [["lab/a"], ["lab/b", "lab/c"]]
+        assert target_names(grouped_members(order)) == [["lab/a"], ["lab/b", "lab/c"]]
 
 
 def test_any_order_of_arrival_makes_the_same_groups() -> None:
-    members = [member(f"lab/{name}", those) for name, those in zip("abcde", ("xy", "xy", "z", "z", "v"), strict=True)]
+    members = [member(f"lab/{name}", tests) for name, tests in zip("abcde", ("xy", "xy", "z", "z", "v"), strict=True)]
     expected = [["lab/a", "lab/b"], ["lab/c", "lab/d"], ["lab/e"]]
     names = set()
     for order in permutations(members):
         groups = grouped_members(order)
-        assert named(groups) == expected
+        assert target_names(groups) == expected
         names.add(group(*groups[0]).name)
     assert len(names) == 1
 
 
 def test_later_targets_join_a_group_for_a_week() -> None:
-    before = group(member("lab/a", "xy"), member("lab/b", "xy"))
-    later, other = member("lab/c", "xy", 1, 3), member("lab/d", "z")
-    assert joined_members([before], [later, other], AT + 86_400) == ({before.name: [later]}, [other])
-    assert joined_members([before], [later], AT + 8 * 86_400) == ({}, [later])
-    assert joined_members([before], [member("lab/a", "xy", 4, 5)], AT + 1)[0] == {}
+    existing = group(member("lab/a", "xy"), member("lab/b", "xy"))
+    later, unrelated = member("lab/c", "xy", 1, 3), member("lab/d", "z")
+    assert joined_members([existing], [later, unrelated], AT + 86_400) == ({existing.name: [later]}, [unrelated])
+    assert joined_members([existing], [later], AT + 8 * 86_400) == ({}, [later])
+    assert joined_members([existing], [member("lab/a", "xy", 4, 5)], AT + 1)[0] == {}
 
 
 NEWS = WaitingNews(JudgedTarget(ABOUT, SHA, AT), AT, "key", (member("lab/a", "x"),), news=News("1 test began to fail"))
 ENDED = replace(NEWS, began=(), news=News("1 test recovered"))
 REFRESH = replace(NEWS, began=(), news=None)
-JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_400)
+EVALUATED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_400)
 
 
 @pytest.mark.parametrize(
-    ("waiting", "others", "posted", "later", "posted_now"),
+    ("waiting", "evaluated", "posted_at", "seconds", "is_posted"),
     [
-        pytest.param([NEWS], [JUDGED, JUDGED], None, 1.0, True, id="all were judged"),
-        pytest.param([NEWS], [JUDGED, EARLIER], None, 1.0, False, id="one was not judged"),
-        pytest.param([NEWS], [JUDGED, EARLIER], None, WAIT, True, id="the wait is over"),
+        pytest.param([NEWS], [EVALUATED, EVALUATED], None, 1.0, True, id="all were judged"),
+        pytest.param([NEWS], [EVALUATED, EARLIER], None, 1.0, False, id="one was not judged"),
+        pytest.param([NEWS], [EVALUATED, EARLIER], None, WAIT, True, id="the wait is over"),
         pytest.param(
             [NEWS], [replace(EARLIER, committed_at=AT - ACTIVE - 9)], None, 1.0, True, id="one target is silent"
         ),
-        pytest.param([NEWS], [JUDGED], -60.0, 1.0, False, id="a message was posted just now"),
-        pytest.param([NEWS], [JUDGED], -60.0, WAIT, True, id="the wait after a message is over"),
-        pytest.param([NEWS], [JUDGED], -WAIT, 1.0, True, id="a message was posted long ago"),
+        pytest.param([NEWS], [EVALUATED], -60.0, 1.0, False, id="a message was posted just now"),
+        pytest.param([NEWS], [EVALUATED], -60.0, WAIT, True, id="the wait after a message is over"),
+        pytest.param([NEWS], [EVALUATED], -WAIT, 1.0, True, id="a message was posted long ago"),
         pytest.param([ENDED], [EARLIER], -60.0, 1.0, True, id="only recoveries wait"),
         pytest.param([NEWS, ENDED], [EARLIER], None, 1.0, False, id="a recovery waits for failures"),
         pytest.param([REFRESH], [EARLIER], -60.0, 1.0, True, id="only issue updates wait"),
-        pytest.param([], [JUDGED], None, WAIT, False, id="nothing waits"),
+        pytest.param([], [EVALUATED], None, WAIT, False, id="nothing waits"),
     ],
 )
 def test_news_is_posted_when_all_targets_were_judged_or_the_wait_is_over(
-    waiting: list[WaitingNews], others: list[KnownRegressions], posted: float | None, later: float, posted_now: bool
+    waiting: list[WaitingNews],
+    evaluated: list[KnownRegressions],
+    posted_at: float | None,
+    seconds: float,
+    is_posted: bool,
 ) -> None:
-    groups = [] if posted is None else [replace(group(member("lab/a", "x")), news_at=AT + posted)]
-    known = {f"lab:{number}": one for number, one in enumerate(others)}
-    assert is_time_to_post(waiting, groups, known, AT + later, WAIT) is posted_now
+    groups = [] if posted_at is None else [replace(group(member("lab/a", "x")), news_at=AT + posted_at)]
+    by_target = {f"lab:{number}": run for number, run in enumerate(evaluated)}
+    assert is_time_to_post(waiting, groups, by_target, AT + seconds, WAIT) is is_posted
 
 
 def test_the_message_names_targets_tests_and_the_commits_in_between() -> None:
@@ -167,7 +173,7 @@ def test_the_message_names_targets_tests_and_the_commits_in_between() -> None:
     news = group_news(targets)
     assert news.title == group_title(targets) == "3 tests failing on 2 targets since 2222222"
     assert news.url == f"{PAGE}/compare/{sha(1)}...{sha(2)}"
-    assert [(one.name, one.text) for one in news.items] == [
+    assert [(item.name, item.text) for item in news.items] == [
         ("lab/a", "operators, since 3333333; it passed at 1111111"),
         ("lab/b", "operators, failing since 2222222; it has never passed"),
     ]
@@ -179,7 +185,7 @@ def test_the_message_names_targets_tests_and_the_commits_in_between() -> None:
 
 
 def test_tests_that_never_passed_have_no_range() -> None:
-    news = group_news(group(member("lab/a", some(5), 0), member("lab/b", some(5), 0)))
+    news = group_news(group(member("lab/a", numbered_tests(5), 0), member("lab/b", numbered_tests(5), 0)))
     assert (news.url, len(news.notes)) == ("", 2)
     assert news.notes[0] == "The tests: test_0, test_1, test_2 and 2 more."
 
@@ -188,7 +194,7 @@ def test_a_follow_up_names_only_the_targets_that_joined() -> None:
     joined = [member("lab/c", "x")]
     news = joined_news(group(member("lab/a", "x"), member("lab/b", "x"), *joined), joined)
     assert news.title == "1 more target fails in the same tests: 1 test failing since 2222222"
-    assert [one.name for one in news.items] == ["lab/c"]
+    assert [item.name for item in news.items] == ["lab/c"]
 
 
 def test_the_issue_lists_current_failures_before_ended_ones() -> None:
@@ -221,17 +227,18 @@ def test_the_closed_issue_lists_all_targets_and_tests() -> None:
 
 def test_a_test_that_fails_again_does_not_rejoin_the_group() -> None:
     lasts, recovered = {"x": FailureEnd("", "")}, {"x": FailureEnd("recovered", sha(4))}
-    other = all_of("lab/b", lasts)
-    targets = group(member("lab/a", "x"), member("lab/b", "x")).after({**all_of("lab/a", recovered), **other})
-    assert [len(some) for some in (targets.members, targets.ended)] == [1, 1]
-    assert targets.after({**all_of("lab/a", lasts), **other}) == targets
+    lasting = all_of("lab/b", lasts)
+    targets = group(member("lab/a", "x"), member("lab/b", "x")).after({**all_of("lab/a", recovered), **lasting})
+    assert (len(targets.members), len(targets.ended)) == (1, 1)
+    assert targets.after({**all_of("lab/a", lasts), **lasting}) == targets
 
 
 def test_many_targets_and_tests_fit_into_a_message_and_an_issue() -> None:
-    many = group(*(member(f"lab/{number}", some(3_000)) for number in range(60)))
-    assert (len(group_news(many).items), group_news(many).more) == (10, 50)
+    large = group(*(member(f"lab/{number}", numbered_tests(3_000)) for number in range(60)))
+    assert (len(group_news(large).items), group_news(large).more) == (10, 50)
     recovered = FailureEnd("recovered", sha(4))
-    for targets in (many, many.after({(one.where, test): recovered for one in many.members for test in one.failures})):
+    ends = {(target.full_name, failure): recovered for target in large.members for failure in target.failures}
+    for targets in (large, large.after(ends)):
         body = group_body(targets)
         assert len(body) < 10_000
         assert "- and 2,970 more" in body

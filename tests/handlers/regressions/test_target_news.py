@@ -1,4 +1,4 @@
-"""Which nightly runs are judged for regressions, what that costs, and in which order effects are applied."""
+"""Which nightly runs are evaluated for regressions, what that costs, and in which order effects are applied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.store.failures import Failure
-from handlers.regressions import target_news as regressions
+from handlers.regressions import target_news
 from handlers.regressions.decide import (
     RECOVERED,
     REGRESSIONS,
@@ -31,7 +31,7 @@ from handlers.regressions.decide import (
     JudgedTarget,
     KnownRegressions,
     RegressionChanges,
-    unpacked,
+    unpack_failures,
 )
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.target_news import NAME, OLD, decide_regressions
@@ -42,7 +42,7 @@ from tests.results.reported import ABOUT, AT, BASE, SHA
 
 COMPARE = "GET /repos/{owner}/{repo}/compare/{basehead}"
 BROKEN = (Failure("operators", TILE, BASE.sha, "a" * 40),)
-KNOWN = KnownRegressions("0" * 40, AT - 1)
+EVALUATED = KnownRegressions("0" * 40, AT - 1)
 TARGET = JudgedTarget(ABOUT, SHA, AT)
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
@@ -56,7 +56,7 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
     }
     config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
     async with a_lab(tmp_path) as labs:
-        labs.world.configure(config, regressions.router)
+        labs.world.configure(config, target_news.router)
         yield labs
 
 
@@ -68,9 +68,13 @@ async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) ->
     return await labs.world.pipeline.plan(delivery, NAME, "check:1")
 
 
-def asked(labs: Labs) -> list[str]:
+def repository_requests(labs: Labs) -> list[str]:
     """Return the requests about the repository since the count was cleared."""
-    return [f"{r.method} {r.route}" for r in labs.world.github.requests.of_installation if "{repo}" in r.route]
+    return [
+        f"{request.method} {request.route}"
+        for request in labs.world.github.requests.of_installation
+        if "{repo}" in request.route
+    ]
 
 
 async def confirmed(labs: Labs) -> str:
@@ -90,10 +94,10 @@ async def test_a_regression_costs_one_request_for_each_unknown_ancestor(labs: La
     plan = await planned(labs, sha)
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
-    assert asked(labs) == [COMPARE] * 2
+    assert repository_requests(labs) == [COMPARE] * 2
     labs.world.github.requests.clear()
     assert await planned(labs, sha) == plan
-    assert asked(labs) == []
+    assert repository_requests(labs) == []
 
 
 @pytest.mark.no_cover
@@ -105,7 +109,7 @@ async def test_a_regression_is_reported_whatever_the_number_of_commits_between_t
     plan = await planned(labs, third)
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {third[:7]}"
     assert f"/compare/{first}...{second}" in str(plan.effects[-1].effect)
-    assert asked(labs) == [COMPARE] * 2
+    assert repository_requests(labs) == [COMPARE] * 2
 
 
 async def test_without_failures_now_or_before_nothing_is_requested(labs: Labs) -> None:
@@ -115,10 +119,10 @@ async def test_without_failures_now_or_before_nothing_is_requested(labs: Labs) -
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
-    assert asked(labs) == []
-    # Judged again, it is still the same nightly run.
-    known = KnownRegressions(sha, AT + labs.commits)
-    await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
+    assert repository_requests(labs) == []
+    # Evaluated again, it is still the same nightly run.
+    evaluated = KnownRegressions(sha, AT + labs.commits)
+    await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), evaluated)
     assert (await planned(labs, sha)).effects == ()
 
 
@@ -144,7 +148,7 @@ async def test_a_pull_request_is_not_a_nightly_run_and_costs_nothing(labs: Labs)
     labs.world.github.requests.clear()
     plan = await planned(labs, head)
     assert (plan.effects, plan.why) == ((), NOT_NIGHTLY)
-    assert asked(labs) == []
+    assert repository_requests(labs) == []
 
 
 async def test_a_target_removed_from_app_yaml_is_not_judged(labs: Labs) -> None:
@@ -175,43 +179,45 @@ async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
     assert f"nightly commit {second[:7]}, committed on 2026-11-20, arrived after" in str(plan.effects[-1].effect)
 
 
-def decided(changes: RegressionChanges, known: KnownRegressions = KNOWN, to: tuple[Place, ...] = ("slack",)) -> Plan:
-    return decide_regressions(TARGET, changes, [*changes.began], known, to, KEY)
+def plan_for(
+    changes: RegressionChanges, evaluated: KnownRegressions = EVALUATED, places: tuple[Place, ...] = ("slack",)
+) -> Plan:
+    return decide_regressions(TARGET, changes, [*changes.began], evaluated, places, KEY)
 
 
 @pytest.mark.parametrize(
-    ("known", "remaining"), [(KnownRegressions(SHA, AT), ()), (KnownRegressions("0" * 40, AT), (StoreRecord,))]
+    ("evaluated", "remaining"), [(KnownRegressions(SHA, AT), ()), (KnownRegressions("0" * 40, AT), (StoreRecord,))]
 )
-def test_a_known_failure_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
-    plan = decided(RegressionChanges(), known)
+def test_a_known_failure_is_no_news(evaluated: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
+    plan = plan_for(RegressionChanges(), evaluated)
     assert (tuple(map(type, plan.effects)), plan.why) == (remaining, NO_NEWS)
 
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_after_a_person_closed_the_issue_only_new_regressions_are_reported(begins: bool) -> None:
     changes = RegressionChanges(began=BROKEN) if begins else RegressionChanges(recovered=BROKEN)
-    ensure = decided(changes, to=("issue",)).effects[-1]
+    ensure = plan_for(changes, places=("issue",)).effects[-1]
     assert isinstance(ensure, EnsureIssue)
     assert (ensure.begins, ensure.as_of) == (begins, AT)
 
 
 def test_reports_are_stored_before_they_are_posted() -> None:
-    reports, discord, slack = decided(RegressionChanges(began=BROKEN), to=("discord", "slack")).effects
+    reports, discord, slack = plan_for(RegressionChanges(began=BROKEN), places=("discord", "slack")).effects
     assert isinstance(reports, StoreReports)
-    (remember,) = reports.then
-    assert unpacked(reports.failures) == {"": [*BROKEN], RECOVERED: [], REMOVED: []}
+    (record,) = reports.then
+    assert unpack_failures(reports.failures) == {"": [*BROKEN], RECOVERED: [], REMOVED: []}
     assert isinstance(discord, PostMessage)
     assert isinstance(slack, PostMessage)
-    assert remember.stored is not None
-    known = REGRESSIONS.load(remember.key, remember.stored.value, remember.stored.version)
-    assert (remember.key, known) == (KEY.name, KnownRegressions(SHA, AT, discord.key))
+    assert record.stored is not None
+    stored = REGRESSIONS.load(record.key, record.stored.value, record.stored.version)
+    assert (record.key, stored) == (KEY.name, KnownRegressions(SHA, AT, discord.key))
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
 
 
 def test_two_messages_about_one_nightly_run_have_different_keys() -> None:
     keys = set()
     for changes in (RegressionChanges(began=BROKEN), RegressionChanges(recovered=BROKEN)):
-        message = decided(changes).effects[-1]
+        message = plan_for(changes).effects[-1]
         assert isinstance(message, PostMessage)
         keys.add(message.key)
     assert len(keys) == 2
@@ -236,5 +242,5 @@ async def test_a_quarantined_test_is_reported_when_its_quarantine_ends_and_it_st
 
 def test_a_message_counts_quarantined_failures() -> None:
     target = replace(TARGET, quarantined=2)
-    plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, KNOWN, ["issue"], KEY)
+    plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, EVALUATED, ["issue"], KEY)
     assert "2 quarantined tests fail; check runs list them." in str(plan.effects)

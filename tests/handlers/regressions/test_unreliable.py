@@ -31,13 +31,13 @@ KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 WHERE = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
 
 
-def decided(
+def plan_for(
     changes: RegressionChanges,
     failing: tuple[Failure, ...] = (),
     target: JudgedTarget = UNRELIABLE,
-    known: tuple[str, ...] = (),
+    reported: tuple[str, ...] = (),
 ) -> Plan:
-    return decide_regressions(target, changes, failing, KnownRegressions(unreliable=known), ["slack", "issue"], KEY)
+    return decide_regressions(target, changes, failing, KnownRegressions(unreliable=reported), ["slack", "issue"], KEY)
 
 
 def test_changes_in_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:
@@ -51,9 +51,9 @@ def test_steady_failures_in_unreliable_results_are_reported_once_a_week() -> Non
     changes, failing = RegressionChanges(began=(OPERATORS, steady)), (OPERATORS, steady)
     held = without_unreliable(changes, failing, ["operators"], ["operators"])
     assert held == (RegressionChanges(), (), 2)
-    reported, known, count = without_unreliable(changes, failing, ["operators"], ["operators"], with_steady=True)
-    assert (reported, known, count) == (RegressionChanges(began=(steady,)), (steady,), 1)
-    plan = decided(reported, known, replace(UNRELIABLE, held=1), ("operators",))
+    reported, remaining, count = without_unreliable(changes, failing, ["operators"], ["operators"], with_steady=True)
+    assert (reported, remaining, count) == (RegressionChanges(began=(steady,)), (steady,), 1)
+    plan = plan_for(reported, remaining, replace(UNRELIABLE, held=1), ("operators",))
     message = next(effect for effect in plan.effects if isinstance(effect, PostMessage))
     assert message.news.notes[1] == (
         "The results of operators are unreliable, but these tests failed in 5 nightly runs in a row, after 5 in which "
@@ -66,7 +66,7 @@ def test_steady_failures_in_unreliable_results_are_reported_once_a_week() -> Non
 
 
 def test_failures_in_reliable_results_do_not_delay_those_in_unreliable_ones() -> None:
-    plan = decided(RegressionChanges(began=(RELAX,)), (RELAX,))
+    plan = plan_for(RegressionChanges(began=(RELAX,)), (RELAX,))
     reports = next(effect for effect in plan.effects if isinstance(effect, StoreReports))
     stored = reports.then[0].stored
     assert stored is not None
@@ -84,13 +84,13 @@ def test_known_failures_stay_known_until_results_are_reliable(side: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("unreliable", "known", "began", "ended"),
+    ("unreliable", "reported", "began", "ended"),
     [(["a"], [], ("a",), ()), (["a"], ["a"], (), ()), ([], ["a"], (), ("a",)), (["a"], ["b"], ("a",), ("b",))],
 )
 def test_becoming_unreliable_and_becoming_reliable_are_reported_once_each(
-    unreliable: list[str], known: list[str], began: tuple[str, ...], ended: tuple[str, ...]
+    unreliable: list[str], reported: list[str], began: tuple[str, ...], ended: tuple[str, ...]
 ) -> None:
-    changes, _, _ = without_unreliable(RegressionChanges(), (), unreliable, known)
+    changes, _, _ = without_unreliable(RegressionChanges(), (), unreliable, reported)
     assert (changes.unreliable, changes.reliable) == (began, ended)
 
 
@@ -114,28 +114,28 @@ def test_the_message_says_since_when_why_and_what_follows() -> None:
 
 def test_the_end_is_reported_with_the_lasting_failures() -> None:
     changes = RegressionChanges(began=(OPERATORS,), reliable=("operators",))
-    plan = decided(changes, (OPERATORS,), TARGET, ("operators",))
+    plan = plan_for(changes, (OPERATORS,), TARGET, ("operators",))
     assert plan.why == f"results are reliable again, 1 test began to fail {WHERE}"
     message = next(effect for effect in plan.effects if isinstance(effect, PostMessage))
-    assert [(one.name, one.text) for one in message.news.items] == [
+    assert [(item.name, item.text) for item in message.news.items] == [
         ("operators", "reliable again; failures are reported as usual"),
         ("a.py::test", "operators, since bbbbbbb; it passed at aaaaaaa"),
     ]
 
 
 def test_the_report_is_stored_and_the_issue_stays_open_while_results_are_unreliable() -> None:
-    plan = decided(RegressionChanges(unreliable=("operators",)))
+    plan = plan_for(RegressionChanges(unreliable=("operators",)))
     reports, message, issue = plan.effects
     assert isinstance(reports, StoreReports)
-    (stored,) = reports.then
+    (record,) = reports.then
     assert isinstance(message, PostMessage)
     assert isinstance(issue, EnsureIssue)
-    assert stored.stored is not None
-    known = REGRESSIONS.load(stored.key, stored.stored.value, stored.stored.version)
-    assert (known.unreliable, known.news) == (("operators",), message.key)
+    assert record.stored is not None
+    evaluated = REGRESSIONS.load(record.key, record.stored.value, record.stored.version)
+    assert (evaluated.unreliable, evaluated.news) == (("operators",), message.key)
     assert issue.begins
     assert "- `operators`: unreliable since ccccccc; 750 of 7,000 tests flipped" in issue.body
-    ended = decided(RegressionChanges(reliable=("operators",)), target=TARGET, known=("operators",)).effects[-1]
+    ended = plan_for(RegressionChanges(reliable=("operators",)), target=TARGET, reported=("operators",)).effects[-1]
     assert isinstance(ended, EnsureIssue)
     assert (ended.body, ended.news_key == issue.news_key) == ("", False)
 
@@ -146,6 +146,6 @@ def test_the_issue_lists_failures_before_unreliable_results() -> None:
 
 
 def test_held_changes_alone_are_no_news_and_the_plan_says_why() -> None:
-    plan = decided(RegressionChanges(), target=replace(UNRELIABLE, held=2), known=("operators",))
+    plan = plan_for(RegressionChanges(), target=replace(UNRELIABLE, held=2), reported=("operators",))
     assert not any(isinstance(effect, StoreReports | PostMessage) for effect in plan.effects)
     assert plan.why == "2 changes in unreliable results, which are not reported; nothing else is new"
