@@ -1,7 +1,7 @@
 """Wake claims that wait for a job of a lab, so that they don't poll the database.
 
-Changes by this process wake them at once. For changes by other replicas, one statement runs every `PULSE_SECONDS`, for
-any number of waiting claims, and none if no claim waits.
+A change by this process wakes them at once. To notice changes by other replicas, the bell runs one statement every
+`PULSE_SECONDS` while any number of claims wait.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from procrastinate.exceptions import ConnectorException
 PULSE_SECONDS = 2.0
 
 LabVersions = Mapping[str, object]
-"""Values that change whenever a job of a lab is queued, or a device becomes free, by the lab's name."""
+"""By the name of the lab, a value that changes whenever a job is queued or a device becomes free."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ class JobBell:
                 del self._waiting[lab]
 
     def ring(self, lab: str) -> None:
-        """Wake all who wait for a job of a lab."""
+        """Wake all claims that wait for a job of a lab."""
         for rung in self._waiting.get(lab, ()):
             rung.set()
 
@@ -57,13 +57,13 @@ class JobBell:
             if not self._waiting:
                 continue
             try:
-                now = await versions()
+                current = await versions()
             # The task must not end: claims would then see no jobs of other replicas until the next start.
             except ConnectorException as error:
-                log.info("jobs of other replicas are not seen", reason=type(error).__name__)
+                log.info("cannot read other replicas' job versions", reason=type(error).__name__)
                 continue
             for lab in list(self._waiting):
-                # This also rings for what this process changed itself. That costs each waiting claim one more try.
-                if now.get(lab) != self._seen.get(lab):
+                # This also rings for changes by this process, which costs each waiting claim one more try.
+                if current.get(lab) != self._seen.get(lab):
                     self.ring(lab)
-            self._seen = now
+            self._seen = current

@@ -49,7 +49,7 @@ async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutc
 @router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step), after_removal=True)
 async def show_step(context: Context) -> Plan:
     """Write the job's current step into its check run."""
-    # Not the current time: a dry run then shows the same plan, and steps that were announced later count as newer.
+    # Not the current time: so a dry run shows the same plan, and a step that was announced later counts as newer.
     as_of, store = context.delivery.received_at, context.part(JOBS)
     check = DEVICE_CHECK.read(context.delivery.payload)
     try:
@@ -66,11 +66,11 @@ async def show_step(context: Context) -> Plan:
     results = context.config.results
     lab = results.labs.get(job.lab) if results else None
     place = await queue_place(store, context.config, job)
-    again = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"
+    test_command = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"
     degraded = (await degraded_targets(context.records, context.repository.id)).get(job.about.full_name)
     settings = lab.targets.get(job.target) if lab else None
     notice = degraded_notice(degraded, settings.tier) if settings else ""
-    content = step_content(job, place, lab.contacts if lab else (), again, notice)
+    content = step_content(job, place, lab.contacts if lab else (), test_command, notice)
     page = linkable(job.log_url) or pull_page_url(context, job.pull_request)
     put = PutCheckRun(
         job.about.check_name,

@@ -1,7 +1,7 @@
 """`@ci test on hexagon-v73`, `@ci test status`, `@ci cancel tests` and `@ci approve tests`.
 
-A request is bound to the head at that moment. A device runs a stranger's code, so for people without the write role it
-waits until somebody approves exactly that commit; a push needs a new approval.
+A request is bound to the head at the moment of the command. A device would run a stranger's code, so a request by a
+person without the write role waits until somebody approves exactly that commit; a push needs a new approval.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def takes_requests(config: RepositoryConfig) -> bool:
 
 
 async def listed_targets(context: Context) -> str:
-    """List the targets for `@ci help` that accept requests now: not those that do not while they are degraded."""
+    """List the targets for `@ci help` that accept requests now; a degraded target may accept none."""
     degraded = await degraded_targets(context.records, context.repository.id)
     able = without_degraded(request_targets(context.config.results), degraded)
     return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
@@ -99,122 +99,133 @@ APPROVE_TESTS = CommandSpec(
 )
 
 
-async def test_on(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Ask labs to test the head on the named targets."""
-    pull, results, context = asked.pull, asked.context.config.results, asked.context
-    known = request_targets(results)
-    if results is None or not known:
+async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Request tests of the head on the named targets."""
+    pull, results, context = request.pull, request.context.config.results, request.context
+    accepting = request_targets(results)
+    if results is None or not accepting:
         return CommandAnswer(say=texts.NO_TARGETS, done=False)
     if not pull.is_open:
         return CommandAnswer(say=texts.TEST_CLOSED, done=False)
     if command.choice != ALL and not command.names:
         mention = context.app_config.mentions[0]
-        usage = code(f"{mention} {TEST_ON.name} {known[0].name}")
-        return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=_names(known)), done=False)
+        usage = code(f"{mention} {TEST_ON.name} {accepting[0].name}")
+        return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=_names(accepting)), done=False)
     # In a thread: 20 names and some hundred targets are compared.
-    meant = await asyncio.to_thread(named_targets, results, command.names)
-    wanted = known if command.choice == ALL else meant.targets
+    named = await asyncio.to_thread(named_targets, results, command.names)
+    requested = accepting if command.choice == ALL else named.targets
     degraded = await degraded_targets(context.records, context.repository.id)
-    targets = without_degraded(wanted, degraded)
-    able = {one.full_name for one in targets}
-    role = await role_of(context.github, context.repository.full_name, asked.by)
-    by, at = Someone(asked.by.id, asked.by.login), context.delivery.received_at
-    # Who may write approves what they ask for, if it is what they saw.
-    approval_needed = role not in WRITERS or not await saw_head(asked)
-    request = JobRequest(pull.number, pull.head_sha, JobOrigin.COMMAND, by, at, approval_needed)
-    found = [await answer_request(context.part(JOBS), context.repository.id, request, one) for one in targets]
-    effects = [answer.effect for answer in found if answer.effect]
-    problems = [*map(_budget_text, [one for one in found if one.budget]), *_unknown(meant.unknown, known)]
-    problems += map(_nightly, meant.nightly)
-    problems += [refusal(one.full_name, degraded[one.full_name]) for one in wanted if one.full_name not in able]
-    lines = [_open_text(asked, answer.known) for answer in found if answer.known]
+    targets = without_degraded(requested, degraded)
+    able = {target.full_name for target in targets}
+    role = await role_of(context.github, context.repository.full_name, request.by)
+    # A person who may write approves their own request, if they saw the head.
+    approval_needed = role not in WRITERS or not await saw_head(request)
+    job_request = JobRequest(
+        number=pull.number,
+        sha=pull.head_sha,
+        origin=JobOrigin.COMMAND,
+        requested_by=Someone(request.by.id, request.by.login),
+        requested_at=context.delivery.received_at,
+        approval_needed=approval_needed,
+    )
+    store, repository_id = context.part(JOBS), context.repository.id
+    answers = [await answer_request(store, repository_id, job_request, target) for target in targets]
+    effects = [answer.effect for answer in answers if answer.effect]
+    problems = [_budget_text(answer) for answer in answers if answer.budget]
+    problems += _unknown_names(named.unknown, accepting)
+    problems += map(_nightly_name, named.nightly)
+    problems += [
+        refusal(target.full_name, degraded[target.full_name]) for target in requested if target.full_name not in able
+    ]
+    lines = [_open_text(request, answer.open_job) for answer in answers if answer.open_job]
     if effects and approval_needed:
-        lines.append(_approval_text(asked, effects))
+        lines.append(_approval_text(request, effects))
     return CommandAnswer(tuple(effects), "\n".join([*lines, *problems]), done=not problems)
 
 
-def _open_text(asked: CommandRequest, job: DeviceJob) -> str:
+def _open_text(request: CommandRequest, job: DeviceJob) -> str:
     text = texts.ALREADY_WAITING if job.state is DeviceJobState.WAITING else texts.ALREADY_OPEN
-    return text.format(name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(asked, job.sha))
+    return text.format(
+        name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(request, job.sha)
+    )
 
 
 def _budget_text(answer: TargetAnswer) -> str:
     return texts.BUDGET_USED.format(name=code(answer.target.full_name), budget=answer.budget)
 
 
-def _approval_text(asked: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
-    sha = asked.pull.head_sha
-    names = ", ".join(code(f"{one.lab}/{one.on}") for one in effects)
-    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(asked, sha))
+def _approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
+    sha = request.pull.head_sha
+    names = ", ".join(code(f"{effect.lab}/{effect.on}") for effect in effects)
+    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(request, sha))
 
 
-def _approve_command(asked: CommandRequest, sha: str) -> str:
-    return code(f"{asked.context.app_config.mentions[0]} {APPROVE_TESTS.name} {sha}")
+def _approve_command(request: CommandRequest, sha: str) -> str:
+    return code(f"{request.context.app_config.mentions[0]} {APPROVE_TESTS.name} {sha}")
 
 
-def _unknown(names: Sequence[str], known: Sequence[RequestTarget]) -> list[str]:
+def _unknown_names(names: Sequence[str], targets: Sequence[RequestTarget]) -> list[str]:
     lines = []
     for name in names:
-        close = nearest_targets(name, known)
-        said = texts.DID_YOU_MEAN.format(names=", ".join(map(code, close))) if close else _available(known)
-        lines.append(texts.UNKNOWN_TARGET.format(name=code(truncate(name, LONGEST_NAME))) + said)
+        nearest = nearest_targets(name, targets)
+        if nearest:
+            suggestion = texts.DID_YOU_MEAN.format(names=", ".join(map(code, nearest)))
+        else:
+            suggestion = texts.AVAILABLE.format(names=_names(targets))
+        lines.append(texts.UNKNOWN_TARGET.format(name=code(truncate(name, LONGEST_NAME))) + suggestion)
     return lines
 
 
-def _available(known: Sequence[RequestTarget]) -> str:
-    return texts.AVAILABLE.format(names=_names(known))
-
-
-def _nightly(name: str) -> str:
+def _nightly_name(name: str) -> str:
     return texts.NIGHTLY_ONLY.format(name=code(truncate(name, LONGEST_NAME)))
 
 
-def _names(known: Sequence[RequestTarget]) -> str:
-    return listed(list(dict.fromkeys(code(one.name) for one in known)), MOST_LISTED)
+def _names(targets: Sequence[RequestTarget]) -> str:
+    return listed(list(dict.fromkeys(code(target.name) for target in targets)), MOST_LISTED)
 
 
-async def test_status(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def test_status(request: CommandRequest, command: Command) -> CommandAnswer:
     """List the tests of the head on devices."""
-    jobs = await asked.context.part(JOBS).of_pull(asked.context.repository.id, asked.pull.number)
-    # Of each target the newest one of this head: a list in the order of requests ends with it.
-    newest = {job.about.full_name: job for job in jobs if job.sha == asked.pull.head_sha}
-    sha = code(asked.pull.head_sha[:7])
+    jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, request.pull.number)
+    # The newest job of each target for this head. Jobs are in the order of requests, so later ones win.
+    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha}
+    sha = code(request.pull.head_sha[:7])
     if not newest:
         return CommandAnswer(say=texts.NO_TESTS.format(sha=sha))
-    rows = [await _status(asked, job) for job in list(newest.values())[-MOST_LISTED:]]
+    rows = [await _status_row(request, job) for job in list(newest.values())[-MOST_LISTED:]]
     return CommandAnswer(say="\n".join([texts.STATUS.format(sha=sha), *rows]))
 
 
-async def _status(asked: CommandRequest, job: DeviceJob) -> str:
-    waits = await queue_place(asked.context.part(JOBS), asked.context.config, job)
-    return status_row(job, waits, asked.context.delivery.received_at, _approve_command(asked, job.sha))
+async def _status_row(request: CommandRequest, job: DeviceJob) -> str:
+    place = await queue_place(request.context.part(JOBS), request.context.config, job)
+    return status_row(job, place, request.context.delivery.received_at, _approve_command(request, job.sha))
 
 
-async def cancel_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def cancel_tests(request: CommandRequest, command: Command) -> CommandAnswer:
     """End all tests of the pull request on devices, also those that run."""
-    number = asked.pull.number
+    number = request.pull.number
     effect = CancelDeviceJobs(number, JobEnd.BY_PERSON.value, also_running=True)
-    # Requests of earlier lines of the same comment are not stored yet, so they are taken out of the plan.
-    known = request_targets(asked.context.config.results)
-    calls_off = frozenset(submit_target(number, one.lab, one.name) for one in known)
-    jobs = await asked.context.part(JOBS).of_pull(asked.context.repository.id, number)
+    # Requests of earlier lines of the same comment are not stored yet, so they are removed from the plan.
+    targets = request_targets(request.context.config.results)
+    calls_off = frozenset(submit_target(number, target.lab, target.name) for target in targets)
+    jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, number)
     say = "" if any(job.is_open for job in jobs) else texts.NOTHING_TO_CANCEL
     return CommandAnswer((effect,), say, calls_off=calls_off)
 
 
-async def approve_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Let labs see the requests of exactly the head that the person saw."""
-    pull = asked.pull
+async def approve_tests(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Let labs see the requests for exactly the head that the person saw."""
+    pull = request.pull
     if not pull.is_open:
         return CommandAnswer(say=texts.TEST_CLOSED, done=False)
-    if problem := await other_head(asked, command):
+    if problem := await other_head(request, command):
         return CommandAnswer(say=problem, done=False)
-    jobs = await asked.context.part(JOBS).of_pull(asked.context.repository.id, pull.number)
+    jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, pull.number)
     names = [job.about.full_name for job in jobs if job.state is DeviceJobState.WAITING and job.sha == pull.head_sha]
     sha = code(pull.head_sha[:7])
     if not names:
         return CommandAnswer(say=texts.NOTHING_WAITS.format(sha=sha))
-    effect = ApproveDeviceJobs(pull.number, pull.head_sha, asked.by.id, asked.by.login)
+    effect = ApproveDeviceJobs(pull.number, pull.head_sha, request.by.id, request.by.login)
     return CommandAnswer((effect,), texts.APPROVING.format(sha=sha, names=", ".join(map(code, names))))
 
 

@@ -35,7 +35,7 @@ def _guid(_: int, check: DeviceCheck) -> str:
 
 
 def _lock(repository: int, check: DeviceCheck) -> str:
-    # The lock of everything that writes this check run; results of the target write it too.
+    # Everything that writes this check run has this lock; results of the target write it too.
     return check_lock(repository, TargetKey("", check.lab, check.target).check_name)
 
 
@@ -46,9 +46,9 @@ async def announce_step(accept: Announce, job: DeviceJob, time: str = "") -> boo
     """Announce that the check run of a job must be written, if it is outdated; return whether that is new."""
     if job.shown >= job.to_show:
         return False
-    about = Repository(job.repository_id, job.repository, None)
+    repository = Repository(job.repository_id, job.repository, None)
     check = DeviceCheck(job.lab, job.target, job.id, int(job.to_show), time)
-    return await announce(accept, DEVICE_CHECK, about, check)
+    return await announce(accept, DEVICE_CHECK, repository, check)
 
 
 def step_guid(job: DeviceJob) -> str:
@@ -58,9 +58,9 @@ def step_guid(job: DeviceJob) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubmitDeviceJob:
-    """Ask a lab to test a head on a target (`on`). `at` is when somebody asked, in seconds since 1970.
+    """Ask a lab to test a head on a target (`on`). `at` is the time of the request, in seconds since 1970.
 
-    Nothing new happens where the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
+    Nothing new happens if the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
     at once, empty for any other.
     """
 
@@ -86,11 +86,11 @@ class SubmitDeviceJob:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Store the job, once for each plan."""
-        about = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        target = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
         job = DeviceJob(
-            id=job_id_of(context.intent, (about.full_name, self.sha)),
+            id=job_id_of(context.intent, (target.full_name, self.sha)),
             repository_id=context.repository.id,
-            repository=about.repository,
+            repository=target.repository,
             pull_request=self.number,
             sha=self.sha,
             lab=self.lab,
@@ -108,17 +108,17 @@ class SubmitDeviceJob:
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
         )
         await announce_step(context.announce, stored)
-        said = texts.SUBMITTED if new else texts.ALREADY_SUBMITTED
-        return Applied(said.format(target=about.full_name, sha=self.sha[:7], state=stored.state), changed=new)
+        outcome = texts.SUBMITTED if new else texts.ALREADY_SUBMITTED
+        return Applied(outcome.format(target=target.full_name, sha=self.sha[:7], state=stored.state), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
 class CancelDeviceJobs:
     """End the jobs of a pull request that are no longer wanted; `end` is a `JobEnd`.
 
-    `other_than` is the head whose jobs stay, empty for none. `only` is the one target that it is about, as LAB/TARGET,
-    empty for all. Without `also_running`, tests that a lab has already go on; with `but_commands`, so do those that
-    somebody asked for by a command.
+    `other_than` is the head whose jobs stay, empty for none. `only` limits the effect to one target, as LAB/TARGET;
+    empty for all. Without `also_running`, tests that a lab has already continue; with `but_commands`, so do tests that
+    somebody requested with a command.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -132,20 +132,20 @@ class CancelDeviceJobs:
 
     @property
     def target(self) -> str:
-        """The pull request, and the target if it is about one."""
+        """The pull request, and the target if there is only one."""
         return f"device-jobs:{self.number}:cancel:{self.only}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Cancel those that are open."""
+        """Cancel the open jobs to which this applies."""
         store, ended = context.part(JOBS), 0
         for job in await store.of_pull(context.repository.id, self.number):
-            if job.is_open and self._is_about(job):
+            if job.is_open and self._applies_to(job):
                 cancelled = await store.cancel(job, JobEnd(self.end), also_running=self.also_running)
                 ended += not cancelled.is_open
                 await announce_step(context.announce, cancelled)
         return Applied(texts.CANCELLED_JOBS.format(count=ended, end=self.end), changed=bool(ended))
 
-    def _is_about(self, job: DeviceJob) -> bool:
+    def _applies_to(self, job: DeviceJob) -> bool:
         if self.but_commands and job.origin is JobOrigin.COMMAND:
             return False
         return job.sha != self.other_than and self.only in ("", job.about.full_name)
@@ -168,7 +168,7 @@ class ApproveDeviceJobs:
         return f"device-jobs:{self.number}:approve:{self.sha}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Approve those that wait."""
+        """Approve the waiting jobs."""
         store, approved = context.part(JOBS), list[str]()
         for job in await store.of_pull(context.repository.id, self.number):
             if job.state is DeviceJobState.WAITING and job.sha == self.sha:
@@ -195,12 +195,12 @@ class NoteShownStep:
         return f"device-job:{self.job}:shown"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write it down, and announce the step that came meanwhile."""
+        """Note the step, and announce the step that the job has reached meanwhile."""
         job = await context.part(JOBS).show(self.lab, self.job, ShownStep(self.step))
         await announce_step(context.announce, job)
         return Applied(texts.STEP_NOTED.format(job=self.job, step=ShownStep(self.step).name.lower()))
 
 
-def submit_target(number: int, lab: str, on: str) -> str:
-    """Return the target of the effect that asks for a test: a later command of the same comment may call it off."""
-    return f"device-job:{number}:{lab}/{escaped_target(on)}"
+def submit_target(number: int, lab: str, target: str) -> str:
+    """Return the key of the effect that requests a test: a later command of the same comment may call it off."""
+    return f"device-job:{number}:{lab}/{escaped_target(target)}"

@@ -25,9 +25,9 @@ class JobGauges:
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
         self._services = services
         self._targets = [
-            TargetKey(repository, one.lab, one.name)
+            TargetKey(repository, target.lab, target.name)
             for repository, config in services.config.repositories.items()
-            for one in request_targets(config.results)
+            for target in request_targets(config.results)
         ]
         gauge = partial(Gauge, registry=registry)
         self._jobs = gauge(
@@ -54,15 +54,15 @@ class JobGauges:
         """Read the jobs."""
         measured: Mapping[TargetKey, MeasuredTarget] = {}
         if self._targets:
-            labs = {about.lab for about in self._targets}
+            labs = {target.lab for target in self._targets}
             measured = await measure_jobs(self._services.connector, sorted(labs), self._services.now())
         # `claim` is not set for a target without claims, and must not keep the value of an earlier refresh.
         self.clear()
-        for about in self._targets:
-            self._set(about, measured.get(about) or MeasuredTarget())
+        for target in self._targets:
+            self._set(target, measured.get(target) or MeasuredTarget())
 
-    def _set(self, about: TargetKey, measured: MeasuredTarget) -> None:
-        labels = (about.repository, about.lab, about.target)
+    def _set(self, target: TargetKey, measured: MeasuredTarget) -> None:
+        labels = (target.repository, target.lab, target.target)
         for state in (DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED):
             self._jobs.labels(*labels, state.value).set(measured.states[state])
         self._oldest.labels(*labels).set(measured.oldest)
@@ -72,6 +72,6 @@ class JobGauges:
             self._claim.labels(*labels).set(measured.claim)
 
     def clear(self) -> None:
-        """Forget what was read."""
+        """Remove the values of the last refresh."""
         for gauge in (self._jobs, self._oldest, self._claim, self._repeated, self._unanswered):
             gauge.clear()

@@ -50,29 +50,29 @@ class MeasuredTarget:
 
 
 async def measure_jobs(
-    connector: BaseAsyncConnector, labs: Iterable[str], now: float
+    connector: BaseAsyncConnector, labs: Iterable[str], moment: float
 ) -> Mapping[TargetKey, MeasuredTarget]:
-    """Measure the jobs of some labs, at a moment in seconds since 1970.
+    """Measure the jobs of these labs, at a moment in seconds since 1970.
 
     Raises ConnectorException when the database cannot be reached.
     """
-    found: dict[TargetKey, MeasuredTarget] = defaultdict(MeasuredTarget)
-    since = now - WINDOW
+    targets: dict[TargetKey, MeasuredTarget] = defaultdict(MeasuredTarget)
+    since = moment - WINDOW
     for row in await connector.execute_query_all_async(BY_STATE):
-        state, measured = DeviceJobState(row["state"]), found[_about(row)]
+        state, measured = DeviceJobState(row["state"]), targets[_target_of(row)]
         measured.states[state] = int(row["jobs"])
         if state is DeviceJobState.QUEUED:
-            measured.oldest = max(0.0, now - float(row["oldest"]))
+            measured.oldest = max(0.0, moment - float(row["oldest"]))
     for lab in labs:
         for row in await connector.execute_query_all_async(HANDED_OUT, lab=lab, since=since):
-            measured = found[_about(row)]
+            measured = targets[_target_of(row)]
             measured.repeated = int(row["repeated"])
             measured.claim = None if row["waited"] is None else float(row["waited"])
     ends = {"no_answer": JobEnd.NO_ANSWER.value, "no_device": JobEnd.NO_DEVICE.value}
     for row in await connector.execute_query_all_async(WITHOUT_ANSWER, since=since, **ends):
-        found[_about(row)].unanswered = int(row["jobs"])
-    return found
+        targets[_target_of(row)].unanswered = int(row["jobs"])
+    return targets
 
 
-def _about(row: Mapping[str, Any]) -> TargetKey:
+def _target_of(row: Mapping[str, Any]) -> TargetKey:
     return TargetKey(row["repository"], row["lab"], row["target"])

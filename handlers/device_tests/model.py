@@ -1,4 +1,4 @@
-"""A job for a device: one target of a lab is to test one head of a pull request. Pure.
+"""A job for a device: one target of a lab must test one head of a pull request. Pure.
 
 A job is a value, and each thing that can happen to it is a function in `transitions`. `store` saves it.
 """
@@ -13,7 +13,7 @@ from nightjar_formats.model import TargetKey
 LEASE_SECONDS = 180.0
 """Seconds without a heartbeat after which a job is handed out again. Agents send a heartbeat every minute."""
 MOST_ATTEMPTS = 3
-"""How often a job is handed out, at most."""
+"""The most times that a job is handed out."""
 QUEUE_SECONDS = 86_400.0
 """Seconds after which a job that waits for a device ends without results."""
 APPROVAL_SECONDS = 7 * 86_400.0
@@ -34,7 +34,7 @@ class DeviceJobState(StrEnum):
     ENDED = "ended"
     """It ended without results; `end` says why. Its check run is neutral."""
     CANCELLED = "cancelled"
-    """It is no longer wanted; `end` says why."""
+    """A person or a push cancelled it; `end` says why."""
 
 
 OPEN = frozenset({DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED})
@@ -70,7 +70,7 @@ class JobEnd(StrEnum):
 
 
 REFUSED_ENDS = frozenset({JobEnd.DEGRADED, JobEnd.OVER_BUDGET})
-"""Ends of requests that were refused at once. A label cannot be answered, so the check run says why."""
+"""Ends of requests that were refused at once. A label has no reply, so the check run says why."""
 
 
 class JobOrigin(StrEnum):
@@ -188,8 +188,10 @@ class DeviceJob:
     def is_alive(self) -> bool:
         """Whether the lab of the current lease has sent a heartbeat."""
         # `hand_out` set this expiry, so a later one is from a heartbeat.
-        first = min(self.leased_at + LEASE_SECONDS, self.deadline)
-        return self.state is DeviceJobState.LEASED and bool(self.log_url or self.note or self.lease_expires_at > first)
+        first_expiry = min(self.leased_at + LEASE_SECONDS, self.deadline)
+        return self.state is DeviceJobState.LEASED and bool(
+            self.log_url or self.note or self.lease_expires_at > first_expiry
+        )
 
     @property
     def has_all_suites(self) -> bool:

@@ -47,56 +47,58 @@ router = Router()
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
-    known = request_targets(config.results)
+    targets = request_targets(config.results)
     if delivery.action in ("labeled", "unlabeled"):
-        return bool(labeled_targets(known, delivery.payload.text("label", "name")))
-    return bool(known)
+        return bool(labeled_targets(targets, delivery.payload.text("label", "name")))
+    return bool(targets)
 
 
 @router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
     """Cancel tests that are no longer wanted, and request new ones."""
-    event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
-    able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
+    event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
+    able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
             return Plan((CancelDeviceJobs(pull.number, JobEnd.CLOSED.value),), why=texts.WHY_CLOSED)
         case "unlabeled":
             end = JobEnd.BY_PERSON.value
-            # A command is a request of its own, and may be somebody else's.
+            # A command is a separate request, and may be another person's.
             cancelled = [
-                CancelDeviceJobs(pull.number, end, only=one.full_name, but_commands=True)
-                for one in labeled_targets(known, label)
+                CancelDeviceJobs(pull.number, end, only=target.full_name, but_commands=True)
+                for target in labeled_targets(targets, label)
             ]
             return Plan(tuple(cancelled), why=label)
         case "labeled":
             if not pull.is_open:
                 return NOTHING
             # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
-            meant = labeled_targets(known, label)
-            refused = [one for one in meant if one not in able]
+            labeled = labeled_targets(targets, label)
+            refused = [target for target in labeled if target not in able]
             return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
         case _:
-            wanted = await _wanted_by_push(context, pull, able)
-            plan = await _request(context, event, wanted, JobOrigin.PUSH)
+            pushed = await _targets_of_push(context, pull, able)
+            plan = await _request(context, event, pushed, JobOrigin.PUSH)
             # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
             return Plan((cancel, *plan.effects), why=plan.why)
 
 
-async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[RequestTarget]) -> list[RequestTarget]:
+async def _targets_of_push(
+    context: Context, pull: PullRequest, targets: Sequence[RequestTarget]
+) -> list[RequestTarget]:
     """Return the targets that test this head without a new request."""
-    # Which files are changed costs a request for each hundred of them, and is asked only where it matters.
+    # The list of changed files costs a request for each hundred files, so the bot reads it only if a target needs it.
     changed: list[str] | None = []
-    if any(one.settings.paths for one in pushed_targets(known, None)):
+    if any(target.settings.paths for target in pushed_targets(targets, None)):
         changed = await _changed_files(context.github, context.repository.full_name, pull.number)
-    wanted = {one.full_name: one for one in pushed_targets(known, changed)}
-    sticky = {one.full_name: one for one in known if one.settings.sticky}
+    pushed = {target.full_name: target for target in pushed_targets(targets, changed)}
+    sticky = {target.full_name: target for target in targets if target.settings.sticky}
     if sticky:
         jobs = await context.part(JOBS).of_pull(context.repository.id, pull.number)
-        wanted |= {name: sticky[name] for name in lasting_requests(jobs) if name in sticky}
-    return list(wanted.values())
+        pushed |= {name: sticky[name] for name in lasting_requests(jobs) if name in sticky}
+    return list(pushed.values())
 
 
 def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
@@ -127,8 +129,8 @@ async def _request(
         number=pull.number,
         sha=pull.head_sha,
         origin=origin,
-        by=Someone(event.sender.id, event.sender.login),
-        at=context.delivery.received_at,
+        requested_by=Someone(event.sender.id, event.sender.login),
+        requested_at=context.delivery.received_at,
         approval_needed=not await _may_approve(context, event, origin),
     )
     store, repository = context.part(JOBS), context.repository.id
@@ -147,7 +149,7 @@ async def _may_approve(context: Context, event: PullRequestEvent, origin: JobOri
         return False
     if origin is JobOrigin.PUSH:
         return True
-    # Whoever sets a label may look at an older head: the payload has the one at the time of the webhook.
+    # A person who sets a label may see an older head; the payload has the head at the time of the webhook.
     head = await head_of(context.records, context.repository.id, pull.number)
     return head is not None and head.sha == pull.head_sha and not head.may_follow(pull.updated_at)
 
@@ -156,7 +158,7 @@ def sender_vouches(event: PullRequestEvent) -> bool:
     """Return whether a sender with the write role vouches for the head of a push. Pure.
 
     Only people with that role push to a branch of the repository itself. The branch of a fork may have commits of
-    anybody, and who reopens the pull request, updates its branch or commits a suggestion need not have read them.
+    anybody. A person who reopens the pull request, updates its branch or commits a suggestion may not have read them.
     """
     pull = event.pull
     if pull.head_repository_id and pull.head_repository_id == pull.repository_id:
@@ -166,9 +168,9 @@ def sender_vouches(event: PullRequestEvent) -> bool:
 
 async def _changed_files(github: GitHub, repository: str, number: int) -> list[str] | None:
     """Return the files that a pull request changes, with their former names; None if GitHub does not list all."""
-    # With former names: a file that moves out of a target's folder changes that folder too.
+    # Former names count: a file that moves out of a target's folder changes that folder too.
     names, listed = list[str](), 0
-    async for item in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
-        file, listed = Payload(item, "changed file"), listed + 1
+    async for entry in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
+        file, listed = Payload(entry, "changed file"), listed + 1
         names += [name for key in ("filename", "previous_filename") if (name := file.text(key))]
     return names if listed < MOST_PULL_FILES else None

@@ -47,7 +47,7 @@ def pick_job(
     """Choose among the queued jobs of a lab for these targets; None if there is none, or no device is free.
 
     `open_jobs` are all jobs of the lab that are queued or leased: a target is one set of devices, whatever the
-    repository. Of one pull request the newest head comes first.
+    repository. The newest head of a pull request comes first.
     """
     used: dict[str, set[int]] = defaultdict(set)
     # Of all repositories: several may name the same lab, and its devices exist once.
@@ -65,7 +65,7 @@ def pick_job(
 
 
 def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:
-    """Return the queued jobs in the order in which a lab would get them now, as if no hand-out changed that order."""
+    """Return the queued jobs in the order in which a lab would get them, if hand-outs did not change that order."""
     queued = [job for job in jobs if job.state is DeviceJobState.QUEUED]
     first: dict[tuple[int, int], float] = {}
     for job in queued:
@@ -89,17 +89,17 @@ def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:
 
 
 def place_in_queue(job: DeviceJob, open_jobs: Sequence[DeviceJob], served: LastServed) -> int:
-    """Return how many jobs of the same target are before a queued one, those that run included."""
-    same = [one for one in open_jobs if one.target == job.target]
-    running = sum(one.state is DeviceJobState.LEASED for one in same)
-    ids = [one.id for one in in_order(same, served)]
+    """Return how many jobs of the same target are before a queued one, including running jobs."""
+    jobs_of_target = [open_job for open_job in open_jobs if open_job.target == job.target]
+    running = sum(target_job.state is DeviceJobState.LEASED for target_job in jobs_of_target)
+    ids = [queued_job.id for queued_job in in_order(jobs_of_target, served)]
     return running + (ids.index(job.id) if job.id in ids else len(ids))
 
 
 def expected_wait(place: int, slots: int, durations: Sequence[float], timeout: float) -> float:
-    """Return in how many seconds a device should be free for a job with so many before it.
+    """Return in how many seconds a device should be free for a job with `place` jobs before it.
 
-    `durations` are those of the target's last tests; without any, half of its time-out is assumed.
+    `durations` has the seconds of the target's last tests; without any, half of its time limit is assumed.
     """
     # The median, because a single slow test must not change the estimate.
     typical = sorted(durations)[len(durations) // 2] if durations else timeout / 2

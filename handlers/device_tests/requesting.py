@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """Somebody (`by`) wants a head to be tested; `at` is in seconds since 1970."""
+    """Somebody requests tests of a head; `requested_at` is in seconds since 1970."""
 
     number: int
     sha: str
     origin: JobOrigin
-    by: Someone
-    at: float
+    requested_by: Someone
+    requested_at: float
     approval_needed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """The result of a request for one target: a new job, an open one, or the notice that the budget is used up.
+    """The result of a request for one target: the effect of a new job, an open job, or the budget that is used up.
 
     There is no reply to a label, so a refused label creates a job that ends at once: its check run has the reason.
     """
 
     target: RequestTarget
     effect: SubmitDeviceJob | None = None
-    known: DeviceJob | None = None
+    open_job: DeviceJob | None = None
     budget: str = ""
 
 
@@ -44,13 +44,13 @@ async def answer_request(
     store: JobStore, repository_id: int, request: JobRequest, target: RequestTarget
 ) -> TargetAnswer:
     """Return the result of a request for a target. A repeated request uses no budget."""
-    # Before the budget: a request that is repeated costs nothing.
+    # This comes before the budget: a repeated request costs nothing.
     for job in await store.of_pull(repository_id, request.number):
-        same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
-        if same and job.is_open:
-            return TargetAnswer(target, known=job)
-    since = _day_of(request.at)
-    used = await store.requests(repository_id, target.lab, target.name, request.by.id, since)
+        is_same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
+        if is_same and job.is_open:
+            return TargetAnswer(target, open_job=job)
+    since = _day_of(request.requested_at)
+    used = await store.requests(repository_id, target.lab, target.name, request.requested_by.id, since)
     if budget := over_budget(target.settings, used):
         by_label = request.origin is JobOrigin.LABEL
         effect = requested_job(request, target, refused=JobEnd.OVER_BUDGET) if by_label else None
@@ -68,9 +68,9 @@ def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd
         suites=target.settings.suites,
         tier=target.settings.tier,
         origin=request.origin.value,
-        by_id=request.by.id,
-        by=request.by.login,
-        at=request.at,
+        by_id=request.requested_by.id,
+        by=request.requested_by.login,
+        at=request.requested_at,
         approval_needed=request.approval_needed,
         refused=refused.value,
     )

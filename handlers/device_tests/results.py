@@ -1,4 +1,4 @@
-"""Complete the job of a requested test when its results arrive, and answer what results ask about such tests."""
+"""Complete the jobs of requested tests when their results arrive, and tell results about these tests."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ _PLAIN: tuple[LiteralString, ...] = (
     "ended_at",
     "version",
 )
-"""Columns that hold the field of their name as it is."""
-_MADE: tuple[LiteralString, ...] = (
+"""Columns that hold the field of the same name unchanged."""
+_CONVERTED: tuple[LiteralString, ...] = (
     "suites",
     "origin",
     "requested_by_id",
@@ -54,7 +54,8 @@ _MADE: tuple[LiteralString, ...] = (
     "shown",
     "to_show",
 )
-_COLUMNS = _PLAIN + _MADE
+"""Columns whose values are converted, or have another name than the field."""
+_COLUMNS = _PLAIN + _CONVERTED
 _NAMES: LiteralString = ", ".join(_COLUMNS)
 _VALUES: LiteralString = ", ".join(f"%({name})s" for name in _COLUMNS)
 _SETTINGS: LiteralString = ", ".join(f"{name} = %({name})s" for name in _COLUMNS)

@@ -82,30 +82,30 @@ class JobStore:
         self._connector = connector
         self._now = now
         self.bell = JobBell()
-        """Wakes those who wait for a job."""
+        """Wakes claims that wait for a job."""
 
     async def submit(
         self, job: DeviceJob, *, approval_needed: bool, refused: JobEnd = JobEnd.NONE
     ) -> tuple[DeviceJob, bool]:
-        """Store a new job, and say whether it is new; `refused` says why it ends at once.
+        """Store a job; return the stored job, and whether it is new. `refused` says why it ends at once.
 
-        The same id is stored once. If the head has an open job for the target already, that one is returned: two people
-        who ask for one thing get one test.
+        The same id is stored once. If the head has an open job for the target already, that job is returned: two people
+        who request the same test get one test.
         """
         if refused is JobEnd.NONE:
             new = transitions.submitted(job, approval_needed=approval_needed)
         else:
             new = transitions.refused(job, refused)
         for _ in range(TRIES):
-            # Insert first, search afterwards: the unique index decides which of two replicas is first, a query before
-            # could not.
+            # The job is inserted before any search: the unique index decides which of two replicas is first, which a
+            # query could not.
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
                 self._ring(new)
                 return new, True
-            for known in await self.of_pull(new.repository_id, new.pull_request):
-                same = (known.sha, known.about) == (new.sha, new.about)
-                if known.id == new.id or (same and known.is_open):
-                    return known, False
+            for stored in await self.of_pull(new.repository_id, new.pull_request):
+                is_same_test = (stored.sha, stored.about) == (new.sha, new.about)
+                if stored.id == new.id or (is_same_test and stored.is_open):
+                    return stored, False
             # The open job that refused the row has ended since then.
         raise ConnectorException(texts.CONTENDED)
 
@@ -114,14 +114,14 @@ class JobStore:
 
         Each job is handed out to one caller, however many replicas ask at once. `limits_of` says what app.yaml allows.
         """
-        # Read again in each round: another replica has just handed out the job or the device that this one picked.
+        # Each round reads the jobs again: another replica has just handed out the picked job or its device.
         for _ in range(TRIES):
-            now = self._now()
+            moment = self._now()
             picked = pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
             if picked is None:
                 return None
             lease = secrets.token_urlsafe(LEASE_BYTES)
-            leased = transitions.hand_out(picked.job, lease_digest(lease), picked.slot, picked.limits.timeout, now)
+            leased = transitions.hand_out(picked.job, lease_digest(lease), picked.slot, picked.limits.timeout, moment)
             try:
                 if (written := await self._replace(picked.job, leased)) is not None:
                     return ClaimedJob(written, lease)
@@ -133,50 +133,52 @@ class JobStore:
         self, lab: str, job_id: str, lease: str, *, log_url: str | None = None, note: str = ""
     ) -> DeviceJob:
         """Extend a lease. Raises `UnknownJob` or `LeaseLost`."""
-        digest, now = lease_digest(lease), self._now()
+        digest, moment = lease_digest(lease), self._now()
         return await self._change(
-            lab, job_id, lambda job: transitions.heartbeat(job, digest, now, log_url=log_url, note=note)
+            lab, job_id, lambda job: transitions.heartbeat(job, digest, moment, log_url=log_url, note=note)
         )
 
     async def fail(self, lab: str, job_id: str, lease: str, reason: str) -> DeviceJob:
-        """Take a job back that its lab cannot do. Raises `UnknownJob` or `LeaseLost`."""
-        digest, now = lease_digest(lease), self._now()
-        return await self._change(lab, job_id, lambda job: transitions.fail(job, digest, reason, now))
+        """Return a job to the queue that its lab cannot do. Raises `UnknownJob` or `LeaseLost`."""
+        digest, moment = lease_digest(lease), self._now()
+        return await self._change(lab, job_id, lambda job: transitions.fail(job, digest, reason, moment))
 
     async def complete(self, lab: str, job_id: str, suite: str) -> DeviceJob:
         """Note that results of a suite arrived. Raises `UnknownJob` or `NotHandedOut`.
 
         The caller has checked that the run is of the job's repository, target and commit.
         """
-        now = self._now()
-        return await self._change(lab, job_id, lambda job: transitions.complete(job, suite, now))
+        moment = self._now()
+        return await self._change(lab, job_id, lambda job: transitions.complete(job, suite, moment))
 
-    async def approve(self, job: DeviceJob, sha: str, by: Someone) -> DeviceJob:
+    async def approve(self, job: DeviceJob, sha: str, approver: Someone) -> DeviceJob:
         """Let labs see a job, if it is of this commit."""
-        now = self._now()
-        return await self._change(job.lab, job.id, lambda known: transitions.approve(known, sha, by, now))
+        moment = self._now()
+        return await self._change(job.lab, job.id, lambda current: transitions.approve(current, sha, approver, moment))
 
-    async def cancel(self, job: DeviceJob, why: JobEnd, *, also_running: bool) -> DeviceJob:
+    async def cancel(self, job: DeviceJob, end: JobEnd, *, also_running: bool) -> DeviceJob:
         """End a job; without `also_running`, only if no lab has it."""
-        # Which of the two applies is decided in `_change`, for the job as it is at the moment of the write.
-        now = self._now()
-        end = transitions.cancel if also_running else transitions.cancel_if_waiting
-        return await self._change(job.lab, job.id, lambda known: end(known, why, now))
+        # `_change` applies the transition to the job as it is when the write happens.
+        moment = self._now()
+        transition = transitions.cancel if also_running else transitions.cancel_if_waiting
+        return await self._change(job.lab, job.id, lambda current: transition(current, end, moment))
 
     async def remove_target(self, job: DeviceJob) -> DeviceJob:
         """End a job whose target is no longer in app.yaml."""
-        now = self._now()
-        return await self._change(job.lab, job.id, lambda known: transitions.remove_target(known, now))
+        moment = self._now()
+        return await self._change(job.lab, job.id, lambda current: transitions.remove_target(current, moment))
 
     async def expire(self) -> list[DeviceJob]:
         """Queue jobs again whose lease expired, and end jobs that have waited too long.
 
         Returns the jobs that changed, at most a batch of them.
         """
-        now = self._now()
-        rows = await self._connector.execute_query_all_async(OVERDUE, now=now, most=BATCH)
+        moment = self._now()
+        rows = await self._connector.execute_query_all_async(OVERDUE, now=moment, most=BATCH)
         jobs = [job_of_row(row) for row in rows]
-        return [await self._change(job.lab, job.id, lambda known: transitions.expire(known, now)) for job in jobs]
+        return [
+            await self._change(job.lab, job.id, lambda current: transitions.expire(current, moment)) for job in jobs
+        ]
 
     async def show(self, lab: str, job_id: str, step: ShownStep) -> DeviceJob:
         """Note that the check run of a job was written for a step."""
@@ -199,7 +201,7 @@ class JobStore:
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
 
     async def open_jobs(self) -> list[DeviceJob]:
-        """Return the jobs of all labs that have not ended, those first for which something happens soonest."""
+        """Return the jobs of all labs that have not ended, ordered by the time at which each expires."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
 
     async def versions(self) -> LabVersions:
@@ -207,9 +209,9 @@ class JobStore:
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(VERSIONS_OF_LABS)
         return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
 
-    async def tested_pull(self, repository_id: int, about: TargetKey, sha: str) -> int | None:
+    async def tested_pull(self, repository_id: int, target: TargetKey, sha: str) -> int | None:
         """Return the pull request for which a commit was handed out to a target's lab, or None."""
-        values = {"repository_id": repository_id, "lab": about.lab, "target": about.target, "sha": sha}
+        values = {"repository_id": repository_id, "lab": target.lab, "target": target.target, "sha": sha}
         rows = await self._connector.execute_query_all_async(TESTED_PULL, **values)
         return cast("int", rows[0]["pull_request"]) if rows else None
 
@@ -224,9 +226,9 @@ class JobStore:
         repositories: dict[int, float] = {}
         people: dict[tuple[int, int], float] = {}
         for row in rows:
-            repository, at = row["repository_id"], row["at"]
-            people[repository, row["requested_by_id"]] = at
-            repositories[repository] = max(at, repositories.get(repository, 0.0))
+            repository, served_at = row["repository_id"], row["at"]
+            people[repository, row["requested_by_id"]] = served_at
+            repositories[repository] = max(served_at, repositories.get(repository, 0.0))
         return LastServed(repositories, people)
 
     async def requests(self, repository_id: int, lab: str, target: str, person: int, since: float) -> JobRequests:
@@ -246,20 +248,21 @@ class JobStore:
         return len(rows)
 
     async def _change(self, lab: str, job_id: str, change: Callable[[DeviceJob], DeviceJob]) -> DeviceJob:
+        """Read a job, apply a change and write it, again if another process wrote the job meanwhile."""
         for _ in range(TRIES):
-            known = await self.find(lab, job_id)
-            wanted = change(known)
+            current = await self.find(lab, job_id)
+            changed = change(current)
             # A repeated call writes nothing, so it neither wakes labs nor competes with other changes.
-            if wanted == known:
-                return known
-            if (written := await self._replace(known, wanted)) is not None:
+            if changed == current:
+                return current
+            if (written := await self._replace(current, changed)) is not None:
                 return written
         raise ConnectorException(texts.CONTENDED)
 
-    async def _replace(self, known: DeviceJob, wanted: DeviceJob) -> DeviceJob | None:
-        """Replace a job that was read; None if another process was faster."""
-        new = replace(wanted, version=known.version + 1)
-        rows = await self._connector.execute_query_all_async(REPLACE, known=known.version, **row_of_job(new))
+    async def _replace(self, current: DeviceJob, changed: DeviceJob) -> DeviceJob | None:
+        """Write a changed job; None if another process wrote the job since `current` was read."""
+        new = replace(changed, version=current.version + 1)
+        rows = await self._connector.execute_query_all_async(REPLACE, known=current.version, **row_of_job(new))
         if rows:
             self._ring(new)
         return new if rows else None
@@ -274,9 +277,12 @@ def lease_digest(lease: str) -> str:
     return hashlib.sha256(lease.encode("utf-8", "replace")).hexdigest()
 
 
-def job_id_of(intent: str, about: Iterable[str]) -> str:
-    """Return the id of a job, the same each time that one request is carried out."""
-    return hashlib.sha256("\0".join([intent, *about]).encode()).hexdigest()[:24]
+def job_id_of(intent: str, names: Iterable[str]) -> str:
+    """Return the id of a job: the same each time that the same effect is applied.
+
+    `intent` identifies the effect, `names` what it tests.
+    """
+    return hashlib.sha256("\0".join([intent, *names]).encode()).hexdigest()[:24]
 
 
 JOBS = PartKey[JobStore]("device-jobs")

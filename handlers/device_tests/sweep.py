@@ -66,7 +66,7 @@ class JobSweep:
         return texts.SWEEP_DONE.format(expired=expired, announced=announced, removed=removed)
 
     async def _announce(self, job: DeviceJob) -> bool:
-        """Announce the step that a check run should show, and once an hour again if that has failed."""
+        """Announce the step that a check run should show, and announce it again once an hour if that has failed."""
         if await announce_step(self._accept, job):
             return True
         if await last_run(self._journal, step_guid(job)) not in (LastRun.FAILED, LastRun.DONE):

@@ -51,63 +51,74 @@ def request_targets(results: Results | None) -> list[RequestTarget]:
     labs = results.labs.items() if results else ()
     return [
         RequestTarget(lab, name, settings)
-        for lab, of in labs
-        for name, settings in of.targets.items()
+        for lab, lab_settings in labs
+        for name, settings in lab_settings.targets.items()
         if settings.takes_requests
     ]
 
 
-def without_degraded(known: Iterable[RequestTarget], degraded: Mapping[str, DegradedTarget]) -> list[RequestTarget]:
-    """Return the targets as they behave while some are degraded by one tier; `degraded` has those, as LAB/TARGET."""
-    found = []
-    for one in known:
-        tier = effective_tier(one.settings.tier, degraded.get(one.full_name))
+def without_degraded(targets: Iterable[RequestTarget], degraded: Mapping[str, DegradedTarget]) -> list[RequestTarget]:
+    """Return the targets that accept requests now, with their current tiers.
+
+    `degraded` has the targets that are degraded by one tier, by LAB/TARGET.
+    """
+    able = []
+    for target in targets:
+        tier = effective_tier(target.settings.tier, degraded.get(target.full_name))
         # A target that drops to the nightly tier accepts no requests.
         if tier < NIGHTLY_ONLY:
-            found.append(replace(one, settings=one.settings.model_copy(update={"tier": tier})))
-    return found
+            able.append(replace(target, settings=target.settings.model_copy(update={"tier": tier})))
+    return able
 
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:
     """Return a target; None if app.yaml no longer has it, or it no longer accepts requests."""
-    of = config.results.labs.get(lab) if config and config.results else None
-    settings = of.targets.get(name) if of else None
+    lab_settings = config.results.labs.get(lab) if config and config.results else None
+    settings = lab_settings.targets.get(name) if lab_settings else None
     return RequestTarget(lab, name, settings) if settings and settings.takes_requests else None
 
 
 def named_targets(results: Results, names: Iterable[str]) -> NamedTargets:
-    """Find what names mean: a target's own name, of whichever labs have it, or LAB/TARGET. Case does not matter."""
-    known = request_targets(results)
-    everything = {
-        form.casefold() for lab, of in results.labs.items() for name in of.targets for form in (name, f"{lab}/{name}")
+    """Find the targets that names mean: TARGET means this target of every lab that has it, LAB/TARGET means one.
+
+    Case does not matter.
+    """
+    accepting = request_targets(results)
+    all_names = {
+        form.casefold()
+        for lab, settings in results.labs.items()
+        for name in settings.targets
+        for form in (name, f"{lab}/{name}")
     }
-    found: dict[str, RequestTarget] = {}
+    targets: dict[str, RequestTarget] = {}
     unknown, nightly = list[str](), list[str]()
     for name in names:
-        wanted = name.casefold()
-        meant = [one for one in known if wanted in (one.name.casefold(), one.full_name.casefold())]
-        found |= {one.full_name: one for one in meant}
-        if not meant:
-            (nightly if wanted in everything else unknown).append(name)
-    return NamedTargets(tuple(found.values()), tuple(unknown), tuple(nightly))
+        folded = name.casefold()
+        matches = [target for target in accepting if folded in (target.name.casefold(), target.full_name.casefold())]
+        targets |= {target.full_name: target for target in matches}
+        if not matches:
+            (nightly if folded in all_names else unknown).append(name)
+    return NamedTargets(tuple(targets.values()), tuple(unknown), tuple(nightly))
 
 
-def nearest_targets(name: str, known: Sequence[RequestTarget]) -> list[str]:
-    """Return the names of targets that are most like one that no lab has, the likest first."""
-    return nearest_names(name, [one.full_name if "/" in name else one.name for one in known])
+def nearest_targets(name: str, targets: Sequence[RequestTarget]) -> list[str]:
+    """Return the names of targets that are most like a name that no lab has, the most similar first."""
+    return nearest_names(name, [target.full_name if "/" in name else target.name for target in targets])
 
 
-def labeled_targets(known: Iterable[RequestTarget], label: str) -> list[RequestTarget]:
-    """Return the targets whose label this is; GitHub has one label of a name, whatever its case."""
-    return [one for one in known if one.settings.label_of(one.name).casefold() == label.casefold()]
+def labeled_targets(targets: Iterable[RequestTarget], label: str) -> list[RequestTarget]:
+    """Return the targets that have this label; the case does not matter, as on GitHub."""
+    return [target for target in targets if target.settings.label_of(target.name).casefold() == label.casefold()]
 
 
-def pushed_targets(known: Iterable[RequestTarget], changed: Sequence[str] | None) -> list[RequestTarget]:
-    """Return the targets that test every push that changes these files; None: the files are unknown."""
-    return [one for one in known if one.settings.tier == EVERY_PUSH and _concerned(one.settings, changed)]
+def pushed_targets(targets: Iterable[RequestTarget], changed: Sequence[str] | None) -> list[RequestTarget]:
+    """Return the targets that test a push which changes these files; None: the files are unknown."""
+    return [
+        target for target in targets if target.settings.tier == EVERY_PUSH and _paths_match(target.settings, changed)
+    ]
 
 
-def _concerned(settings: TargetSettings, changed: Sequence[str] | None) -> bool:
+def _paths_match(settings: TargetSettings, changed: Sequence[str] | None) -> bool:
     # Files that GitHub does not list may match any path.
     if not settings.paths or changed is None:
         return True
@@ -115,7 +126,7 @@ def _concerned(settings: TargetSettings, changed: Sequence[str] | None) -> bool:
 
 
 def over_budget(settings: TargetSettings, requests: JobRequests) -> str:
-    """Return the budget that another request would exceed, as app.yaml has it; empty for none."""
+    """Return the budget that another request would exceed, as app.yaml writes it; empty for none."""
     for budget, used in ((settings.budget, requests.all), (settings.budget_per_person, requests.by_person)):
         most = per_day(budget)
         if budget is not None and most is not None and used >= most:

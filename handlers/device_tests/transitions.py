@@ -28,7 +28,7 @@ MOST_NOTE = 500
 """Characters of a lab's text that are stored."""
 
 _CANCELLING = frozenset({JobEnd.NOT_APPROVED, JobEnd.PUSHED, JobEnd.CLOSED, JobEnd.BY_PERSON})
-"""Ends that people bring about; the others are a lab's."""
+"""Ends that people cause; labs cause the others."""
 
 
 class LeaseLost(Exception):
@@ -51,22 +51,22 @@ def refused(job: DeviceJob, end: JobEnd) -> DeviceJob:
     return _ended(job, DeviceJobState.ENDED, end, job.requested_at)
 
 
-def approve(job: DeviceJob, sha: str, by: Someone, now: float) -> DeviceJob:
-    """Let labs see a job that waits, if the approval is of exactly its commit; else it stays as it is."""
+def approve(job: DeviceJob, sha: str, approver: Someone, moment: float) -> DeviceJob:
+    """Let labs see a job that waits, if `sha` is exactly its commit; otherwise the job stays as it is."""
     if job.state is not DeviceJobState.WAITING or sha != job.sha:
         return job
-    return _queued(replace(job, approved_by=by, approved_at=now), now)
+    return _queued(replace(job, approved_by=approver, approved_at=moment), moment)
 
 
-def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) -> DeviceJob:
+def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, moment: float) -> DeviceJob:
     """Give a queued job to a lab, under the digest of a lease; `timeout` is the time limit of the test in seconds.
 
     Raises ValueError for a job that is not queued: the caller must check that.
     """
     if job.state is not DeviceJobState.QUEUED:
         raise ValueError(f"a job that is {job.state} cannot be handed out")
-    attempt, deadline = job.attempt + 1, now + timeout
-    expires = min(now + LEASE_SECONDS, deadline)
+    attempt, deadline = job.attempt + 1, moment + timeout
+    expires = min(moment + LEASE_SECONDS, deadline)
     return replace(
         job,
         state=DeviceJobState.LEASED,
@@ -74,27 +74,27 @@ def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) 
         slot=slot,
         lease=lease,
         lease_expires_at=expires,
-        leased_at=now,
+        leased_at=moment,
         deadline=deadline,
         expires_at=expires,
         run_id=run_id_of(job.id, attempt),
-        # They were those of the attempt before.
+        # The previous attempt had its own.
         log_url="",
         note="",
     )
 
 
-def heartbeat(job: DeviceJob, lease: str, now: float, *, log_url: str | None = None, note: str = "") -> DeviceJob:
+def heartbeat(job: DeviceJob, lease: str, moment: float, *, log_url: str | None = None, note: str = "") -> DeviceJob:
     """Extend a lease, but not beyond the deadline; store the lab's log and progress if it sends them.
 
     If the lease has expired but the job was not handed out again, it is extended too: the lab is back. Raises
     `LeaseLost`.
     """
     _check_lease(job, lease)
-    if now >= job.deadline:
+    if moment >= job.deadline:
         raise LeaseLost
     # A heartbeat that was delayed on the way does not shorten the lease.
-    expires = max(job.lease_expires_at, min(now + LEASE_SECONDS, job.deadline))
+    expires = max(job.lease_expires_at, min(moment + LEASE_SECONDS, job.deadline))
     return replace(
         job,
         lease_expires_at=expires,
@@ -104,7 +104,7 @@ def heartbeat(job: DeviceJob, lease: str, now: float, *, log_url: str | None = N
     )
 
 
-def fail(job: DeviceJob, lease: str, reason: str, now: float) -> DeviceJob:
+def fail(job: DeviceJob, lease: str, reason: str, moment: float) -> DeviceJob:
     """Return a job that its lab cannot do to the queue; after the last attempt, it ends without results.
 
     A repeated call changes nothing. Raises `LeaseLost`.
@@ -114,56 +114,56 @@ def fail(job: DeviceJob, lease: str, reason: str, now: float) -> DeviceJob:
         return job
     _check_lease(job, lease)
     given_back = replace(job, note=reason[:MOST_NOTE], old_lease=lease)
-    return _try_again(given_back, JobEnd.LAB_FAILED, now)
+    return _try_again(given_back, JobEnd.LAB_FAILED, moment)
 
 
-def complete(job: DeviceJob, suite: str, now: float) -> DeviceJob:
+def complete(job: DeviceJob, suite: str, moment: float) -> DeviceJob:
     """Note that results of a suite arrived: of this attempt or an earlier one, in time or late.
 
-    The job is done once it has those of all its suites. Raises `NotHandedOut` for a job that no lab was given.
+    The job is done once the results of all its suites arrived. Raises `NotHandedOut` for a job that no lab was given.
     """
     if not job.was_handed_out:
         raise NotHandedOut
     # Manifests arrive any number of times: by a queue, by the listing of the bucket, and when runs are read again.
     if job.state is DeviceJobState.DONE or suite in job.arrived:
         return job
-    more = replace(job, arrived=tuple(sorted({*job.arrived, suite})))
-    if not more.has_all_suites:
-        return more
-    done = _ended(more, DeviceJobState.DONE, JobEnd.NONE, now)
-    # Late results replace how the job had ended, and do not make its test look longer than it took.
-    return replace(done, ended_at=job.ended_at or now)
+    updated = replace(job, arrived=tuple(sorted({*job.arrived, suite})))
+    if not updated.has_all_suites:
+        return updated
+    done = _ended(updated, DeviceJobState.DONE, JobEnd.NONE, moment)
+    # Late results replace the reason of the end, but not its time: the test did not take longer.
+    return replace(done, ended_at=job.ended_at or moment)
 
 
-def cancel(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
+def cancel(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     """End a job that is no longer wanted. A lab that has it loses its lease."""
-    return _ended(job, DeviceJobState.CANCELLED, why, now) if job.is_open else job
+    return _ended(job, DeviceJobState.CANCELLED, end, moment) if job.is_open else job
 
 
-def cancel_if_waiting(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
+def cancel_if_waiting(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     """End a job that no lab has yet; a running test continues."""
-    return cancel(job, why, now) if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED) else job
+    return cancel(job, end, moment) if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED) else job
 
 
-def remove_target(job: DeviceJob, now: float) -> DeviceJob:
+def remove_target(job: DeviceJob, moment: float) -> DeviceJob:
     """End a job whose target is no longer in app.yaml."""
-    return _ended(job, DeviceJobState.ENDED, JobEnd.TARGET_REMOVED, now) if job.is_open else job
+    return _ended(job, DeviceJobState.ENDED, JobEnd.TARGET_REMOVED, moment) if job.is_open else job
 
 
-def expire(job: DeviceJob, now: float) -> DeviceJob:
+def expire(job: DeviceJob, moment: float) -> DeviceJob:
     """Change a job whose `expires_at` has passed; before that, do nothing."""
-    if now < job.expires_at:
+    if moment < job.expires_at:
         return job
     match job.state:
         case DeviceJobState.WAITING:
-            return _ended(job, DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, now)
+            return _ended(job, DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, moment)
         case DeviceJobState.QUEUED:
-            return _ended(job, DeviceJobState.ENDED, JobEnd.NO_DEVICE, now)
-        case DeviceJobState.LEASED if now >= job.deadline and job.lease_expires_at >= job.deadline:
-            # It was alive to the end, so another attempt would take too long as well.
-            return _ended(job, DeviceJobState.ENDED, JobEnd.TOO_LONG, now)
+            return _ended(job, DeviceJobState.ENDED, JobEnd.NO_DEVICE, moment)
+        case DeviceJobState.LEASED if moment >= job.deadline and job.lease_expires_at >= job.deadline:
+            # The lab sent heartbeats to the end, so another attempt would take too long as well.
+            return _ended(job, DeviceJobState.ENDED, JobEnd.TOO_LONG, moment)
         case DeviceJobState.LEASED:
-            return _try_again(job, JobEnd.NO_ANSWER, now)
+            return _try_again(job, JobEnd.NO_ANSWER, moment)
         case _:
             return job
 
@@ -183,29 +183,31 @@ def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:
 
 
 def _check_lease(job: DeviceJob, lease: str) -> None:
-    # An empty lease must not match the empty one of a job that nobody has.
+    # An empty lease must not match the empty lease of a job that no lab has.
     if job.state is not DeviceJobState.LEASED or not lease or lease != job.lease:
         raise LeaseLost
 
 
-def _queued(job: DeviceJob, now: float) -> DeviceJob:
+def _queued(job: DeviceJob, moment: float) -> DeviceJob:
     # A job that is queued again keeps its place in the queue, but may wait for another day.
-    return replace(job, state=DeviceJobState.QUEUED, queued_at=job.queued_at or now, expires_at=now + QUEUE_SECONDS)
+    return replace(
+        job, state=DeviceJobState.QUEUED, queued_at=job.queued_at or moment, expires_at=moment + QUEUE_SECONDS
+    )
 
 
-def _try_again(job: DeviceJob, end: JobEnd, now: float) -> DeviceJob:
+def _try_again(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     if job.attempt >= MOST_ATTEMPTS:
-        return _ended(job, DeviceJobState.ENDED, end, now)
-    return _queued(replace(job, lease="", lease_expires_at=0.0, deadline=0.0, slot=NO_SLOT), now)
+        return _ended(job, DeviceJobState.ENDED, end, moment)
+    return _queued(replace(job, lease="", lease_expires_at=0.0, deadline=0.0, slot=NO_SLOT), moment)
 
 
-def _ended(job: DeviceJob, state: DeviceJobState, end: JobEnd, now: float) -> DeviceJob:
+def _ended(job: DeviceJob, state: DeviceJobState, end: JobEnd, moment: float) -> DeviceJob:
     assert state not in OPEN
     return replace(
         job,
         state=state,
         end=end,
-        ended_at=now,
+        ended_at=moment,
         expires_at=0.0,
         lease="",
         lease_expires_at=0.0,

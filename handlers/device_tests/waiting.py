@@ -24,10 +24,10 @@ class QueuePlace:
 
 
 async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob) -> QueuePlace | None:
-    """Return the place of a queued job; None for any other, and for a target that no longer accepts requests."""
+    """Return the place of a queued job; None for any other job, and if its target no longer accepts requests."""
     target = find_request_target(config, job.lab, job.target)
     if job.state is not DeviceJobState.QUEUED or target is None:
         return None
-    before = place_in_queue(job, await store.of_lab(job.lab), await store.served(job.lab))
+    tests_before = place_in_queue(job, await store.of_lab(job.lab), await store.served(job.lab))
     durations = await store.durations(job.lab, job.target)
-    return QueuePlace(before, expected_wait(before, target.limits.slots, durations, target.limits.timeout))
+    return QueuePlace(tests_before, expected_wait(tests_before, target.limits.slots, durations, target.limits.timeout))

@@ -19,12 +19,13 @@ from bot.web.rate_limit import RateLimit
 from handlers.labs import texts
 
 CALLS_PER_MINUTE = 300
-"""Of one lab: heartbeats of a hundred devices, and their claims."""
+"""The most calls of one lab: enough for the heartbeats and claims of a hundred devices."""
 REFUSALS_PER_MINUTE = 30
 """Refused tokens of one address, after which only tokens that were accepted before are checked."""
 ACCEPTED_SECONDS = 86_400.0
+"""Seconds for which an accepted token is remembered."""
 MOST_ACCEPTED = 10_000
-"""How long, and how many, accepted tokens are remembered: each machine of a large lab may have its own."""
+"""The most accepted tokens that are remembered: each machine of a large lab may have its own."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -32,7 +33,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class LabCalls:
     """The calls of all labs to one process; `labs` are those of app.yaml, `proxies` as app.yaml has them.
 
-    `clock` is in seconds from anywhere.
+    `clock` returns seconds since any fixed moment.
     """
 
     def __init__(self, labs: Collection[str], proxies: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,8 +57,8 @@ class LabCalls:
     def admit_address(self, request: web.Request, lab: str) -> None:
         """Raise `Problem` for an address from which too many tokens were refused.
 
-        A token that this lab showed before is always checked: a stranger may share the address of a lab, and behind a
-        proxy that app.yaml does not name, everybody does.
+        A token that was accepted for this lab before is always admitted: a stranger may share the address of a lab, and
+        behind a proxy that app.yaml does not name, all callers share one address.
         """
         if (lab, _digest(request)) in self._accepted:
             return
@@ -70,7 +71,7 @@ class LabCalls:
         self._accepted[lab, _digest(request)] = None
 
     def refuse(self, request: web.Request, lab: str) -> None:
-        """Forget the token of a call: it was revoked, has expired, or is not of this lab."""
+        """Forget the token of a call: it was revoked, has expired, or belongs to another lab."""
         self._accepted.pop((lab, _digest(request)), None)
 
     def admit_lab(self, lab: str) -> None:
@@ -78,20 +79,20 @@ class LabCalls:
         if seconds := self._calls.wait_for(lab):
             raise _too_many(texts.TOO_MANY_CALLS.format(lab=lab, seconds=seconds), seconds)
 
-    def refused(self, request: web.Request, lab: str, call: str, why: str) -> None:
-        """Record that somebody does not speak for a lab, or not for that job."""
+    def refused(self, request: web.Request, lab: str, call: str, reason: str) -> None:
+        """Record that a caller may not act for a lab, or not for that job."""
         self._refusals.wait(request)
         self.count(lab, call, "refused")
-        # Strangers can cause this: one line a second.
+        # Strangers can cause any number of refusals, so there is one line a second.
         if (held_back := self._rarely.ready(call)) is not None:
             client = self._refusals.client(request)
-            log.warning("lab call refused", lab=lab[:64], call=call, why=why, client=client, held_back=held_back)
+            log.warning("lab call refused", lab=lab[:64], call=call, why=reason, client=client, held_back=held_back)
 
-    def results_refused(self, lab: str, job: str, why: str) -> None:
+    def results_refused(self, lab: str, job: str, reason: str) -> None:
         """Record that a manifest names a job that its results do not complete."""
         self.count(lab, "results", "refused")
         if (held_back := self._rarely.ready("results")) is not None:
-            log.warning("results refused", lab=lab, job=job[:64], why=why, held_back=held_back)
+            log.warning("results refused", lab=lab, job=job[:64], why=reason, held_back=held_back)
 
     def count(self, lab: str, call: str, outcome: str) -> None:
         """Count a call."""
@@ -100,8 +101,8 @@ class LabCalls:
 
 
 def _digest(request: web.Request) -> bytes:
-    shown = request.headers.get(hdrs.AUTHORIZATION, "")
-    return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).digest()
+    authorization = request.headers.get(hdrs.AUTHORIZATION, "")
+    return hashlib.sha256(authorization.encode("utf-8", "surrogateescape")).digest()
 
 
 def _too_many(detail: str, seconds: int) -> Problem:

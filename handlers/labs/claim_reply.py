@@ -1,4 +1,4 @@
-"""Write the answer to a claim: the job, with the permission to upload."""
+"""Build the answer to a claim: the job, with the permission to upload its results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ UPLOAD_SECONDS = 900.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class JobWords:
-    """Describes jobs to labs. `bucket_for` gives a bucket by its name, `now` seconds since 1970."""
+class ClaimReplies:
+    """Builds the answers to claims. `bucket_for` gives a bucket by its name, `now` seconds since 1970."""
 
     def __init__(
         self,
@@ -65,21 +65,22 @@ class JobWords:
             deadline=iso_utc(job.deadline),
             requested_by=job.requested_by.login,
             approved_by=job.approved_by.login or None,
-            upload=await self._permission(config.results, job, prefix),
+            upload=await self._upload_permission(config.results, job, prefix),
         )
 
-    async def _permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:
+    async def _upload_permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:
         if not results.labs[job.lab].presigned_uploads:
             return None
         expires = job.deadline + UPLOAD_SECONDS
-        # A job of several suites is a run for each of them: RUN_ID/, RUN_ID-2/ and so on. No other job's begin so.
-        begins = folder if len(job.suites) < 2 else folder.removesuffix("/")
+        # A job of several suites has a run for each of them: RUN_ID/, RUN_ID-2/ and so on. Only its keys begin so.
+        key_prefix = folder if len(job.suites) < 2 else folder.removesuffix("/")
         try:
             signed = await self._bucket_for(results.bucket).presign_post(
-                begins, most=MAX_FILE_BYTES, seconds=expires - self._now()
+                key_prefix, most=MAX_FILE_BYTES, seconds=expires - self._now()
             )
         except (TryAgain, UserError) as error:
-            # The job is handed out already: a lab with credentials of its own can do it, any other one reports this.
+            # The job is handed out already. A lab with its own credentials can still upload; any other lab reports that
+            # it has no permission.
             log.warning("no permission to upload", lab=job.lab, job=job.id, reason=str(error))
             return None
         return PresignedUpload(

@@ -30,7 +30,7 @@ MOST_REASON = 200
 
 
 async def waiting_job(store: JobStore, lab: str, job_id: str, attempt: int) -> DeviceJob | None:
-    """Return a job that still waits to be claimed for an attempt, None if it does not."""
+    """Return a job if it still waits to be claimed for this attempt, otherwise None."""
     try:
         job = await store.find(lab, job_id)
     except UnknownJob:
@@ -55,28 +55,30 @@ class StartLabWorkflow:
         return f"lab-workflow:{self.job}:{self.attempt}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Start it. Raises `UserError` where the lab's repository is not as app.yaml says, and `NotInstalled`."""
+        """Start it.
+
+        Raises `NotInstalled`, and `UserError` if the repository differs from app.yaml or refuses the workflow.
+        """
         job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
         if job is None:
             return Applied(texts.JOB_NOT_WAITING, changed=False)
-        of = context.config.results.labs.get(self.lab) if context.config.results else None
-        if of is None or of.workflow is None:
+        settings = context.config.results.labs.get(self.lab) if context.config.results else None
+        if settings is None or settings.workflow is None:
             return Applied(texts.WORKFLOW_REMOVED, changed=False)
         calls = context.part(LAB_CALLS)
         try:
-            await self._start(context, of, of.workflow, job)
+            await self._start(context, settings, settings.workflow, job)
         except UserError:
             calls.count(self.lab, "workflow", "refused")
             raise
         calls.count(self.lab, "workflow", "sent")
-        return Applied(
-            texts.WORKFLOW_STARTED.format(file=of.workflow.file, repository=of.workflow.repository, job=job.id)
-        )
+        workflow = settings.workflow
+        return Applied(texts.WORKFLOW_STARTED.format(file=workflow.file, repository=workflow.repository, job=job.id))
 
-    async def _start(self, context: EffectContext, of: Lab, workflow: LabWorkflow, job: DeviceJob) -> None:
+    async def _start(self, context: EffectContext, settings: Lab, workflow: LabWorkflow, job: DeviceJob) -> None:
         repository_id, github = await context.elsewhere(workflow.repository)
-        oidc = of.identity.github_oidc if of.identity else None
-        # Whoever takes over the name of a repository gets another ID, and no job could be claimed from there.
+        oidc = settings.identity.github_oidc if settings.identity else None
+        # If somebody takes over the name of a repository, its ID differs, and its workflow could claim no job.
         if oidc is not None and oidc.repository_id != repository_id:
             raise UserError(
                 texts.WORKFLOW_OTHER_REPOSITORY.format(

@@ -22,7 +22,7 @@ from handlers.device_tests.sweep import SWEEP
 from handlers.labs import webhooks
 from handlers.labs.callers import LabAccess
 from handlers.labs.calls import LAB_CALLS, LabCalls
-from handlers.labs.claim_reply import JobWords
+from handlers.labs.claim_reply import ClaimReplies
 from handlers.labs.claims import JobClaims
 from handlers.labs.dispatches import StartLabWorkflow
 from handlers.labs.routes import LabRoutes
@@ -54,7 +54,7 @@ def routes(services: Services) -> Sequence[Operation]:
         services.part(LAB_CALLS),
         JobClaims(store, store.bell, services.part(SWEEP).limits_of),
         store,
-        JobWords(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
+        ClaimReplies(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
         services.announce,
         # Each waiting claim holds a connection; the other half stays free for webhooks, pages and everything else.
         most_waiting=config.http.connections // 2,

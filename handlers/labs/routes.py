@@ -1,6 +1,6 @@
 """`POST /api/v1/labs/{lab}/…`: claims, heartbeats and failures of jobs. All of them are safe to repeat.
 
-A claim whose answer was lost has cost a lease, which expires: the job is handed out again.
+If the answer to a claim is lost, its lease expires, and the job is handed out again.
 """
 
 from __future__ import annotations
@@ -31,32 +31,33 @@ from handlers.labs.bodies import (
     HandedOutJob,
     HeartbeatBody,
 )
-from handlers.labs.callers import LabAccess, LabSpeaker, RefusedCaller
+from handlers.labs.callers import LabAccess, LabCaller, RefusedCaller
 
 if TYPE_CHECKING:
     from handlers.device_tests.model import DeviceJob
     from handlers.labs.calls import LabCalls
-    from handlers.labs.claim_reply import JobWords
+    from handlers.labs.claim_reply import ClaimReplies
     from handlers.labs.claims import JobClaims
 
 MOST_BODY = 32 * 1024
+"""The most bytes of one body."""
 MOST_BODIES = 1 << 20
-"""Bytes of one body, and of all that arrive at a time."""
+"""The most bytes of all bodies that arrive at the same time."""
 MOST_WAITING = 32
-"""Claims of one lab that wait at a time."""
+"""The most claims of one lab that wait at the same time."""
 RETRY_SECONDS = 5
 LAB = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 JOB = r"[A-Za-z0-9_-]{1,64}"
 
 Body = TypeVar("Body", bound=BaseModel)
-Answer = Callable[[web.Request, LabSpeaker], Awaitable[tuple[web.Response, str]]]
+Respond = Callable[[web.Request, LabCaller], Awaitable[tuple[web.Response, str]]]
 """Answers a call of a lab, and returns the outcome for the metrics."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LabRoutes:
-    """The routes of labs. `most_waiting` is how many claims of all labs may wait at a time."""
+    """The routes of labs. `most_waiting` is the most claims of all labs that wait at the same time."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class LabRoutes:
         calls: LabCalls,
         claims: JobClaims,
         store: JobStore,
-        words: JobWords,
+        replies: ClaimReplies,
         accept: Announce,
         most_waiting: int,
     ) -> None:
@@ -72,7 +73,7 @@ class LabRoutes:
         self._calls = calls
         self._claims = claims
         self._store = store
-        self._words = words
+        self._replies = replies
         self._accept = accept
         self._most_waiting = most_waiting
         self._bodies = Bodies(MOST_BODIES, MOST_BODY)
@@ -104,7 +105,7 @@ class LabRoutes:
         ]
 
     def _operation(
-        self, name: str, summary: str, answer: Answer, body: type[BaseModel], answers: dict[int, ResponseSchema]
+        self, name: str, summary: str, respond: Respond, body: type[BaseModel], answers: dict[int, ResponseSchema]
     ) -> Operation:
         call = name.rpartition("/")[2]
         parameters = [Parameter("lab", "The lab, as app.yaml names it.", {"type": "string", "pattern": f"^{LAB}$"})]
@@ -113,7 +114,7 @@ class LabRoutes:
             answers |= {404: problem("No such job of this lab"), 409: problem("The lease is lost: stop")}
 
         async def handler(request: web.Request) -> web.Response:
-            return await self._answer(request, call, answer)
+            return await self._answer(request, call, respond)
 
         return Operation(
             method="POST",
@@ -133,46 +134,47 @@ class LabRoutes:
             for_labs=True,
         )
 
-    async def _answer(self, request: web.Request, call: str, answer: Answer) -> web.Response:
+    async def _answer(self, request: web.Request, call: str, respond: Respond) -> web.Response:
         lab = request.match_info["lab"]
         try:
-            # First: to check a token costs a query or a signature, and strangers may send any number of tokens.
+            # The address is checked first: to check a token costs a query or a signature, and strangers may send any
+            # number of tokens.
             self._calls.admit_address(request, lab)
-            speaker = await self._access.speaker(request, lab)
+            caller = await self._access.authenticate(request, lab)
         except RefusedCaller as refused:
             self._calls.refuse(request, lab)
-            self._calls.refused(request, lab, call, refused.why)
+            self._calls.refused(request, lab, call, refused.reason)
             raise
-        except Problem as found:
-            self._calls.count(lab, call, "too many" if found.status == 429 else "unavailable")
+        except Problem as failure:
+            self._calls.count(lab, call, "too many" if failure.status == 429 else "unavailable")
             raise
         self._calls.accept(request, lab)
         try:
             self._calls.admit_lab(lab)
-            response, outcome = await answer(request, speaker)
+            response, outcome = await respond(request, caller)
         except UnknownJob:
             self._calls.refused(request, lab, call, "not a job of this lab")
             raise Problem(404, texts.UNKNOWN_JOB) from None
         except LeaseLost:
             self._calls.count(lab, call, "lease lost")
-            log.warning("lease is lost", lab=lab, call=call, job=request.match_info["job"], by=speaker.name)
+            log.warning("lease is lost", lab=lab, call=call, job=request.match_info["job"], by=caller.name)
             raise Problem(409, texts.LEASE_LOST) from None
         except ConnectorException as error:
             self._calls.count(lab, call, "unavailable")
             raise Problem(503, texts.UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
-        except Problem as found:
-            self._calls.count(lab, call, "too many" if found.status == 429 else "invalid")
+        except Problem as failure:
+            self._calls.count(lab, call, "too many" if failure.status == 429 else "invalid")
             raise
         self._calls.count(lab, call, outcome)
         return response
 
-    async def _claim(self, request: web.Request, speaker: LabSpeaker) -> tuple[web.Response, str]:
+    async def _claim(self, request: web.Request, caller: LabCaller) -> tuple[web.Response, str]:
         body = await self._read(request, ClaimBody)
-        lab = speaker.lab
-        known = {target for one in self._access.labs(lab).values() for target in one.targets}
+        lab = caller.lab
+        known_targets = {target for settings in self._access.labs(lab).values() for target in settings.targets}
         for target in body.targets:
-            if target not in known:
-                names = ", ".join(sorted(known))
+            if target not in known_targets:
+                names = ", ".join(sorted(known_targets))
                 raise Problem(400, texts.UNKNOWN_TARGET.format(lab=lab, target=target, known=names))
         # Only claims that wait hold a connection; the others are answered at once.
         if body.wait and self._claims.waiting(lab) >= MOST_WAITING:
@@ -185,7 +187,7 @@ class LabRoutes:
         def has_left() -> bool:
             return request.transport is None or request.transport.is_closing()
 
-        claimed = await self._claims.claim(speaker, body.targets, body.wait, has_left, request.app[STOPPING])
+        claimed = await self._claims.claim(caller, body.targets, body.wait, has_left, request.app[STOPPING])
         if claimed is None:
             return web.Response(status=204), "nothing"
         job = claimed.job
@@ -200,28 +202,28 @@ class LabRoutes:
             sha=job.sha,
             requested_by=job.requested_by.login,
             approved_by=job.approved_by.login,
-            to=speaker.name,
+            to=caller.name,
         )
-        return _json(await self._words.describe(claimed)), "handed out"
+        return _json(await self._replies.describe(claimed)), "handed out"
 
-    async def _heartbeat(self, request: web.Request, speaker: LabSpeaker) -> tuple[web.Response, str]:
-        body, job_id = await self._read(request, HeartbeatBody), await self._job(request, speaker)
-        job = await self._store.heartbeat(speaker.lab, job_id, body.lease, log_url=body.log_url, note=body.note)
+    async def _heartbeat(self, request: web.Request, caller: LabCaller) -> tuple[web.Response, str]:
+        body, job_id = await self._read(request, HeartbeatBody), await self._job_id(request, caller)
+        job = await self._store.heartbeat(caller.lab, job_id, body.lease, log_url=body.log_url, note=body.note)
         # The check run says that the test runs only now, because the first heartbeat has the link to the log.
         await announce_step(self._accept, job)
         return _json(ExtendedLease(lease_expires_at=iso_utc(job.lease_expires_at))), "extended"
 
-    async def _failed(self, request: web.Request, speaker: LabSpeaker) -> tuple[web.Response, str]:
-        body, job_id = await self._read(request, FailedBody), await self._job(request, speaker)
-        job = await self._store.fail(speaker.lab, job_id, body.lease, body.reason)
-        log.info("job is given back", job=job.id, lab=job.lab, attempt=job.attempt, reason=job.note, by=speaker.name)
+    async def _failed(self, request: web.Request, caller: LabCaller) -> tuple[web.Response, str]:
+        body, job_id = await self._read(request, FailedBody), await self._job_id(request, caller)
+        job = await self._store.fail(caller.lab, job_id, body.lease, body.reason)
+        log.info("job is given back", job=job.id, lab=job.lab, attempt=job.attempt, reason=job.note, by=caller.name)
         await announce_step(self._accept, job)
         return _json(GivenBack(state=job.state.value)), "given back"
 
-    async def _job(self, request: web.Request, speaker: LabSpeaker) -> str:
-        """Return the id of the job in the address. Raises `UnknownJob` if the speaker lacks its repository."""
-        job: DeviceJob = await self._store.find(speaker.lab, request.match_info["job"])
-        if job.repository not in speaker.repositories:
+    async def _job_id(self, request: web.Request, caller: LabCaller) -> str:
+        """Return the id of the job in the address. Raises `UnknownJob` if the caller lacks its repository."""
+        job: DeviceJob = await self._store.find(caller.lab, request.match_info["job"])
+        if job.repository not in caller.repositories:
             raise UnknownJob(job.id)
         return job.id
 
@@ -230,12 +232,13 @@ class LabRoutes:
             try:
                 return model.model_validate_json(bytes(raw))
             except ValidationError as error:
-                faults = "; ".join(_fault(one["loc"], one["msg"]) for one in error.errors(include_url=False)[:5])
+                errors = error.errors(include_url=False)[:5]
+                faults = "; ".join(_fault(details["loc"], details["msg"]) for details in errors)
                 raise Problem(400, texts.BAD_BODY.format(faults=faults)) from None
 
 
-def _fault(place: tuple[int | str, ...], said: str) -> str:
-    return f"{'.'.join(map(str, place))[:100]}: {said}" if place else said
+def _fault(location: tuple[int | str, ...], message: str) -> str:
+    return f"{'.'.join(map(str, location))[:100]}: {message}" if location else message
 
 
 def _json(model: BaseModel) -> web.Response:

@@ -1,7 +1,7 @@
 """Notify a lab that a job waits for it, by a signed webhook (here) or by starting its workflow (`dispatches`).
 
-The message holds no lease: the lab claims the job, so that a message that is lost, doubled or late does no harm. It is
-sent at least once for each attempt, and `X-Nightjar-Delivery` is the same each time.
+The message holds no lease: the lab claims the job, so a message that is lost, repeated or late does no harm. The bot
+sends it at least once for each attempt, each time with the same `X-Nightjar-Delivery`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ JOB_WAITS = InternalEvent(
 class LabWebhooks:
     """The webhooks of all labs in app.yaml, and which labs are notified.
 
-    Raises `SettingsError` where a secret is not in the environment.
+    Raises `SettingsError` if a secret is not in the environment.
     """
 
     def __init__(
@@ -76,16 +76,17 @@ class LabWebhooks:
         self._store = store
         self._accept = accept
         labs = {
-            (repository, lab): of
-            for repository, one in config.repositories.items()
-            for lab, of in (one.results.labs if one.results else {}).items()
+            (name, lab): settings
+            for name, repository in config.repositories.items()
+            for lab, settings in (repository.results.labs if repository.results else {}).items()
         }
         self.labs: dict[tuple[str, str], LabWebhook] = {
-            key: of.webhook for key, of in labs.items() if of.webhook is not None
+            key: settings.webhook for key, settings in labs.items() if settings.webhook is not None
         }
-        self.notified = frozenset(key for key, of in labs.items() if of.webhook or of.workflow)
+        self.notified = frozenset(key for key, settings in labs.items() if settings.webhook or settings.workflow)
         """The labs that are notified of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
-        self._secrets = {name: environ.get(name, "").strip() for name in {one.secret_env for one in self.labs.values()}}
+        variables = {webhook.secret_env for webhook in self.labs.values()}
+        self._secrets = {name: environ.get(name, "").strip() for name in variables}
         short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
         if short:
             raise SettingsError(texts.NO_WEBHOOK_SECRET.format(name=name, least=SHORTEST_SECRET) for name in short)
@@ -100,9 +101,9 @@ class LabWebhooks:
         for lab in {lab for _, lab in self.notified}:
             for job in await self._store.of_lab(lab):
                 if job.state is DeviceJobState.QUEUED and (job.repository, lab) in self.notified:
-                    about = Repository(job.repository_id, job.repository, None)
+                    repository = Repository(job.repository_id, job.repository, None)
                     waiting = WaitingJob(lab, job.id, job.attempt + 1)
-                    announced += await announce(self._accept, JOB_WAITS, about, waiting)
+                    announced += await announce(self._accept, JOB_WAITS, repository, waiting)
         return texts.JOBS_ANNOUNCED.format(count=announced)
 
 
@@ -111,7 +112,7 @@ LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")
 
 @router.on(JOB_WAITS.name, name="lab-webhook")
 async def push_job(context: Context) -> Plan:
-    """Send the webhook, or start the workflow; a lab that has both gets both."""
+    """Plan to send the webhook and to start the workflow, whichever the lab has."""
     waiting = JOB_WAITS.read(context.delivery.payload)
     lab = context.config.results.labs.get(waiting.lab) if context.config.results else None
     effects: list[Effect] = []
@@ -165,8 +166,8 @@ class SendLabWebhook:
 
 
 def webhook_body(job: DeviceJob, attempt: int) -> bytes:
-    """Return the message, the same each time that it is sent."""
-    said = {
+    """Return the body of the message, the same each time that it is sent."""
+    message = {
         "event": "job",
         "lab": job.lab,
         "target": job.target,
@@ -180,23 +181,23 @@ def webhook_body(job: DeviceJob, attempt: int) -> bytes:
         "approved_by": job.approved_by.login or None,
         "claims": f"/api/v1/labs/{job.lab}/claims",
     }
-    return json.dumps(said).encode()
+    return json.dumps(message).encode()
 
 
 async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool) -> None:
-    """POST a message. Raises `TryAgain` and `UserError`; of the answer only the status is read.
+    """POST a message; read only the status of the answer. Raises `TryAgain` and `UserError`.
 
-    Without `allow_private` it goes to public addresses alone, and it never follows a redirection.
+    Without `allow_private`, it sends only to public addresses. It never follows a redirection.
     """
     # `encoded`: yarl must not change the address that app.yaml names.
     address = URL(url, encoded=True)
     host = address.host or ""
     resolver = None if allow_private else PublicResolver()
     try:
-        # aiohttp asks no resolver for a literal address, so that has a check of its own.
+        # aiohttp asks no resolver for a literal address, so the address is checked here.
         if not allow_private:
             check_literal(host)
-        # A connection for each: there are few, and none is used for another host.
+        # Each message has its own connection: there are few messages.
         connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
         async with (
             aiohttp.ClientSession(connector=connector) as session,

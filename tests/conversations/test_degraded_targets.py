@@ -204,9 +204,9 @@ async def test_a_target_that_loses_its_requests_is_no_longer_degraded(targets: T
     settings = f"{{bucket: {place.bucket.name}, labs: {{{LAB}: {{targets: {now}}}}}}}"
     config = parse_config(f"repositories: {{{REPOSITORY}: {{results: {settings}}}}}".encode(), "app.yaml")
     store, about = services.part(RESULTS).store, (REPOSITORY, place.town.repo.id)
-    judged = await judge_targets(config, services.records, store, *about, place.time())
-    (one,) = [one for one in judged if one.is_to_report]
-    assert one.now is not None
-    issue = issue_of_target(one.about, one.now, None, ())
+    judgements = await judge_targets(config, services.records, store, *about, place.time())
+    (judgement,) = [judgement for judgement in judgements if judgement.must_report]
+    assert judgement.new_state is not None
+    issue = issue_of_target(judgement.target, judgement.new_state, None, ())
     assert (issue.body, issue.key) == ("", f"degraded:{LAB}/{HEXAGON}")
     assert issue.news == f"Target `{LAB}/{HEXAGON}` is restored: app.yaml no longer enables requests for it."

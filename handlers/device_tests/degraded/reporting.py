@@ -24,7 +24,10 @@ NAME = "degraded-targets"
 
 @dataclass(frozen=True, slots=True)
 class TargetChanged:
-    """A target must be evaluated, at a moment in seconds since 1970; `asked` distinguishes changes, and later tries."""
+    """A target must be evaluated, at a moment (`at`) in seconds since 1970.
+
+    `asked` is a digest that differs for each change, and for each hour in which the bot tries again.
+    """
 
     lab: str
     target: str
@@ -53,36 +56,38 @@ router = Router()
 
 
 async def note_reported(context: Context, written: ReportedTarget, outcomes: EffectOutcomes) -> Plan:
-    """Note that the issue says it, unless it could not be written: then the sweep announces it again."""
+    """Note that the issue shows the state; if it could not be written, the sweep announces the change again."""
     if outcomes.failures:
         return Plan(why=texts.WHY_ISSUE_FAILED)
-    key = degraded_key(context.repository.id, _about(context, written.lab, written.target))
+    key = degraded_key(context.repository.id, _canonical_target(context, written.lab, written.target))
     reported = replace(written.state, reported=True)
     return Plan((StoreRecord.of(key, None if written.state.restored else reported),))
 
 
-# Not bound to a key of app.yaml: open issues must be closed even after `results` was removed.
+# The handler needs no key of app.yaml: open issues must be closed even after `results` was removed.
 @router.on(TARGET_CHANGED.name, name=NAME, conclude=ConcludeStage(ReportedTarget, note_reported))
 async def report_target(context: Context) -> Plan:
     """Evaluate a target, store its state, and update its issue."""
     event, repository = TARGET_CHANGED.read(context.delivery.payload), context.repository
-    about = _about(context, event.lab, event.target)
-    store, named = context.part(RESULTS).store, about.repository
-    every = await judge_targets(context.app_config, context.records, store, named, repository.id, event.at)
-    judged = next((one for one in every if one.about == about), None)
-    if judged is None or judged.now is None or not judged.is_to_report:
+    target = _canonical_target(context, event.lab, event.target)
+    store, name = context.part(RESULTS).store, target.repository
+    judgements = await judge_targets(context.app_config, context.records, store, name, repository.id, event.at)
+    judgement = next((judgement for judgement in judgements if judgement.target == target), None)
+    if judgement is None or judgement.new_state is None or not judgement.must_report:
         return Plan(why=texts.WHY_SAME)
-    results, state = context.config.results, judged.now
-    lab = results.labs.get(about.lab) if results else None
-    settings = lab.targets.get(about.target) if lab else None
+    results, state = context.config.results, judgement.new_state
+    lab = results.labs.get(target.lab) if results else None
+    settings = lab.targets.get(target.target) if lab else None
     tier = settings.tier if settings and settings.takes_requests else None
-    issue = issue_of_target(about, state, tier, lab.contacts if lab else ())
-    why = texts.WHY_DEGRADED if is_degraded(state) else texts.WHY_RESTORED
-    stored = StoreRecord.of(degraded_key(repository.id, about), state)
-    basis = ReportedTarget(about.lab, about.target, state)
-    said = why.format(where=about.full_name, since=moment_text(state.since))
-    return Plan((stored, issue), why=said, conclusion_basis=basis)
+    issue = issue_of_target(target, state, tier, lab.contacts if lab else ())
+    reason = texts.WHY_DEGRADED if is_degraded(state) else texts.WHY_RESTORED
+    state_record = StoreRecord.of(degraded_key(repository.id, target), state)
+    return Plan(
+        (state_record, issue),
+        why=reason.format(where=target.full_name, since=moment_text(state.since)),
+        conclusion_basis=ReportedTarget(target.lab, target.target, state),
+    )
 
 
-def _about(context: Context, lab: str, target: str) -> TargetKey:
+def _canonical_target(context: Context, lab: str, target: str) -> TargetKey:
     return context.part(RESULTS).canonical(TargetKey(context.repository.full_name, lab, target))

@@ -19,13 +19,13 @@ GOOD_RUNS = 2
 class NightlyOutcome:
     """The results of a nightly commit on a target; moments are seconds since 1970.
 
-    `order` is the time of the commit, `at` the time from which labs could test it. `usable` is False if the results are
-    infra, None if there are none.
+    `committed_at` is the time of the commit, `testable_at` the time from which labs could test it. `usable` is False if
+    the results are infra, None if there are none.
     """
 
     sha: str
-    order: float
-    at: float
+    committed_at: float
+    testable_at: float
     usable: bool | None
 
 
@@ -33,9 +33,9 @@ class NightlyOutcome:
 class DegradedTarget:
     """A target that is degraded, or was until now: `restored`.
 
-    Since the nightly commit `sha`, which labs could test at `since` and which was made at `order`, no nightly run was
-    good; when that was noticed, `infra` runs had no usable results, and `missing` had not come. `reported`: the
-    issue says so.
+    No nightly run since the commit `sha` was good. Labs could test that commit from `since` on; `order` is the time of
+    the oldest bad commit. When the bot noticed it, `infra` runs had no usable results, and `missing` runs had not
+    arrived. `reported`: the issue says so.
     """
 
     sha: str
@@ -47,44 +47,45 @@ class DegradedTarget:
     reported: bool = False
 
 
-def effective_tier(tier: int, known: DegradedTarget | None) -> int:
-    """Return the tier that counts: tier 1 behaves as tier 2, and tier 2 accepts no requests, while it is degraded."""
-    return min(NIGHTLY_ONLY, tier + 1) if is_degraded(known) else tier
+def effective_tier(tier: int, state: DegradedTarget | None) -> int:
+    """Return the tier that counts: while degraded, tier 1 behaves as tier 2, and tier 2 accepts no requests."""
+    return min(NIGHTLY_ONLY, tier + 1) if is_degraded(state) else tier
 
 
-def is_degraded(known: DegradedTarget | None) -> bool:
+def is_degraded(state: DegradedTarget | None) -> bool:
     """Return whether a target is degraded now."""
-    return known is not None and not known.restored
+    return state is not None and not state.restored
 
 
 def judge_target(
-    known: DegradedTarget | None, runs: Sequence[NightlyOutcome], repair_within: float, now: float
+    old_state: DegradedTarget | None, runs: Sequence[NightlyOutcome], repair_within: float, moment: float
 ) -> DegradedTarget | None:
-    """Return the new state of a target, None if it is healthy; `known` is the old one, `repair_within` in seconds."""
-    ordered = sorted(runs, key=lambda one: (one.order, one.sha))
-    if known is not None and not known.restored:
-        # A run that may still arrive is left out: it is neither good nor missing yet.
-        decided = [one for one in ordered if one.usable is not None or one.at + repair_within <= now]
-        # Not the commits before the first bad one, which may have been good.
-        last = [one for one in decided if one.order >= known.order][-GOOD_RUNS:]
-        return _restored(known) if len(last) == GOOD_RUNS and all(one.usable for one in last) else known
-    bad = ordered[_after_last_good(ordered) :]
-    late = min(bad, key=lambda one: one.at, default=None)
-    if late is None or late.at + repair_within > now:
-        return known
-    infra = sum(one.usable is False for one in bad)
-    missing = sum(one.usable is None and one.at + repair_within <= now for one in bad)
-    return DegradedTarget(late.sha, late.at, bad[0].order, infra, missing)
+    """Return the new state of a target at a moment, None if it is healthy; `repair_within` is in seconds."""
+    ordered = sorted(runs, key=lambda run: (run.committed_at, run.sha))
+    if old_state is not None and not old_state.restored:
+        # A run that may still arrive does not count: it is neither good nor missing yet.
+        decided = [run for run in ordered if run.usable is not None or run.testable_at + repair_within <= moment]
+        # Commits before the first bad one do not count either, as they may have been good.
+        newest = [run for run in decided if run.committed_at >= old_state.order][-GOOD_RUNS:]
+        is_repaired = len(newest) == GOOD_RUNS and all(run.usable for run in newest)
+        return _restored(old_state) if is_repaired else old_state
+    bad = ordered[_index_after_last_good(ordered) :]
+    first_bad = min(bad, key=lambda run: run.testable_at, default=None)
+    if first_bad is None or first_bad.testable_at + repair_within > moment:
+        return old_state
+    infra = sum(run.usable is False for run in bad)
+    missing = sum(run.usable is None and run.testable_at + repair_within <= moment for run in bad)
+    return DegradedTarget(first_bad.sha, first_bad.testable_at, bad[0].committed_at, infra, missing)
 
 
-def without_target(known: DegradedTarget | None) -> DegradedTarget | None:
-    """Return what happens to a target that no longer accepts requests: there is nothing to degrade."""
-    return _restored(known) if known is not None and not known.restored else known
+def without_requests(old_state: DegradedTarget | None) -> DegradedTarget | None:
+    """Return the new state of a target that no longer accepts requests: it is no longer degraded."""
+    return _restored(old_state) if old_state is not None and not old_state.restored else old_state
 
 
-def _restored(known: DegradedTarget) -> DegradedTarget:
-    return replace(known, restored=True, reported=False)
+def _restored(state: DegradedTarget) -> DegradedTarget:
+    return replace(state, restored=True, reported=False)
 
 
-def _after_last_good(ordered: Sequence[NightlyOutcome]) -> int:
-    return max((place + 1 for place, one in enumerate(ordered) if one.usable), default=0)
+def _index_after_last_good(runs: Sequence[NightlyOutcome]) -> int:
+    return max((index + 1 for index, run in enumerate(runs) if run.usable), default=0)

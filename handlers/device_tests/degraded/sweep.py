@@ -1,6 +1,6 @@
 """Check regularly whether targets must be degraded or restored, and announce it.
 
-Any replica may do so: the announcement has a GUID for the change, so it is handled once.
+Any replica may do that: the GUID of an announcement names the change, so it is handled once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ GAP_SECONDS = 2 * HOUR
 
 @dataclass(frozen=True, slots=True)
 class JudgedTargets:
-    """When the targets of a repository were evaluated last, and since when without a gap; seconds since 1970."""
+    """When the targets of a repository were last evaluated (`at`), and since when without a gap.
+
+    Both are in seconds since 1970.
+    """
 
     at: float
     since: float
@@ -48,7 +51,7 @@ JUDGED = Record("targets-judged", 1, JudgedTargets, "when the targets of a repos
 
 
 class DegradedSweep:
-    """Judges the targets of all repositories."""
+    """Evaluates the targets of all repositories."""
 
     def __init__(
         self,
@@ -70,43 +73,43 @@ class DegradedSweep:
         announced = 0
         for repository in self._config.repositories:
             with only_logged(texts.SWEEP_FAILED, repository=repository):
-                announced += await self._judge(repository)
+                announced += await self._evaluate(repository)
         return texts.SWEEP_DONE.format(announced=announced)
 
-    async def _judge(self, repository: str) -> int:
-        repository_id, now = await repository_id_of(self._records, repository), self._now()
-        if repository_id is None or not await self._is_settled(repository, now):
+    async def _evaluate(self, repository: str) -> int:
+        repository_id, moment = await repository_id_of(self._records, repository), self._now()
+        if repository_id is None or not await self._is_settled(repository, moment):
             return 0
-        every = await judge_targets(self._config, self._records, self._store, repository, repository_id, now)
+        judgements = await judge_targets(self._config, self._records, self._store, repository, repository_id, moment)
         announced = 0
-        for one in every:
-            if one.now is None or not one.is_to_report:
+        for judgement in judgements:
+            if judgement.new_state is None or not judgement.must_report:
                 continue
             # The hour gives the issue a new chance if it could not be written.
-            said = f"{one.now.sha}:{one.now.restored}:{hours_between(0.0, now)}"
-            asked = hashlib.sha256(said.encode()).hexdigest()[:16]
-            event = TargetChanged(one.about.lab, one.about.target, now, asked)
+            change = f"{judgement.new_state.sha}:{judgement.new_state.restored}:{hours_between(0.0, moment)}"
+            digest = hashlib.sha256(change.encode()).hexdigest()[:16]
+            event = TargetChanged(judgement.target.lab, judgement.target.target, moment, digest)
             announced += await announce(
                 self._accept, TARGET_CHANGED, Repository(repository_id, repository, None), event
             )
         return announced
 
-    async def _is_settled(self, repository: str, now: float) -> bool:
-        """Return whether missing results were really not sent: the bucket has been read for long enough."""
+    async def _is_settled(self, repository: str, moment: float) -> bool:
+        """Return whether results that the store lacks were really not sent: the bucket was read for long enough."""
         config = self._config.repository(repository)
-        # Without labs, targets are only restored (`without_target`), for which nothing has to be read.
+        # Without labs, targets are only restored (`without_requests`), which needs no results.
         if config is None or config.results is None:
             return True
         listed = await self._records.get(LISTED.of(repository.lower()))
         # While the bucket cannot be read, a run that the store lacks may be in it.
-        if listed is None or now - listed.at > GAP_SECONDS + config.results.poll_seconds:
+        if listed is None or moment - listed.at > GAP_SECONDS + config.results.poll_seconds:
             return False
         key = JUDGED.of(repository.lower())
         last = await self._records.get(key)
-        # After an outage of the bot, uploads of the meantime are still being ingested: none of them counts as missing.
-        since = now if last is None or now - last.at > GAP_SECONDS else last.since
-        await self._records.put(key, JudgedTargets(now, since))
-        return now - since >= SETTLED_SECONDS
+        # After an outage of the bot, earlier uploads are still being ingested: none of them counts as missing.
+        since = moment if last is None or moment - last.at > GAP_SECONDS else last.since
+        await self._records.put(key, JudgedTargets(moment, since))
+        return moment - since >= SETTLED_SECONDS
 
 
 DEGRADED_SWEEP = PartKey[DegradedSweep]("degraded-sweep")

@@ -17,7 +17,7 @@ from handlers.device_tests.degraded.rule import (
     NightlyOutcome,
     is_degraded,
     judge_target,
-    without_target,
+    without_requests,
 )
 
 if TYPE_CHECKING:
@@ -36,86 +36,90 @@ DEGRADED = Record("degraded", 1, DegradedTarget, "a target whose nightly runs ar
 
 @dataclass(frozen=True, slots=True)
 class TargetJudgement:
-    """The state of a target before and now."""
+    """The stored state of a target, and its new state; None means that it is healthy."""
 
-    about: TargetKey
-    known: DegradedTarget | None
-    now: DegradedTarget | None
+    target: TargetKey
+    old_state: DegradedTarget | None
+    new_state: DegradedTarget | None
 
     @property
-    def is_to_report(self) -> bool:
+    def must_report(self) -> bool:
         """Whether the state changed, or the issue does not show it yet."""
-        return self.now is not None and (self.now != self.known or not self.now.reported)
+        return self.new_state is not None and (self.new_state != self.old_state or not self.new_state.reported)
 
 
-def degraded_key(repository_id: int, about: TargetKey) -> Key[DegradedTarget]:
+def degraded_key(repository_id: int, target: TargetKey) -> Key[DegradedTarget]:
     """Return the key of a target's record."""
-    return DEGRADED.of(repository_id, about.lab, about.target)
+    return DEGRADED.of(repository_id, target.lab, target.target)
 
 
 async def degraded_targets(records: Records, repository_id: int) -> Mapping[str, DegradedTarget]:
-    """Return the targets of a repository that are degraded now, as LAB/TARGET."""
+    """Return the targets of a repository that are degraded now, by LAB/TARGET."""
     stored = await records.under(DEGRADED, repository_id)
-    return {name.replace(":", "/", 1): one for name, one in stored.items() if is_degraded(one)}
+    return {name.replace(":", "/", 1): state for name, state in stored.items() if is_degraded(state)}
 
 
 async def judge_targets(
-    config: Config, records: Records, store: ResultsStore, repository: str, repository_id: int, now: float
+    config: Config, records: Records, store: ResultsStore, repository: str, repository_id: int, moment: float
 ) -> list[TargetJudgement]:
-    """Judge the targets of `owner/name` that accept requests, and those that were degraded before."""
+    """Evaluate the targets of `owner/name` that accept requests, and those that were degraded before."""
     settings = _settings(config.repository(repository))
-    stored = {tuple(name.split(":", 1)): one for name, one in (await records.under(DEGRADED, repository_id)).items()}
-    keys = dict.fromkeys([*((about.lab, about.target) for about in settings), *stored])
+    records_of_targets = await records.under(DEGRADED, repository_id)
+    stored = {tuple(name.split(":", 1)): state for name, state in records_of_targets.items()}
+    keys = dict.fromkeys([*((target.lab, target.target) for target in settings), *stored])
     if not keys:
         return []
-    since = now - WINDOW - max((one.repair_seconds for one in settings.values()), default=0.0)
+    since = moment - WINDOW - max((target.repair_seconds for target in settings.values()), default=0.0)
     reports = await asyncio.to_thread(store.labs.nightly, repository, since)
     moves = await TrackingRecord(config, records, NIGHTLY).moves(repository)
-    found = []
-    for lab, target in keys:
-        about, known = TargetKey("", lab, target), stored.get((lab, target))
-        if (of := settings.get(about)) is None:
-            judged = without_target(known)
+    judgements = []
+    for lab, name in keys:
+        target, old_state = TargetKey(repository, lab, name), stored.get((lab, name))
+        target_settings = settings.get(TargetKey("", lab, name))
+        if target_settings is None:
+            new_state = without_requests(old_state)
         else:
-            runs = nightly_outcomes(TargetKey(repository, lab, target), reports, moves, since)
-            judged = judge_target(known, runs, of.repair_seconds, now)
-        found.append(TargetJudgement(TargetKey(repository, lab, target), known, judged))
-    return found
+            runs = nightly_outcomes(target, reports, moves, since)
+            new_state = judge_target(old_state, runs, target_settings.repair_seconds, moment)
+        judgements.append(TargetJudgement(target, old_state, new_state))
+    return judgements
 
 
 def _settings(config: RepositoryConfig | None) -> dict[TargetKey, TargetSettings]:
+    """Return the settings of targets that accept requests; their keys have no repository."""
     labs = config.results.labs.items() if config and config.results else ()
     return {
         TargetKey("", lab, target): settings
-        for lab, of in labs
-        for target, settings in of.targets.items()
+        for lab, lab_settings in labs
+        for target, settings in lab_settings.targets.items()
         if settings.takes_requests
     }
 
 
 def nightly_outcomes(
-    about: TargetKey, reports: NightlyReports, moves: Sequence[TrackingMove], since: float
+    target: TargetKey, reports: NightlyReports, moves: Sequence[TrackingMove], since: float
 ) -> list[NightlyOutcome]:
-    """Return the results of all nightly commits since a target's first one.
+    """Return the outcomes of all nightly commits since a target's first results.
 
     Nightly commits are those that any lab tested, and all others to which the bot moved the nightly branch.
     """
-    moved = {
+    moved_at = {
         move["sha"]: datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
         for move in moves
         if move["sha"]
     }
-    commits, first = reports.targets.get(about, {}), reports.first.get(about)
+    commits, first = reports.targets.get(target, {}), reports.first.get(target)
     if first is None:
         return []
-    found = []
-    for sha in {*reports.committed, *(sha for sha, at in moved.items() if at >= since)}:
-        # A commit that no lab has reported has no known date; the move of the nightly branch is the nearest moment.
-        order = reports.committed.get(sha, moved.get(sha, 0.0))
-        at = max(order, moved.get(sha) or reports.arrived.get(sha) or order)
+    outcomes = []
+    for sha in {*reports.committed, *(sha for sha, moment in moved_at.items() if moment >= since)}:
+        # The date of a commit that no lab has reported is unknown; the move of the nightly branch is the nearest time.
+        committed_at = reports.committed.get(sha, moved_at.get(sha, 0.0))
+        testable_at = max(committed_at, moved_at.get(sha) or reports.arrived.get(sha) or committed_at)
         report = commits.get(sha)
         # One suite with usable results is enough: the rule asks whether the devices deliver results at all.
-        # A new target has missed nothing that was tested before its first results.
-        if order >= first:
-            found.append(NightlyOutcome(sha, order, at, None if report is None else report.infra < report.suites))
-    return found
+        # Commits before the first results of a new target are not missing.
+        if committed_at >= first:
+            usable = None if report is None else report.infra < report.suites
+            outcomes.append(NightlyOutcome(sha, committed_at, testable_at, usable))
+    return outcomes

@@ -16,31 +16,31 @@ from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.rule import GOOD_RUNS, DegradedTarget, is_degraded
 
 
-def issue_of_target(about: TargetKey, state: DegradedTarget, tier: int | None, contacts: Sequence[str]) -> EnsureIssue:
+def issue_of_target(target: TargetKey, state: DegradedTarget, tier: int | None, contacts: Sequence[str]) -> EnsureIssue:
     """Return the issue of a target: open while it is degraded, and closed when it is restored.
 
-    `tier` is that of app.yaml, None where it no longer enables requests for the target.
+    `tier` is the tier in app.yaml, None if app.yaml no longer enables requests for the target.
     """
-    where, key = about.full_name, f"degraded:{about.full_name}"
+    name, key = target.full_name, f"degraded:{target.full_name}"
     news = f"{key}:{state.sha}"
     if not is_degraded(state):
         reason = texts.TWO_GOOD.format(good=GOOD_RUNS) if tier else texts.NO_REQUESTS
         return EnsureIssue(
-            key, news=texts.RESTORED.format(where=code(where), reason=reason), news_key=f"{news}:restored"
+            key, news=texts.RESTORED.format(where=code(name), reason=reason), news_key=f"{news}:restored"
         )
-    names = {"target": code(about.target), "lab": code(about.lab)}
+    names = {"target": code(target.target), "lab": code(target.lab)}
     body = texts.ISSUE.format(
         since=moment_text(state.since), runs=_runs(state), effect=texts.EFFECTS[tier or 1], good=GOOD_RUNS, **names
     )
     if contacts:
         body += "\n\n" + CONTACTS.format(contacts=", ".join(map(code, contacts[:MOST_CONTACTS])))
-    return EnsureIssue(key, texts.TITLE.format(where=where), body, news_key=news, begins=True)
+    return EnsureIssue(key, texts.TITLE.format(where=name), body, news_key=news, begins=True)
 
 
 def refusal(name: str, state: DegradedTarget) -> str:
-    """Answer somebody who asks for a test on a target that accepts no requests while it is degraded."""
-    said = texts.DEGRADED.format(name=code(name), since=moment_text(state.since), runs=_runs(state))
-    return f"{said} {texts.UNTIL.format(good=GOOD_RUNS)}"
+    """Return the answer to a request for a test on a target that accepts no requests while it is degraded."""
+    sentence = texts.DEGRADED.format(name=code(name), since=moment_text(state.since), runs=_runs(state))
+    return f"{sentence} {texts.UNTIL.format(good=GOOD_RUNS)}"
 
 
 def degraded_notice(state: DegradedTarget | None, tier: int) -> str:
@@ -51,9 +51,9 @@ def degraded_notice(state: DegradedTarget | None, tier: int) -> str:
 
 
 def _runs(state: DegradedTarget) -> str:
-    parts = [counted(state.infra, *texts.INFRA_COUNT)] if state.infra else []
-    parts += [counted(state.missing, *texts.MISSING_COUNT)] if state.missing else []
-    return ", ".join(parts)
+    counts = [counted(state.infra, *texts.INFRA_COUNT)] if state.infra else []
+    counts += [counted(state.missing, *texts.MISSING_COUNT)] if state.missing else []
+    return ", ".join(counts)
 
 
 def moment_text(moment: float) -> str:

@@ -14,7 +14,7 @@ from handlers.device_tests.degraded.rule import (
     effective_tier,
     is_degraded,
     judge_target,
-    without_target,
+    without_requests,
 )
 
 DAY = 86_400.0
@@ -25,7 +25,9 @@ GOOD, INFRA, MISSING = True, False, None
 def runs_of(*usable: bool | None, last: float = NOW - DAY) -> list[NightlyOutcome]:
     """Return nightly runs, one a day, the last one at a given time."""
     first = last - (len(usable) - 1) * DAY
-    return [NightlyOutcome(f"{n:040x}", first + n * DAY, first + n * DAY, one) for n, one in enumerate(usable)]
+    return [
+        NightlyOutcome(f"{n:040x}", first + n * DAY, first + n * DAY, is_usable) for n, is_usable in enumerate(usable)
+    ]
 
 
 outcomes = st.lists(
@@ -37,7 +39,7 @@ outcomes = st.lists(
         st.sampled_from([GOOD, INFRA, MISSING]),
     ),
     max_size=12,
-    unique_by=lambda one: one.order,
+    unique_by=lambda run: run.committed_at,
 )
 states = st.none() | st.builds(
     DegradedTarget,
@@ -54,49 +56,49 @@ times = st.floats(3600, 5 * DAY)
 
 @given(states, outcomes, times)
 def test_evaluating_again_changes_nothing(
-    known: DegradedTarget | None, runs: list[NightlyOutcome], within: float
+    old_state: DegradedTarget | None, runs: list[NightlyOutcome], within: float
 ) -> None:
-    judged = judge_target(known, runs, within, NOW)
-    assert judge_target(judged, runs, within, NOW) == judged
+    new_state = judge_target(old_state, runs, within, NOW)
+    assert judge_target(new_state, runs, within, NOW) == new_state
 
 
 @given(states, outcomes, times, st.data())
 def test_the_order_in_which_runs_are_read_does_not_matter(
-    known: DegradedTarget | None, runs: list[NightlyOutcome], within: float, data: st.DataObject
+    old_state: DegradedTarget | None, runs: list[NightlyOutcome], within: float, data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(runs))
-    assert judge_target(known, shuffled, within, NOW) == judge_target(known, runs, within, NOW)
+    assert judge_target(old_state, shuffled, within, NOW) == judge_target(old_state, runs, within, NOW)
 
 
 @given(outcomes, times)
 def test_a_target_is_degraded_if_and_only_if_it_had_no_good_run_for_long_enough(
     runs: list[NightlyOutcome], within: float
 ) -> None:
-    newest_good = max((one.order for one in runs if one.usable), default=0.0)
-    late = [one for one in runs if one.order > newest_good and one.at + within <= NOW]
-    judged = judge_target(None, runs, within, NOW)
-    assert is_degraded(judged) == bool(late)
-    if judged is not None:
-        assert judged.since + within <= NOW
-        assert judged.infra + judged.missing > 0
+    newest_good = max((run.committed_at for run in runs if run.usable), default=0.0)
+    late = [run for run in runs if run.committed_at > newest_good and run.testable_at + within <= NOW]
+    state = judge_target(None, runs, within, NOW)
+    assert is_degraded(state) == bool(late)
+    if state is not None:
+        assert state.since + within <= NOW
+        assert state.infra + state.missing > 0
 
 
 @given(outcomes, times)
 def test_two_good_runs_always_restore_a_target(runs: list[NightlyOutcome], within: float) -> None:
-    judged = judge_target(None, runs, within, NOW)
-    after = [*runs, *runs_of(GOOD, GOOD, last=NOW + 2 * DAY)]
-    later = judge_target(judged, after, within, NOW + 2 * DAY)
-    assert not is_degraded(later)
-    assert (later is None) == (judged is None)
+    state = judge_target(None, runs, within, NOW)
+    more_runs = [*runs, *runs_of(GOOD, GOOD, last=NOW + 2 * DAY)]
+    later_state = judge_target(state, more_runs, within, NOW + 2 * DAY)
+    assert not is_degraded(later_state)
+    assert (later_state is None) == (state is None)
 
 
 @given(states, outcomes, times)
 def test_only_good_runs_restore_a_degraded_target(
-    known: DegradedTarget | None, runs: list[NightlyOutcome], within: float
+    old_state: DegradedTarget | None, runs: list[NightlyOutcome], within: float
 ) -> None:
-    judged = judge_target(known, runs, within, NOW)
-    if is_degraded(known) and not is_degraded(judged):
-        assert sum(bool(one.usable) for one in runs) >= 2
+    new_state = judge_target(old_state, runs, within, NOW)
+    if is_degraded(old_state) and not is_degraded(new_state):
+        assert sum(bool(run.usable) for run in runs) >= 2
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,9 @@ def test_the_runs_after_the_last_good_one_decide(usable: tuple[bool | None, ...]
 def test_a_run_that_may_still_arrive_is_not_missing() -> None:
     runs = runs_of(GOOD, MISSING, last=NOW - DAY + 1)
     assert judge_target(None, runs, DAY, NOW) is None
-    assert judge_target(None, runs, DAY, NOW + 1) == DegradedTarget(runs[1].sha, runs[1].at, runs[1].order, 0, 1)
+    assert judge_target(None, runs, DAY, NOW + 1) == DegradedTarget(
+        runs[1].sha, runs[1].testable_at, runs[1].committed_at, 0, 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,32 +139,32 @@ def test_a_run_that_may_still_arrive_is_not_missing() -> None:
     ],
 )
 def test_two_good_runs_in_a_row_restore(usable: tuple[bool | None, ...], restored: bool) -> None:
-    known = DegradedTarget("a" * 40, NOW - 20 * DAY, NOW - 20 * DAY, 1, 0, reported=True)
-    judged = judge_target(known, runs_of(GOOD, *usable)[1:], DAY, NOW)
-    assert judged == (replace(known, restored=True, reported=False) if restored else known)
+    degraded_state = DegradedTarget("a" * 40, NOW - 20 * DAY, NOW - 20 * DAY, 1, 0, reported=True)
+    new_state = judge_target(degraded_state, runs_of(GOOD, *usable)[1:], DAY, NOW)
+    assert new_state == (replace(degraded_state, restored=True, reported=False) if restored else degraded_state)
 
 
 def test_a_missing_run_of_tonight_does_not_keep_a_target_degraded() -> None:
-    known = DegradedTarget("a" * 40, NOW - 20 * DAY, NOW - 20 * DAY, 1, 0)
-    judged = judge_target(known, runs_of(GOOD, GOOD, MISSING, last=NOW - 60), DAY, NOW)
-    assert not is_degraded(judged)
+    degraded_state = DegradedTarget("a" * 40, NOW - 20 * DAY, NOW - 20 * DAY, 1, 0)
+    new_state = judge_target(degraded_state, runs_of(GOOD, GOOD, MISSING, last=NOW - 60), DAY, NOW)
+    assert not is_degraded(new_state)
 
 
 def test_good_runs_before_the_degradation_do_not_count() -> None:
     runs = runs_of(GOOD, GOOD, INFRA)
-    known = judge_target(None, runs, DAY, NOW)
-    late = [*runs[:2], replace(runs[2], usable=GOOD)]
-    assert is_degraded(judge_target(known, late, DAY, NOW))
+    state = judge_target(None, runs, DAY, NOW)
+    runs_with_late_pass = [*runs[:2], replace(runs[2], usable=GOOD)]
+    assert is_degraded(judge_target(state, runs_with_late_pass, DAY, NOW))
 
 
 @pytest.mark.parametrize(("tier", "degraded"), [(1, 2), (2, 3), (3, 3)])
 def test_a_degraded_target_behaves_like_the_next_tier(tier: int, degraded: int) -> None:
-    known = DegradedTarget("a" * 40, NOW, NOW, 1, 0)
-    assert effective_tier(tier, known) == degraded
-    assert effective_tier(tier, None) == effective_tier(tier, replace(known, restored=True)) == tier
+    degraded_state = DegradedTarget("a" * 40, NOW, NOW, 1, 0)
+    assert effective_tier(tier, degraded_state) == degraded
+    assert effective_tier(tier, None) == effective_tier(tier, replace(degraded_state, restored=True)) == tier
 
 
 def test_a_target_that_accepts_no_requests_is_not_degraded() -> None:
-    known = DegradedTarget("a" * 40, NOW, NOW, 1, 0, reported=True)
-    restored = replace(known, restored=True, reported=False)
-    assert [without_target(one) for one in (None, known, restored)] == [None, restored, restored]
+    degraded_state = DegradedTarget("a" * 40, NOW, NOW, 1, 0, reported=True)
+    restored = replace(degraded_state, restored=True, reported=False)
+    assert [without_requests(state) for state in (None, degraded_state, restored)] == [None, restored, restored]
