@@ -27,9 +27,9 @@ from bot.results.report.findings import Findings
 from bot.results.service import ResultsService
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.check_runs import RequestedCheck, decide_check_run
-from handlers.hardware.regression_state import REGRESSIONS, JudgedTarget, KnownRegressions
-from handlers.hardware.regressions import decide_regressions, judged_now
+from handlers.regressions.decide import REGRESSIONS, JudgedTarget, KnownRegressions
+from handlers.regressions.target_news import decide_regressions, load_changes
+from handlers.results.check_runs import RequestedCheck, decide_check_run
 from tests.results.uploads import REPOSITORY as PENDING
 from tests.results.uploads import Upload
 from tests.signal.github import StraightBranch
@@ -139,7 +139,7 @@ async def _check_run(store: ResultsStore) -> None:
     state = await service.state(ABOUT, sha)
     compared = await compared_suites(service, github, REPOSITORY, state)
     findings = Findings(state=state, compared=compared, files=frozenset(), contacts=(), reproduce="", over=True)
-    assert decide_check_run(findings, RequestedCheck(ABOUT, sha), None, 0.0, "", may=False).effects
+    assert decide_check_run(findings, RequestedCheck(ABOUT, sha), None, 0.0, "", may_ignore=False).effects
 
 
 async def _messages(store: ResultsStore) -> None:
@@ -149,7 +149,7 @@ async def _messages(store: ResultsStore) -> None:
     newest = failures.newest_runs(ABOUT)[0]
     failures.late_run(ABOUT, newest.sha)
     found = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], wanted=CONFIRMED_RUNS)
-    changes, failing = judged_now(store, ABOUT, newest.sha, {SUITE: found[SUITE][0].sha})
+    changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: found[SUITE][0].sha})
     target = JudgedTarget(ABOUT, newest.sha, newest.committed_at)
     to: tuple[Place, ...] = ("slack", "issue")
     key = REGRESSIONS.of(1, LAB, ABOUT.target)

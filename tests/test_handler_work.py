@@ -19,8 +19,8 @@ from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
-from handlers.hardware.regression_state import JudgedTarget, judge, packed, unpacked
-from handlers.hardware.regression_text import issue_body, regression_news
+from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
+from handlers.regressions.target_text import issue_body, regression_news
 from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
@@ -145,11 +145,11 @@ def test_judging_a_nightly_run_is_linear(there: bool) -> None:
         target = JudgedTarget(ABOUT, SHA, 0.0)
 
         def work() -> object:
-            changes, failing = judge([suite], (), lambda _: state)
+            changes, failing = find_changes([suite], (), lambda _: state)
             return (
                 regression_news(target, changes, failing),
                 issue_body(target, failing),
-                unpacked(packed({"": failing})),
+                unpack_failures(pack_failures({"": failing})),
             )
 
         return work

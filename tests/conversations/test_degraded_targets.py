@@ -13,12 +13,12 @@ import pytest
 
 from bot.config import parse_config
 from bot.results.service import RESULTS
-from handlers.hardware.degraded.reporting import TARGET_CHANGED
-from handlers.hardware.degraded.sweep import DEGRADED_SWEEP
-from handlers.hardware.degraded.targets import judge_targets
-from handlers.hardware.degraded.words import issue_of_target
-from handlers.hardware.jobs.store import JOBS
-from handlers.hardware.watch import WATCH
+from handlers.device_tests.degraded.reporting import TARGET_CHANGED
+from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP
+from handlers.device_tests.degraded.targets import judge_targets
+from handlers.device_tests.degraded.words import issue_of_target
+from handlers.device_tests.store import JOBS
+from handlers.results.watch import WATCH
 from sandbox import PullRequest
 from sandbox.model.issues import Issue
 from tests.bucket import World
@@ -204,9 +204,9 @@ async def test_a_target_that_loses_its_requests_is_no_longer_degraded(targets: T
     settings = f"{{bucket: {place.bucket.name}, labs: {{{LAB}: {{targets: {now}}}}}}}"
     config = parse_config(f"repositories: {{{REPOSITORY}: {{results: {settings}}}}}".encode(), "app.yaml")
     store, about = services.part(RESULTS).store, (REPOSITORY, place.town.repo.id)
-    judged = await judge_targets(config, services.records, store, *about, place.time())
-    (one,) = [one for one in judged if one.is_to_report]
-    assert one.now is not None
-    issue = issue_of_target(one.about, one.now, None, ())
+    judgements = await judge_targets(config, services.records, store, *about, place.time())
+    (judgement,) = [judgement for judgement in judgements if judgement.must_report]
+    assert judgement.new_state is not None
+    issue = issue_of_target(judgement.target, judgement.new_state, None, ())
     assert (issue.body, issue.key) == ("", f"degraded:{LAB}/{HEXAGON}")
     assert issue.news == f"Target `{LAB}/{HEXAGON}` is restored: app.yaml no longer enables requests for it."

@@ -9,7 +9,7 @@ import pytest
 
 from bot.aws.bucket import Arrival
 from bot.results.service import RESULTS
-from handlers.hardware.watch import WATCH
+from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 
@@ -135,7 +135,7 @@ async def test_a_folder_with_the_repository_in_other_letter_case_is_refused_with
 async def test_a_run_of_a_repository_missing_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
     key = f"results/octocat/other/example-lab/adreno/{place.nightly_run()}/run-1/manifest.json"
     for _ in range(2):
-        await place.town.bot.services.part(WATCH).heard(Arrival(place.bucket.name, key, "etag"))
+        await place.town.bot.services.part(WATCH).announce_arrival(Arrival(place.bucket.name, key, "etag"))
     await place.town.quiet()
     records = [one for one in await place.town.bot.engine.journal.recent(50) if one.repository == "octocat/other"]
     assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]

@@ -34,9 +34,9 @@ from bot.results.report.findings import ComparedSuite
 from bot.results.service import RESULTS, ResultsService
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.effects import StoreReports
-from handlers.hardware.regression_state import unpacked
-from handlers.hardware.regressions import report_regressions
+from handlers.regressions.decide import unpack_failures
+from handlers.regressions.effects import StoreReports
+from handlers.regressions.target_news import report_regressions
 from tests.signal.github import StraightBranch
 from tests.signal.lab import FAILED, PASSED, SKIPPED, LabFault, SimulatedLab, SimulatedRun
 
@@ -211,7 +211,7 @@ class Replay:
             if isinstance(effect, StoreRecord):
                 self._records.apply(effect)
             elif isinstance(effect, StoreReports):
-                ended = unpacked(effect.failures)
+                ended = unpack_failures(effect.failures)
                 self._store.failures.report(self._about, effect.sha, ended.pop(""), ended)
                 for record in effect.then:
                     self._records.apply(record)

@@ -28,8 +28,8 @@ from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
-from handlers.hardware import route as results
-from handlers.hardware.listing import RunQuery, RunWithCheck
+from handlers.results import route as results
+from handlers.results.listing import RunQuery, RunWithCheck
 from tests.tables import with_tables
 from tests.waiting import until
 

@@ -11,7 +11,7 @@ from bot.config.results import Lab
 from bot.results.store.store import ResultsStore
 from handlers.branches.record import TrackingMove
 from handlers.dashboard.lab import read_lab
-from handlers.hardware.degraded.rule import DegradedTarget
+from handlers.device_tests.degraded.rule import DegradedTarget
 from tests.results.uploads import LAB, REPOSITORY, Upload, sha
 from tests.tables import with_tables
 

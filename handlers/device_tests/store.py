@@ -1,0 +1,288 @@
+"""Store jobs for devices in the engine's database, on SQLite and on PostgreSQL.
+
+Each change reads a job, computes its new state (`transitions`), and writes it if nobody changed the row meanwhile;
+otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. One
+unique index ensures that a device has one job at a time, another one that a head has one open job per target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from nightjar_formats.model import TargetKey
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+
+from bot.core.parts import PartKey
+from handlers.device_tests import texts, transitions
+from handlers.device_tests.bell import JobBell, LabVersions
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone
+from handlers.device_tests.queue import LastServed, LimitsOf, pick_job
+from handlers.device_tests.rows import (
+    BY_ID,
+    DURATIONS,
+    INSERT,
+    OF_LAB,
+    OF_PULL,
+    OPEN_JOBS,
+    OVERDUE,
+    REMOVE_OLD,
+    REPLACE,
+    REQUESTS,
+    SERVED,
+    TESTED_PULL,
+    UNSHOWN,
+    VERSIONS_OF_LABS,
+    job_of_row,
+    row_of_job,
+)
+
+TRIES = 50
+"""How often a change is tried. A try fails only if another change succeeds, so fifty are enough for fifty at once."""
+ONE_DAY = 86_400.0
+STORED_SECONDS = 90 * ONE_DAY
+"""Seconds for which ended jobs are stored: for budgets, average durations, and people who ask."""
+BATCH = 100
+LEASE_BYTES = 32
+"""256 random bits, which nobody can guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job that was handed out, with the text of its lease, which is stored as a digest and shown this once."""
+
+    job: DeviceJob
+    lease: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequests:
+    """The number of requested jobs of a target: by all, and by one person."""
+
+    all: int
+    by_person: int
+
+
+class UnknownJob(LookupError):
+    """There is no job of this id in this lab."""
+
+
+class JobStore:
+    """The jobs of all labs. All methods raise ConnectorException when the database cannot be reached.
+
+    `now` is in seconds since 1970.
+    """
+
+    def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] = time.time) -> None:
+        self._connector = connector
+        self._now = now
+        self.bell = JobBell()
+        """Wakes claims that wait for a job."""
+
+    async def submit(
+        self, job: DeviceJob, *, approval_needed: bool, refused: JobEnd = JobEnd.NONE
+    ) -> tuple[DeviceJob, bool]:
+        """Store a job; return the stored job, and whether it is new. `refused` says why it ends at once.
+
+        The same id is stored once. If the head has an open job for the target already, that job is returned: two people
+        who request the same test get one test.
+        """
+        if refused is JobEnd.NONE:
+            new = transitions.submitted(job, approval_needed=approval_needed)
+        else:
+            new = transitions.refused(job, refused)
+        for _ in range(TRIES):
+            # The job is inserted before any search: the unique index decides which of two replicas is first, which a
+            # query could not.
+            if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
+                self._ring(new)
+                return new, True
+            for stored in await self.of_pull(new.repository_id, new.pull_request):
+                is_same_test = (stored.sha, stored.about) == (new.sha, new.about)
+                if stored.id == new.id or (is_same_test and stored.is_open):
+                    return stored, False
+            # The open job that refused the row has ended since then.
+        raise ConnectorException(texts.CONTENDED)
+
+    async def claim(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> ClaimedJob | None:
+        """Hand out one job of a lab for one of these targets, or None.
+
+        Each job is handed out to one caller, however many replicas ask at once. `limits_of` says what app.yaml allows.
+        """
+        # Each round reads the jobs again: another replica has just handed out the picked job or its device.
+        for _ in range(TRIES):
+            moment = self._now()
+            picked = pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
+            if picked is None:
+                return None
+            lease = secrets.token_urlsafe(LEASE_BYTES)
+            leased = transitions.hand_out(picked.job, lease_digest(lease), picked.slot, picked.limits.timeout, moment)
+            try:
+                if (written := await self._replace(picked.job, leased)) is not None:
+                    return ClaimedJob(written, lease)
+            except UniqueViolation:
+                continue  # another replica gave the device to another job at this moment
+        raise ConnectorException(texts.CONTENDED)
+
+    async def heartbeat(
+        self, lab: str, job_id: str, lease: str, *, log_url: str | None = None, note: str = ""
+    ) -> DeviceJob:
+        """Extend a lease. Raises `UnknownJob` or `LeaseLost`."""
+        digest, moment = lease_digest(lease), self._now()
+        return await self._change(
+            lab, job_id, lambda job: transitions.heartbeat(job, digest, moment, log_url=log_url, note=note)
+        )
+
+    async def fail(self, lab: str, job_id: str, lease: str, reason: str) -> DeviceJob:
+        """Return a job to the queue that its lab cannot do. Raises `UnknownJob` or `LeaseLost`."""
+        digest, moment = lease_digest(lease), self._now()
+        return await self._change(lab, job_id, lambda job: transitions.fail(job, digest, reason, moment))
+
+    async def complete(self, lab: str, job_id: str, suite: str) -> DeviceJob:
+        """Note that results of a suite arrived. Raises `UnknownJob` or `NotHandedOut`.
+
+        The caller has checked that the run is of the job's repository, target and commit.
+        """
+        moment = self._now()
+        return await self._change(lab, job_id, lambda job: transitions.complete(job, suite, moment))
+
+    async def approve(self, job: DeviceJob, sha: str, approver: Someone) -> DeviceJob:
+        """Let labs see a job, if it is of this commit."""
+        moment = self._now()
+        return await self._change(job.lab, job.id, lambda current: transitions.approve(current, sha, approver, moment))
+
+    async def cancel(self, job: DeviceJob, end: JobEnd, *, also_running: bool) -> DeviceJob:
+        """End a job; without `also_running`, only if no lab has it."""
+        # `_change` applies the transition to the job as it is when the write happens.
+        moment = self._now()
+        transition = transitions.cancel if also_running else transitions.cancel_if_waiting
+        return await self._change(job.lab, job.id, lambda current: transition(current, end, moment))
+
+    async def remove_target(self, job: DeviceJob) -> DeviceJob:
+        """End a job whose target is no longer in app.yaml."""
+        moment = self._now()
+        return await self._change(job.lab, job.id, lambda current: transitions.remove_target(current, moment))
+
+    async def expire(self) -> list[DeviceJob]:
+        """Queue jobs again whose lease expired, and end jobs that have waited too long.
+
+        Returns the jobs that changed, at most a batch of them.
+        """
+        moment = self._now()
+        rows = await self._connector.execute_query_all_async(OVERDUE, now=moment, most=BATCH)
+        jobs = [job_of_row(row) for row in rows]
+        return [
+            await self._change(job.lab, job.id, lambda current: transitions.expire(current, moment)) for job in jobs
+        ]
+
+    async def show(self, lab: str, job_id: str, step: ShownStep) -> DeviceJob:
+        """Note that the check run of a job was written for a step."""
+        return await self._change(lab, job_id, lambda job: transitions.show(job, step))
+
+    async def find(self, lab: str, job_id: str) -> DeviceJob:
+        """Return a job of a lab. Raises `UnknownJob`, also for a job of another lab."""
+        rows = await self._connector.execute_query_all_async(BY_ID, id=job_id)
+        if not rows or rows[0]["lab"] != lab:
+            raise UnknownJob(texts.UNKNOWN_JOB.format(id=job_id))
+        return job_of_row(rows[0])
+
+    async def of_pull(self, repository_id: int, number: int) -> list[DeviceJob]:
+        """Return the jobs of a pull request, oldest first."""
+        rows = await self._connector.execute_query_all_async(OF_PULL, repository_id=repository_id, number=number)
+        return [job_of_row(row) for row in rows]
+
+    async def of_lab(self, lab: str) -> list[DeviceJob]:
+        """Return the jobs of a lab that are queued or leased."""
+        return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
+
+    async def open_jobs(self) -> list[DeviceJob]:
+        """Return the jobs of all labs that have not ended, ordered by the time at which each expires."""
+        return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
+
+    async def versions(self) -> LabVersions:
+        """Return for each lab with open jobs a value that changes whenever one of them is queued, leased or ended."""
+        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(VERSIONS_OF_LABS)
+        return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
+
+    async def tested_pull(self, repository_id: int, target: TargetKey, sha: str) -> int | None:
+        """Return the pull request for which a commit was handed out to a target's lab, or None."""
+        values = {"repository_id": repository_id, "lab": target.lab, "target": target.target, "sha": sha}
+        rows = await self._connector.execute_query_all_async(TESTED_PULL, **values)
+        return cast("int", rows[0]["pull_request"]) if rows else None
+
+    async def unshown(self) -> list[DeviceJob]:
+        """Return jobs whose check runs are outdated, the newest heads first; at most a batch."""
+        return [job_of_row(row) for row in await self._connector.execute_query_all_async(UNSHOWN, most=BATCH)]
+
+    async def served(self, lab: str) -> LastServed:
+        """Return when a lab last got jobs of each repository and of each person, within the last day."""
+        since = self._now() - ONE_DAY
+        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(SERVED, lab=lab, since=since)
+        repositories: dict[int, float] = {}
+        people: dict[tuple[int, int], float] = {}
+        for row in rows:
+            repository, served_at = row["repository_id"], row["at"]
+            people[repository, row["requested_by_id"]] = served_at
+            repositories[repository] = max(served_at, repositories.get(repository, 0.0))
+        return LastServed(repositories, people)
+
+    async def requests(self, repository_id: int, lab: str, target: str, person: int, since: float) -> JobRequests:
+        """Count the jobs of a target that were requested since a moment, however they ended."""
+        values = {"repository_id": repository_id, "lab": lab, "target": target, "person": person, "since": since}
+        (row,) = await self._connector.execute_query_all_async(REQUESTS, **values)
+        return JobRequests(int(row["everybody"]), int(row["person"]))
+
+    async def durations(self, lab: str, target: str) -> list[float]:
+        """Return how many seconds the last tests of a target took."""
+        rows = await self._connector.execute_query_all_async(DURATIONS, lab=lab, target=target)
+        return [float(row["seconds"]) for row in rows]
+
+    async def remove_old(self) -> int:
+        """Remove jobs that ended long ago; return how many."""
+        rows = await self._connector.execute_query_all_async(REMOVE_OLD, before=self._now() - STORED_SECONDS)
+        return len(rows)
+
+    async def _change(self, lab: str, job_id: str, change: Callable[[DeviceJob], DeviceJob]) -> DeviceJob:
+        """Read a job, apply a change and write it, again if another process wrote the job meanwhile."""
+        for _ in range(TRIES):
+            current = await self.find(lab, job_id)
+            changed = change(current)
+            # A repeated call writes nothing, so it neither wakes labs nor competes with other changes.
+            if changed == current:
+                return current
+            if (written := await self._replace(current, changed)) is not None:
+                return written
+        raise ConnectorException(texts.CONTENDED)
+
+    async def _replace(self, current: DeviceJob, changed: DeviceJob) -> DeviceJob | None:
+        """Write a changed job; None if another process wrote the job since `current` was read."""
+        new = replace(changed, version=current.version + 1)
+        rows = await self._connector.execute_query_all_async(REPLACE, known=current.version, **row_of_job(new))
+        if rows:
+            self._ring(new)
+        return new if rows else None
+
+    def _ring(self, job: DeviceJob) -> None:
+        if job.state is not DeviceJobState.LEASED:  # it may be claimed, or its device is free
+            self.bell.ring(job.lab)
+
+
+def lease_digest(lease: str) -> str:
+    """Return the digest of a lease. A fast hash is enough, because a lease is random."""
+    return hashlib.sha256(lease.encode("utf-8", "replace")).hexdigest()
+
+
+def job_id_of(intent: str, names: Iterable[str]) -> str:
+    """Return the id of a job: the same each time that the same effect is applied.
+
+    `intent` identifies the effect, `names` what it tests.
+    """
+    return hashlib.sha256("\0".join([intent, *names]).encode()).hexdigest()[:24]
+
+
+JOBS = PartKey[JobStore]("device-jobs")

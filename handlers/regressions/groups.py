@@ -1,0 +1,310 @@
+"""Group targets on which the same tests fail, so that one message is enough for all of them. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Record
+from bot.news.effects import IssueState
+from bot.news.message import News
+from bot.results.store.failures import Failure, FailureEnd
+from handlers.regressions.decide import (
+    RECOVERED,
+    REMOVED,
+    JudgedTarget,
+    KnownRegressions,
+    RegressionChanges,
+    group_failures,
+    pack_failures,
+)
+
+FAILING = "failing"
+"""The key of the current failures in the packed changes."""
+SHARED, LEAST_OF_LARGER = 0.9, 0.5
+"""Two sets of failing tests are the same if they share this part of the smaller set, and this part of the larger.
+
+The reasons for these limits are in docs/decisions/one-message-for-several-targets.md.
+"""
+ACTIVE = 7 * 86400.0
+"""In seconds: news does not wait for a target without a newer evaluated commit, as its results may never arrive."""
+JOINED = 7 * 86400.0
+"""Seconds after which no further target joins a group."""
+Ends = Mapping[tuple[str, Failure], FailureEnd]
+"""How reported failures on targets (`LAB/TARGET`) ended; those that are not stored are left out."""
+LASTS = FailureEnd("", "")
+UNKNOWN_END = FailureEnd("unknown", "")
+"""The end of a failure that the store lacks, for example after the database was replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """Tests of a suite that began to fail together on a target, at the commit `since`.
+
+    They last passed at `good`, which is empty if they never did. The moments of both are in seconds since 1970.
+    """
+
+    lab: str
+    target: str
+    suite: str
+    since: str
+    since_at: float
+    good: str
+    good_at: float
+    tests: tuple[str, ...]
+
+    @property
+    def full_name(self) -> str:
+        """The target as people write it, LAB/TARGET."""
+        return f"{self.lab}/{self.target}"
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The failures of its tests."""
+        return [Failure(self.suite, test, self.since, self.good) for test in self.tests]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTests:
+    """Tests of a member whose failure ended at the nightly commit `sha`, and `how`."""
+
+    member: GroupMember
+    how: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGroup:
+    """Targets on which the same tests fail; they share one message and one issue.
+
+    `name` is in the key of the issue. `members` have the tests whose failure lasts, and `ended` the others. `page` is
+    that of the repository. `news_at` is the time of the newest message, in seconds since 1970.
+    """
+
+    name: str
+    members: tuple[GroupMember, ...]
+    page: str
+    opened_at: float
+    news_at: float
+    ended: tuple[EndedTests, ...] = ()
+
+    @classmethod
+    def of(cls, members: Sequence[GroupMember], page: str, opened_at: float) -> Self:
+        """Return a new group of these members."""
+        # The name is a digest of the members, so that a plan which is made again opens no second issue.
+        names = (name for member in members for name in (member.full_name, member.suite, member.since, *member.tests))
+        digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+        return cls(digest, tuple(members), page, opened_at, opened_at)
+
+    @property
+    def all_members(self) -> tuple[GroupMember, ...]:
+        """The members with the tests whose failure lasts, then the members with tests whose failure ended."""
+        return (*self.members, *(ended.member for ended in self.ended))
+
+    def after(self, ends: Ends) -> Self:
+        """Return the group after some failures ended: their tests move from `members` to `ended`.
+
+        No test moves back: if it fails again, the message of its target reports that.
+        """
+        members, ended = list[GroupMember](), list(self.ended)
+        for member in self.members:
+            tests_by_end: dict[FailureEnd, list[str]] = {}
+            for failure in member.failures:
+                end = ends.get((member.full_name, failure), UNKNOWN_END)
+                tests_by_end.setdefault(end, []).append(failure.test)
+            if lasting := tests_by_end.pop(LASTS, None):
+                members.append(replace(member, tests=tuple(lasting)))
+            for end, tests in tests_by_end.items():
+                ended.append(EndedTests(replace(member, tests=tuple(tests)), end.how, end.sha))
+        return replace(self, members=tuple(members), ended=tuple(ended))
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingNews:
+    """News of a target that waits for news of other targets.
+
+    If the same tests fail on no other target, `news` and `issue` are posted unchanged; `key` identifies them. `began`
+    has the new failures. `changes`, compressed by `pack_failures`, has the failures that ended and the current ones.
+    `reliability` has the suites that became unreliable, and those that are reliable again. Without `news`, only the
+    issues of groups are updated.
+    """
+
+    about: JudgedTarget
+    opened_at: float
+    key: str = ""
+    began: tuple[GroupMember, ...] = ()
+    changes: str = ""
+    reliability: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    news: News | None = None
+    issue: IssueState | None = None
+
+
+WAITING_NEWS = Record("regression-news", 1, WaitingNews, "news of a target that waits for other targets", days=30)
+REGRESSION_GROUP = Record("regression-group", 1, RegressionGroup, "targets that fail in the same tests", days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class NewsHold:
+    """Whether the news of a target `must_wait` for the news of other targets.
+
+    `has_other_targets`: other targets of the repository were evaluated lately. `grouped_tests` are tests of the target,
+    with their suites, that issues of groups list; the target's own issue leaves them out. `commit_times` has the times
+    of the commits of new failures, by SHA; it and `moment`, the current time, are in seconds since 1970.
+    """
+
+    repository_id: int
+    moment: float
+    commit_times: Mapping[str, float]
+    has_other_targets: bool = False
+    must_wait: bool = False
+    grouped_tests: Collection[tuple[str, str]] = ()
+
+    def own_failures(self, failing: Iterable[Failure]) -> list[Failure]:
+        """Return the failures that the issue of the target lists."""
+        return [failure for failure in failing if (failure.suite, failure.test) not in self.grouped_tests]
+
+    def waiting_news(
+        self,
+        target: JudgedTarget,
+        changes: RegressionChanges,
+        failing: Sequence[Failure],
+        key: str,
+        news: News,
+        issue: IssueState,
+    ) -> StoreRecord:
+        """Return the effect that stores news until it is posted."""
+        began = tuple(
+            GroupMember(
+                target.about.lab,
+                target.about.target,
+                regression.suite,
+                regression.since,
+                self.commit_times.get(regression.since, target.committed_at),
+                regression.good,
+                self.commit_times.get(regression.good, 0.0),
+                regression.tests,
+            )
+            for regression in group_failures(changes.began)
+        )
+        failures = {
+            RECOVERED: changes.recovered,
+            REMOVED: changes.removed,
+            FAILING: self.own_failures(failing),
+        }
+        reliability = (changes.unreliable, changes.reliable)
+        return self._record(target, key, began, pack_failures(failures), reliability, news, issue)
+
+    def issue_updates(self, target: JudgedTarget, key: str) -> tuple[StoreRecord, ...]:
+        """Return the effect that triggers an update of the issues of the target's groups, if it may be in one.
+
+        If there are other targets, the message of a group may be in progress and its record not stored yet.
+        """
+        return (self._record(target, key),) if self.grouped_tests or self.has_other_targets else ()
+
+    def _record(self, target: JudgedTarget, key: str, *news: Any) -> StoreRecord:
+        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+        record = WAITING_NEWS.of(self.repository_id, target.about.lab, target.about.target, digest)
+        return StoreRecord.of(record, WaitingNews(target, self.moment, key, *news))
+
+
+NO_HOLD = NewsHold(0, 0.0, MappingProxyType({}))
+
+
+def active_targets(evaluated: Mapping[str, KnownRegressions], moment: float) -> dict[str, KnownRegressions]:
+    """Return the targets whose newest evaluated commit is not older than `ACTIVE` seconds."""
+    return {target: newest for target, newest in evaluated.items() if newest.committed_at >= moment - ACTIVE}
+
+
+def is_time_to_post(
+    waiting: Collection[WaitingNews],
+    groups: Iterable[RegressionGroup],
+    evaluated: Mapping[str, KnownRegressions],
+    moment: float,
+    wait: float,
+) -> bool:
+    """Return whether waiting news is posted now: all active targets were evaluated, or the wait is over.
+
+    `evaluated` has the newest evaluated run of each target, `wait` is in seconds. A group gets at most one message per
+    `wait`. News of ended failures waits only for news of new failures.
+    """
+    if not waiting:
+        return False
+    new_failures = [news for news in waiting if news.began]
+    if not new_failures or min(news.opened_at for news in new_failures) + wait <= moment:
+        return True
+    if any(group.news_at + wait > moment for group in groups):
+        return False
+    newest_commit = max(news.about.committed_at for news in new_failures)
+    return all(run.committed_at >= newest_commit for run in active_targets(evaluated, moment).values())
+
+
+def grouped_members(members: Iterable[GroupMember]) -> list[list[GroupMember]]:
+    """Group the members with the same failing tests of a suite, in an order that does not depend on arrival."""
+    groups: list[list[GroupMember]] = []
+    for member in sorted(members, key=_order):
+        group = next((group for group in groups if joins(member, group)), None)
+        if group is None:
+            groups.append([member])
+        else:
+            group.append(member)
+    return groups
+
+
+def _order(member: GroupMember) -> tuple[float, str, str, str, tuple[str, ...]]:
+    return member.since_at, member.since, member.suite, member.full_name, member.tests
+
+
+def joins(candidate: GroupMember, group: Sequence[GroupMember]) -> bool:
+    """Return whether the tests of a group fail on a further target too, since a commit that fits the members."""
+    first = group[0]
+    if candidate.suite != first.suite or any(candidate.full_name == member.full_name for member in group):
+        return False
+    smaller, larger = sorted((set(candidate.tests), set(first.tests)), key=len)
+    shared = len(smaller & larger)
+    if shared < SHARED * len(smaller) or shared < LEAST_OF_LARGER * len(larger):
+        return False
+    return is_consistent([*group, candidate])
+
+
+def is_consistent(members: Collection[GroupMember]) -> bool:
+    """Return whether one commit may have broken all members: the newest pass is older than the oldest failure."""
+    return newest_good(members)[0] < oldest_since(members)[0]
+
+
+def newest_good(members: Collection[GroupMember]) -> tuple[float, str]:
+    """Return the time and the SHA of the newest commit at which the tests passed on any target."""
+    return max((member.good_at, member.good) for member in members)
+
+
+def oldest_since(members: Collection[GroupMember]) -> tuple[float, str]:
+    """Return the time and the SHA of the oldest commit at which the tests failed on any target."""
+    return min((member.since_at, member.since) for member in members)
+
+
+def required_ancestors(members: Collection[GroupMember]) -> list[tuple[str, str, float]]:
+    """Return pairs of commits of which the second must be an ancestor of the first, with the time of the second.
+
+    If one range of commits fits all members, then the newest pass is an ancestor of the oldest failure, the oldest
+    failure is an ancestor of all other failures, and all other passes are ancestors of the newest pass.
+    """
+    (good_at, good), (since_at, since) = newest_good(members), oldest_since(members)
+    pairs = {(since, good, good_at), *((member.since, since, since_at) for member in members)}
+    pairs |= {(good, member.good, member.good_at) for member in members}
+    return sorted(pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1])
+
+
+def is_narrower(larger: RegressionGroup, group: RegressionGroup) -> bool:
+    """Return whether the range of a group became smaller when others joined it, which made it `larger`."""
+    old_range, new_range = (
+        (newest_good(members), oldest_since(members)) for members in (group.all_members, larger.all_members)
+    )
+    return old_range != new_range
+
+
+def shared_tests(members: Collection[GroupMember]) -> tuple[str, ...]:
+    """Return the tests that fail on at least one member, sorted."""
+    return tuple(sorted({test for member in members for test in member.tests}))

@@ -1,0 +1,325 @@
+"""News of several targets about one nightly run: targets on which the same tests fail share one message and one issue.
+
+Each target is evaluated by itself. Its news waits in a record until the other targets were evaluated too, or the wait
+is over (`NewsAnnouncer`). The target's own plan stores the record, and the plan with the message removes it, so a crash
+loses nothing. One lock per repository prevents two messages at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TargetKey
+
+from bot.config.alarms import Place
+from bot.config.types import seconds
+from bot.core.events import Repository
+from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
+from bot.effects.remember import StoreRecord
+from bot.engine.internal import InternalEvent, announce
+from bot.engine.sweeps import hours_between
+from bot.github.pull_heads import repository_id_of
+from bot.news.effects import IssueState, PostMessage, message_effects
+from bot.news.render import as_markdown
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import HistoryLink, history_link, no_history
+from bot.results.compare.ancestors import Candidate
+from bot.results.report.baseline import searched_ancestors
+from bot.results.service import RESULTS
+from bot.results.store.failures import Failure, FailureEnd
+from handlers.regressions import texts
+from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
+from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
+from handlers.regressions.groups import (
+    FAILING,
+    JOINED,
+    REGRESSION_GROUP,
+    WAITING_NEWS,
+    Ends,
+    GroupMember,
+    RegressionGroup,
+    WaitingNews,
+    grouped_members,
+    is_narrower,
+    is_time_to_post,
+    joins,
+    required_ancestors,
+    shared_tests,
+)
+from handlers.regressions.target_text import issue_body, regression_news
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.config.results import Results
+    from bot.engine.processor import Announce
+    from bot.engine.records import Records
+
+NAME = "nightly-news"
+MOST_COMPARED = 10
+"""The most pairs of commits that the bot asks GitHub about; with more pairs, each target has its own message."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyNews:
+    """News of targets must be posted, at a moment (`at`) in seconds since 1970.
+
+    `asked` identifies the news, and the hour, so that failed news gets a new chance each hour.
+    """
+
+    at: float
+    asked: str
+
+
+NIGHTLY_NEWS = InternalEvent(
+    "nightjar.nightly-news",
+    NightlyNews,
+    guid=lambda repository, event: f"nightly-news:{repository}:{event.asked}",
+    lock=lambda repository, _: f"news:{repository}",
+)
+
+router = Router()
+
+
+@router.on(NIGHTLY_NEWS.name, name=NAME, feature="regressions")
+async def post_nightly_news(context: Context) -> Plan:
+    """Plan the messages of waiting news: one for all targets that fail in the same tests."""
+    regressions, event = context.config.regressions, NIGHTLY_NEWS.read(context.delivery.payload)
+    waiting = await context.records.under(WAITING_NEWS, context.repository.id)
+    if regressions is None:
+        return NOTHING
+    if not waiting:
+        return Plan(why=texts.NO_NEWS_WAITING)
+    groups = list((await context.records.under(REGRESSION_GROUP, context.repository.id)).values())
+    new_members = [member for news in waiting.values() for member in news.began]
+    joined, ungrouped = joined_members(groups, new_members, event.at)
+    for group in groups:
+        # Dates alone cannot say whether two commits are in one line of history.
+        if group.name in joined and not await _is_range(context, [*group.members, *joined[group.name]]):
+            ungrouped += joined.pop(group.name)
+    candidates = [members for members in grouped_members(ungrouped) if len(members) > 1]
+    page = next((news.about.page for news in waiting.values() if news.about.page), "")
+    begun = [RegressionGroup.of(members, page, event.at) for members in candidates if await _is_range(context, members)]
+    all_members = [member for group in (*groups, *begun) for member in group.members]
+    ends = await _ends(context, [*all_members, *(member for members in joined.values() for member in members)])
+    return decide_nightly_news(
+        context.repository.id,
+        regressions.to,
+        event.at,
+        waiting,
+        groups,
+        joined,
+        begun,
+        ends,
+        history_link(context),
+    )
+
+
+def decide_nightly_news(
+    repository_id: int,
+    places: Sequence[Place],
+    moment: float,
+    waiting: Mapping[str, WaitingNews],
+    groups: Sequence[RegressionGroup],
+    joined: Mapping[str, Sequence[GroupMember]],
+    begun: Sequence[RegressionGroup],
+    ends: Ends,
+    history: HistoryLink = no_history,
+) -> Plan:
+    """Return the messages: of new groups, of groups with new members, and of targets that are in no group.
+
+    `waiting` has the news, by the keys of their records, and `begun` the new groups. `joined` has the new members of
+    existing `groups`, by the name of the group. `ends` says which failures of all members ended. `history` links the
+    page of each test; `moment` is in seconds since 1970.
+    """
+    posts = _GroupPosts(repository_id, places, moment, ends, history)
+    grouped = {member for group in begun for member in group.members}
+    grouped |= {member for members in joined.values() for member in members}
+    effects = [effect for group in begun for effect in posts.begun(group)]
+    targets = {news.about.about.full_name for news in waiting.values()}
+    for group in groups:
+        if new_members := joined.get(group.name):
+            effects += posts.joined(group, new_members)
+        elif any(member.full_name in targets for member in group.members):
+            effects += posts.updated(group)
+    # After the groups, and oldest first: these messages may say that the same tests recovered.
+    for news in sorted(waiting.values(), key=lambda news: news.opened_at):
+        effects += own_messages(repository_id, places, news, grouped, history)
+    # The same plan removes the records: a crash in between neither loses nor repeats a message
+    # (docs/decisions/one-message-for-several-targets.md).
+    removals = [StoreRecord.of(WAITING_NEWS.of(repository_id, key), None) for key in waiting]
+    return Plan((*effects, *removals), why=texts.NEWS_POSTED.format(targets=", ".join(sorted(targets))))
+
+
+def own_messages(
+    repository_id: int,
+    places: Sequence[Place],
+    waiting: WaitingNews,
+    grouped: Collection[GroupMember],
+    history: HistoryLink = no_history,
+) -> Sequence[Effect]:
+    """Return the message of a target about all changes that no group's message contains."""
+    if waiting.news is None or waiting.issue is None:
+        return ()
+    if not any(member in grouped for member in waiting.began):
+        return message_effects(places, waiting.key, waiting.news, waiting.issue)
+    failures = unpack_failures(waiting.changes)
+    failing = failures.pop(FAILING, [])
+    began = [failure for member in waiting.began if member not in grouped for failure in member.failures]
+    recovered, removed = (tuple(failures.get(end, ())) for end in (RECOVERED, REMOVED))
+    changes = RegressionChanges(tuple(began), recovered, removed, *waiting.reliability)
+    if changes:
+        target = waiting.about
+        in_groups = {(member.suite, test) for member in waiting.began if member in grouped for test in member.tests}
+        own_failures = [failure for failure in failing if (failure.suite, failure.test) not in in_groups]
+        body, begins = issue_body(target, own_failures, history), bool(began or changes.unreliable)
+        issue = replace(waiting.issue, body=body, begins=begins)
+        return message_effects(places, waiting.key, regression_news(target, changes, own_failures), issue)
+    # Without this record, the next nightly run would assume that the news never reached the issue.
+    return (StoreRecord.of(NEWS_STATE.of(repository_id, "issue", waiting.key), NewsState(done=True)),)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupPosts:
+    """Plans the posts about groups of a repository, at a moment."""
+
+    repository_id: int
+    places: Sequence[Place]
+    moment: float
+    ends: Ends
+    history: HistoryLink
+
+    def begun(self, group: RegressionGroup) -> list[Effect]:
+        """Return the first message of a group, which opens its issue unless all tests recovered meanwhile."""
+        current = group.after(self.ends)
+        body, closing = self._bodies(current)
+        issue = IssueState(_issue_of(group), group_title(group), body, begins=True, closing=closing)
+        messages = message_effects(self.places, _issue_of(group), group_news(group), issue)
+        return [*messages, self._group_record(current)]
+
+    def joined(self, group: RegressionGroup, new_members: Sequence[GroupMember]) -> list[Effect]:
+        """Return the message about new members; the issue gets a comment only if it says more than before.
+
+        It says more if the range of commits is smaller, or more tests fail.
+        """
+        # `news_at` limits a chat to one message about the group per `wait` (`is_time_to_post`).
+        larger = replace(group, members=(*group.members, *new_members), news_at=self.moment)
+        news, key = joined_news(larger, new_members), f"{_issue_of(group)}:{len(larger.members)}"
+        says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)
+        current = larger.after(self.ends)
+        body, closing = self._bodies(current)
+        effects: list[Effect] = []
+        for place in dict.fromkeys(self.places):
+            if place != "issue":
+                effects.append(PostMessage(place, key, news))
+            else:
+                comment = as_markdown(news) if says_more else ""
+                title = group_title(larger)
+                effects.append(EnsureIssue(_issue_of(group), title, body, comment, key, closing=closing))
+        return [*effects, self._group_record(current)]
+
+    def updated(self, group: RegressionGroup) -> list[Effect]:
+        """Return the effects that update the issue of a group, and close it when none of its tests fails."""
+        current = group.after(self.ends)
+        body, closing = self._bodies(current)
+        issue = EnsureIssue(_issue_of(group), group_title(group), body, closing=closing)
+        return [*([issue] if "issue" in self.places else []), self._group_record(current)]
+
+    def _bodies(self, group: RegressionGroup) -> tuple[str, str]:
+        """Return the body of the open issue, and the body of the closed issue; one of them is empty."""
+        body = group_body(group, self.history)
+        return (body, "") if group.members else ("", body)
+
+    def _group_record(self, group: RegressionGroup) -> Effect:
+        return StoreRecord.of(REGRESSION_GROUP.of(self.repository_id, group.name), group if group.members else None)
+
+
+def joined_members(
+    groups: Sequence[RegressionGroup], members: Sequence[GroupMember], moment: float
+) -> tuple[dict[str, list[GroupMember]], list[GroupMember]]:
+    """Return the members that join an existing group, by the name of the group, and all others."""
+    joined, ungrouped = dict[str, list[GroupMember]](), list[GroupMember]()
+    recent = [group for group in groups if group.opened_at >= moment - JOINED]
+    # Sorted, so that groups do not depend on the order in which results arrived.
+    for member in sorted(members, key=lambda member: (member.full_name, member.suite, member.since, member.tests)):
+        matches = (group for group in recent if joins(member, (*group.members, *joined.get(group.name, ()))))
+        group = next(matches, None)
+        if group is None:
+            ungrouped.append(member)
+        else:
+            joined.setdefault(group.name, []).append(member)
+    return joined, ungrouped
+
+
+def _issue_of(group: RegressionGroup) -> str:
+    return f"regression-group:{group.name}"
+
+
+async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
+    """Ask GitHub whether one range of commits fits all members: labs may test several branches."""
+    results, repository = context.part(RESULTS), context.repository.full_name
+    canonical_name = results.canonical(TargetKey(repository, "", "")).repository
+    pairs = required_ancestors(members)
+    if len(pairs) > MOST_COMPARED:
+        return False
+    for descendant, ancestor, ancestor_at in pairs:
+        candidates = {"": [Candidate(ancestor, ancestor_at)]}
+        if not await searched_ancestors(
+            results, context.github, repository, canonical_name, descendant, candidates, wanted=1
+        ):
+            return False
+    return True
+
+
+async def _ends(context: Context, members: Sequence[GroupMember]) -> Ends:
+    """Return which failures of members ended, and how."""
+    results, failures_by_target = context.part(RESULTS), dict[TargetKey, list[Failure]]()
+    for member in members:
+        target = TargetKey(context.repository.full_name, member.lab, member.target)
+        failures_by_target.setdefault(target, []).extend(member.failures)
+    ends: dict[tuple[str, Failure], FailureEnd] = {}
+    for target, failures in failures_by_target.items():
+        target_ends = await asyncio.to_thread(results.store.failures.ends, results.canonical(target), failures)
+        ends |= {(target.full_name, failure): end for failure, end in target_ends.items()}
+    return ends
+
+
+class NewsAnnouncer:
+    """Announces that waiting news must be posted; `now` is in seconds since 1970."""
+
+    def __init__(
+        self, config: Config, records: Records, *, accept: Announce, now: Callable[[], float] = time.time
+    ) -> None:
+        self._waits = {
+            name: seconds(repository.regressions.wait)
+            for name, repository in config.repositories.items()
+            if repository.regressions is not None
+        }
+        self._records = records
+        self._accept = accept
+        self._now = now
+
+    async def announce_news(self, repository: str, _: Results) -> int:
+        """Have waiting news posted when all active targets were evaluated, or the wait is over.
+
+        Returns how many events were announced.
+        """
+        wait, repository_id = self._waits.get(repository), await repository_id_of(self._records, repository)
+        if wait is None or repository_id is None:
+            return 0
+        waiting = await self._records.under(WAITING_NEWS, repository_id)
+        if not waiting:
+            return 0
+        groups = (await self._records.under(REGRESSION_GROUP, repository_id)).values()
+        evaluated = await self._records.under(REGRESSIONS, repository_id)
+        if not is_time_to_post(waiting.values(), groups, evaluated, self._now(), wait):
+            return 0
+        # The same news has the same GUID, so it is posted once. The hour gives it a new chance if all its jobs failed.
+        digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
+        event = NightlyNews(self._now(), f"{digest}:{hours_between(0.0, self._now())}")
+        return await announce(self._accept, NIGHTLY_NEWS, Repository(repository_id, repository, None), event)
