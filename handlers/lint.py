@@ -27,8 +27,8 @@ from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
-from handlers.ci_decisions.changes import read_proposed
-from handlers.team_tags.handler import KnownTopics, topics_of
+from handlers.changed_files.changes import read_proposed
+from handlers.teams.handler import KnownTopics, topics_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig

@@ -18,7 +18,7 @@ from bot.github import governor, limits
 from bot.results.compare import renames
 from bot.web import app, bodies, connections, login, pages, webhook
 from bot.web.sign_in import forms, sessions
-from handlers.ci_tests import artifacts, zips
+from handlers.ci_reports import artifacts, zips
 from handlers.hardware.labs import bodies as lab_bodies
 from handlers.hardware.labs import calls, routes
 

@@ -24,26 +24,23 @@ from bot.github.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
 from bot.github.forbidden import is_generic
 from bot.github.governor import Governor
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.ask_bot import CannotAsk
-from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
-from handlers.ci_decisions.commits import no_base, read_compared, read_parent, read_pushes
-from handlers.ci_decisions.decide import (
+from handlers.changed_files.changes import (
     NOT_NEEDED,
     SHOWN_OF_SHA,
     Changes,
-    CiDecision,
-    CiVerdict,
+    ProposedChange,
     UnknownChanges,
-    commit_needs_files,
-    decide_for_commit,
-    docs_only,
-    needs_files,
+    changes_of,
     other_commit,
-    rebuild_docker,
-    run_everything,
-    skip_ci,
+    read_proposed,
 )
+from handlers.changed_files.commits import no_base, read_compared, read_parent, read_pushes
+from handlers.changed_files.verdicts import CiVerdict
+from handlers.ci_decisions import texts
+from handlers.ci_decisions.ask_bot import CannotAsk
+from handlers.ci_decisions.decide import CiDecision, commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.decide import docs_only, skip_ci
 from handlers.slow_tests.texts import OFF_PREFIX
 
 if TYPE_CHECKING:
@@ -153,7 +150,7 @@ async def _seen(
     pull = proposed.pull
     if sha not in ("", pull.head_sha):
         return "", other_commit(sha, pull.head_sha)
-    if not needs_files(config.skip_ci, config.rebuild_docker, pull.title):
+    if not needs_files(config, pull.title):
         return pull.title, NOT_NEEDED
     try:
         return pull.title, await changes_of(github, repository, proposed)

@@ -14,8 +14,9 @@ from nightjar_formats.strict_json import read_json
 from bot.core.errors import PayloadError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
+from handlers.ci_decisions.decide import CiDecision, run_everything
 
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")

@@ -21,23 +21,22 @@ from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
 from bot.github.ranks import current_rank
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
-from handlers.ci_decisions.decide import (
+from handlers.changed_files.changes import (
     NOT_NEEDED,
     ChangedFiles,
     Changes,
-    CiDecision,
-    CiVerdict,
+    ProposedChange,
     UnknownChanges,
-    docs_only,
-    needs_files,
+    changes_of,
     other_commit,
-    rebuild_docker,
-    run_everything,
-    skip_ci,
+    read_proposed,
 )
-from handlers.ci_decisions.skip_ci import SKIP_CI
+from handlers.changed_files.verdicts import CiVerdict
+from handlers.ci_decisions import texts
+from handlers.ci_decisions.decide import CiDecision, needs_files, run_everything
+from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.decide import docs_only, skip_ci
+from handlers.skip_ci.handler import SKIP_CI
 from handlers.slow_tests.handler import CHOICE, decide_slow_tests
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class Decisions:
         if sha not in ("", head.sha):
             return SeenPull(proposed.repository_id, head, changes=other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
-        if config is not None and needs_files(config.skip_ci, config.rebuild_docker, proposed.pull.title):
+        if config is not None and needs_files(config, proposed.pull.title):
             changes = await self._changes(repository, proposed)
         return SeenPull(proposed.repository_id, head, proposed.pull.title, changes)
 

@@ -14,7 +14,6 @@ from bot.results.state import Run, RunState
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.percentiles import percentile
@@ -23,12 +22,13 @@ from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
 from handlers.hardware.degraded.targets import degraded_targets
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.results import Lab
     from bot.results.store.lab_reports import LabActivity, TargetActivity
     from bot.results.store.store import ResultsStore
-    from handlers.branches.record import TrackingMove
+    from handlers.tracking_branches.records import TrackingMove
 
 DAY = 86400.0
 DAYS = 30

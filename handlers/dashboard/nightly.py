@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.nightly_route import NightlyBranch, NightlyBranches
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.wiring import DashboardParts
+from handlers.nightly.route import NightlyBranch, NightlyBranches
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 
 class NightlyRules(BaseModel):
@@ -35,7 +35,7 @@ class NightlyPage(BaseModel):
 
 
 def nightly_page(parts: DashboardParts) -> Page:
-    """Return the page of the nightly branch; `handlers/branches` has the route of its JSON twin."""
+    """Return the page of the nightly branch; `handlers/tracking_branches` has the route of its JSON twin."""
     read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY))
 
     async def load(asked: PageRequest) -> NightlyPage:

@@ -13,11 +13,11 @@ from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.last_good import LastGoods
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
+from handlers.last_good.route import LastGoods
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.results import Results

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.branches.decide import MOST_ASKED
+from handlers.tracking_branches.decide import MOST_ASKED
 from tests.conversations.branches import API
 from tests.conversations.good import GoodTown, good_town, routes
 from tests.conversations.nightly_runs import NightlyTown

@@ -31,7 +31,6 @@ from bot.news.effects import PostMessage, PostNews
 from bot.news.message import News
 from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
-from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
@@ -42,9 +41,10 @@ from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
+from handlers.nightly.effects import MarkNightly, PublishNightly
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.stale_reviews.effects import Remind
-from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
+from handlers.teams.effects import MentionSubscribers, StoreTeamList
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(

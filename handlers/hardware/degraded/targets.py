@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.engine.records import Key, Record
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.hardware.degraded.rule import DegradedTarget, NightlyOutcome, is_degraded, judge_target, without_target
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.results.store.lab_reports import NightlyReports
     from bot.results.store.store import ResultsStore
-    from handlers.branches.record import TrackingMove
+    from handlers.tracking_branches.records import TrackingMove
 
 WINDOW = 14 * 86400.0
 """Seconds for which nightly commits are read, in addition to the time that a target has for a repair."""
