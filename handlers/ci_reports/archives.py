@@ -25,58 +25,60 @@ MOST_WRONG = 3
 
 @dataclass(slots=True)
 class ArchiveBudget:
-    """The inflated bytes that all files of a run may have in total (`limit`), and how many of them are left.
+    """The inflated bytes that all files of a run may have in total (`limit`), and how many of them remain.
 
     All artifacts of a run share one budget. With one for each, the code of a pull request could keep a core busy for
     minutes.
     """
 
-    left: int
+    remaining: int
     limit: int = field(init=False)
-    why: str = ""
+    reason: str = ""
 
     def __post_init__(self) -> None:
-        self.limit = self.left
+        self.limit = self.remaining
 
     def check(self) -> None:
         """Raise `TooMuch` if the budget is spent."""
-        if self.left < 0:
-            raise TooMuch(self.why or texts.FILES_TOO_LONG.format(limit=self.limit))
+        if self.remaining < 0:
+            raise TooMuch(self.reason or texts.FILES_TOO_LONG.format(limit=self.limit))
 
-    def end(self, why: str) -> None:
-        """Spend the rest of the budget, so that nothing more is read; `why` is the reason."""
-        self.left, self.why = -1, why
+    def end(self, reason: str) -> None:
+        """Spend the rest of the budget, so that nothing more is read; `check` raises `reason` from now on."""
+        self.remaining, self.reason = -1, reason
 
 
 class Archive(NamedTuple):
-    """The result of reading one archive: `left` is the rest of the budget.
+    """The result of reading one archive: `remaining` is the rest of the budget.
 
-    `suite` is None if no file could be used. `wrong` has the reasons why files could not be read.
+    `suite` is None if no file could be used. `errors` say why files could not be read.
     """
 
     suite: SuiteOutcomes | None
-    wrong: tuple[str, ...]
-    left: int
+    errors: tuple[str, ...]
+    remaining: int
 
 
-def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, limit: int) -> Archive:
-    """Read one archive; `left` and `limit` are those of the budget, which another process cannot share."""
+def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], remaining: int, limit: int) -> Archive:
+    """Read one archive; `remaining` and `limit` are those of the budget, which processes cannot share."""
     budget = ArchiveBudget(limit)
-    budget.left = left
+    budget.remaining = remaining
     try:
-        suite, wrong = parsed(files[0], listed, budget)
+        suite, errors = parse_archive(files[0], listed, budget)
     except Refused as refused:
-        return Archive(None, (str(refused),), budget.left)
-    return Archive(suite, wrong, budget.left)
+        return Archive(None, (str(refused),), budget.remaining)
+    return Archive(suite, errors, budget.remaining)
 
 
-def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tuple[SuiteOutcomes, tuple[str, ...]]:
+def parse_archive(
+    file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget
+) -> tuple[SuiteOutcomes, tuple[str, ...]]:
     """Return the tests of an archive of JUnit files, and why some of the files could not be read.
 
     `listed` are the files of the repository at the commit. Inflated bytes are subtracted from the budget. Raises
     `Refused` if no file can be used.
     """
-    resolve, wrong, count = Resolver(listed).resolve, list[str](), 0
+    resolve, errors, count = Resolver(listed).resolve, list[str](), 0
 
     def read(name: str, stream: BinaryIO) -> Columns | str:
         try:
@@ -86,7 +88,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tup
             counted = _Counted(packed, meter)
             return collect(readers.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
         except Refused as refused:
-            if budget.left < 0:
+            if budget.remaining < 0:
                 raise
             return str(refused)
 
@@ -95,7 +97,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tup
         for report in read_zip(file, lambda name: name.lower().endswith(REPORTS), read):
             count += 1
             if isinstance(report, str):
-                wrong.append(report)
+                errors.append(report)
             else:
                 yield report
 
@@ -109,12 +111,12 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tup
         seen[test] = SEEN[status]
         if (took := duration(timed)) is not None:
             seconds[test] = took
-    return SuiteOutcomes(seen, seconds, complete=not wrong), _few(wrong)
+    return SuiteOutcomes(seen, seconds, complete=not errors), _few(errors)
 
 
-def _few(wrong: Sequence[str]) -> tuple[str, ...]:
-    more = [texts.MORE_WRONG.format(count=len(wrong) - MOST_WRONG)] if len(wrong) > MOST_WRONG else []
-    return (*wrong[:MOST_WRONG], *more)
+def _few(errors: Sequence[str]) -> tuple[str, ...]:
+    summary = [texts.MORE_WRONG.format(count=len(errors) - MOST_WRONG)] if len(errors) > MOST_WRONG else []
+    return (*errors[:MOST_WRONG], *summary)
 
 
 @dataclass(slots=True)
@@ -127,10 +129,10 @@ class _Meter:
     budget: ArchiveBudget
     taken: int = 0
 
-    def take(self, given: int) -> None:
-        """Account for the `given` bytes of the file that were read so far; raise `TooMuch` if the budget is spent."""
-        self.budget.left -= max(0, given - self.taken)
-        self.taken = max(given, self.taken)
+    def take(self, read_count: int) -> None:
+        """Subtract what was read of the file; `read_count` bytes so far. Raise `TooMuch` if the budget is spent."""
+        self.budget.remaining -= max(0, read_count - self.taken)
+        self.taken = max(read_count, self.taken)
         self.budget.check()
 
 
@@ -140,11 +142,11 @@ class _Counted:
 
     inner: BinaryIO
     meter: _Meter
-    given: int = 0
+    read_count: int = 0
 
     def read(self, size: int = -1) -> bytes:
         """Read bytes, and report them to the meter."""
         piece = self.inner.read(size)
-        self.given += len(piece)
-        self.meter.take(self.given)
+        self.read_count += len(piece)
+        self.meter.take(self.read_count)
         return piece

@@ -94,41 +94,41 @@ class Artifacts:
         Raises `TryAgain`, and GitHub's refusals.
         """
         key = (repository, run, tuple(patterns))
-        known = self._known.get(key)
-        if known is None:
-            known = await self._flights.do(key, lambda: self._read(github, repository, run, patterns))
+        reports = self._known.get(key)
+        if reports is None:
+            reports = await self._flights.do(key, lambda: self._read(github, repository, run, patterns))
             # LRUCache raises ValueError for an item that is larger than the whole cache.
-            if known.size <= MOST_REMEMBERED:
-                self._known[key] = known
-        return known
+            if reports.size <= MOST_REMEMBERED:
+                self._known[key] = reports
+        return reports
 
     async def _read(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
         self._pool.check(Owner(repository.lower(), run.sha))  # before anything is fetched for it
-        found = await _listed(github, repository, run, patterns)
-        listed = await self._files.of(github, repository, run.sha) if found else frozenset()
+        artifacts = await _list_artifacts(github, repository, run, patterns)
+        listed = await self._files.of(github, repository, run.sha) if artifacts else frozenset()
         suites: dict[str, SuiteOutcomes] = {}
-        unread = {artifact.string("name") for artifact in found}
+        unread = {artifact.string("name") for artifact in artifacts}
         troubles = (
-            [texts.ARTIFACTS_LEFT_OUT.format(count=len(found), most=MOST_ARTIFACTS)]
-            if len(found) > MOST_ARTIFACTS
+            [texts.ARTIFACTS_LEFT_OUT.format(count=len(artifacts), most=MOST_ARTIFACTS)]
+            if len(artifacts) > MOST_ARTIFACTS
             else []
         )
         budget = ArchiveBudget(self._most)
-        for artifact in found[:MOST_ARTIFACTS]:
+        for artifact in artifacts[:MOST_ARTIFACTS]:
             name = artifact.string("name")
             try:
-                suites[name], wrong = await self._suite(github, repository, run, artifact, listed, budget)
+                suites[name], errors = await self._suite(github, repository, run, artifact, listed, budget)
             except OverLimit as over:
-                wrong = (str(over),)
+                errors = (str(over),)
                 # The code of the pull request may cause this on purpose, with a process lost each time: read no more of
                 # the run.
                 budget.end(texts.ARTIFACT_NOT_READ)
             except Refused as refused:
                 # One unreadable artifact hides no other: in TVM's bot one fault stopped the whole comment (TVM #12824).
-                wrong = (str(refused),)
+                errors = (str(refused),)
             else:
                 unread.remove(name)
-            troubles += [texts.ARTIFACT_UNREADABLE.format(name=_code(name), why=_code(why)) for why in wrong]
+            troubles += [texts.ARTIFACT_UNREADABLE.format(name=_code(name), why=_code(error)) for error in errors]
         return Reports(suites, frozenset(unread), tuple(troubles))
 
     async def _suite(
@@ -149,14 +149,16 @@ class Artifacts:
             await _fetch(github, repository, artifact, cast("BinaryIO", file))
             owner, limits = Owner(repository.lower(), run.sha), self._pool.limits.artifact
             files = [cast("BinaryIO", file)]
-            archive = await self._pool.run(owner, limits, read_archive, listed, budget.left, budget.limit, files=files)
-        budget.left = archive.left
+            archive = await self._pool.run(
+                owner, limits, read_archive, listed, budget.remaining, budget.limit, files=files
+            )
+        budget.remaining = archive.remaining
         if archive.suite is None:
-            raise Refused(archive.wrong[0])
-        return archive.suite, archive.wrong
+            raise Refused(archive.errors[0])
+        return archive.suite, archive.errors
 
 
-async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> list[Payload]:
+async def _list_artifacts(github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> list[Payload]:
     """Return the artifacts whose names match, sorted by name; of several with one name, the newest."""
     newest: dict[str, Payload] = {}
     listed_count = 0
@@ -167,8 +169,8 @@ async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Se
             name = artifact.string("name")
             # GitHub still lists artifacts whose files it has deleted.
             if matches(patterns, name) and not artifact.flag("expired"):
-                known = newest.setdefault(name, artifact)
-                newest[name] = max(known, artifact, key=lambda one: one.integer("id"))
+                earlier = newest.setdefault(name, artifact)
+                newest[name] = max(earlier, artifact, key=lambda candidate: candidate.integer("id"))
             listed_count += 1
             if listed_count == MOST_LISTED:
                 break
@@ -179,8 +181,8 @@ async def _fetch(github: GitHub, repository: str, artifact: Payload, file: Binar
     if artifact.integer("size_in_bytes") > MAX_ARTIFACT_BYTES:
         raise Refused(texts.ARTIFACT_TOO_LARGE.format(mib=MAX_ARTIFACT_BYTES >> 20))
     try:
-        where = {"repo": repository, "id": str(artifact.integer("id"))}
-        await github.download(ARCHIVE, where, file, limit=MAX_ARTIFACT_BYTES)
+        url_vars = {"repo": repository, "id": str(artifact.integer("id"))}
+        await github.download(ARCHIVE, url_vars, file, limit=MAX_ARTIFACT_BYTES)
     except TooLong:
         raise Refused(texts.ARTIFACT_TOO_LARGE.format(mib=MAX_ARTIFACT_BYTES >> 20)) from None
     except Exception as error:

@@ -43,17 +43,18 @@ class BaseSuite:
 class HeadAndBase:
     """The suites of a pull request's head, each with its base where there is one.
 
-    `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected, so `vanished` has the
-    suites that the base has and the head lacks. `troubles` say what could not be read or found, in Markdown.
+    `tested_at` is when CI had tested it, in seconds since 1970. `has_all_suites`: no further suite is expected, so
+    `vanished` has the suites that the base has and the head lacks. `troubles` say in Markdown what the bot could
+    not read or find.
     """
 
     sha: str
-    at: float
+    tested_at: float
     suites: Mapping[str, SuiteOutcomes]
     bases: Mapping[str, BaseSuite] = field(default_factory=dict)
     vanished: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
-    over: bool = True
+    has_all_suites: bool = True
 
 
 def places(test: str) -> Iterator[str]:

@@ -23,20 +23,20 @@ SHOWN_TEST, SHOWN_SUITE = 240, 80
 
 def heading(title: str, tested: HeadAndBase) -> str:
     """Return the heading of a section: its title, the commit, and when it was tested."""
-    return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
+    return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.tested_at))
 
 
 def rows_of(rows: Iterable[str], total: int) -> str:
     """Return rows as a Markdown list: as many as fit, then the number of the others; `total` counts all rows."""
-    shown: list[str] = []
-    left = MOST_CHARACTERS
+    listed: list[str] = []
+    budget = MOST_CHARACTERS
     for row in rows:
-        left -= len(row)
-        if left < 0 or len(shown) == MOST_ROWS:
+        budget -= len(row)
+        if budget < 0 or len(listed) == MOST_ROWS:
             break
-        shown.append(row)
-    more = total - len(shown)
-    return "\n".join(f"- {row}" for row in [*shown, *([MORE.format(count=more)] if more else [])])
+        listed.append(row)
+    unlisted = total - len(listed)
+    return "\n".join(f"- {row}" for row in [*listed, *([MORE.format(count=unlisted)] if unlisted else [])])
 
 
 def listed_tests(title: str, rows: Sequence[str]) -> str:
@@ -54,8 +54,8 @@ def suite_name(suite: str) -> str:
 
 def name_of_test(suite: str, test: str, *, several: bool) -> str:
     """Return a test's ID as Markdown code, shortened in the middle; with `several` suites, after the suite's name."""
-    shown = code(middle_cut(test, SHOWN_TEST))
-    return f"{suite_name(suite)}: {shown}" if several else shown
+    quoted = code(middle_cut(test, SHOWN_TEST))
+    return f"{suite_name(suite)}: {quoted}" if several else quoted
 
 
 def link_to_commit(base: BaseSuite) -> str:
@@ -64,6 +64,6 @@ def link_to_commit(base: BaseSuite) -> str:
     return f"[{short(base.sha)}]({url})" if url else short(base.sha)
 
 
-def counted_tests(number: int, one: str, many: str) -> str:
+def counted_tests(number: int, singular: str, plural: str) -> str:
     """Return `1 test is` or `1,267 tests are`."""
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{number:,} {singular if number == 1 else plural}"

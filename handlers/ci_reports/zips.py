@@ -32,25 +32,27 @@ Result = TypeVar("Result")
 
 def read_zip(
     file: BinaryIO,
-    wanted: Callable[[str], bool],
+    is_wanted: Callable[[str], bool],
     read: Callable[[str, BinaryIO], Result],
     *,
     limit: int = MAX_INFLATED_BYTES,
 ) -> Iterator[Result]:
-    """Call `read` with the name and the contents of each wanted file of an archive, and yield what it returns.
+    """Call `read` with the name and the contents of each file that `is_wanted` accepts, and yield what it returns.
 
-    `limit` is in bytes, of all wanted files together once they are inflated. Names are only compared and shown: nothing
+    `limit` is in bytes, of all these files together once they are inflated. Names are only compared and shown: nothing
     is ever written under them. Raises `Refused` if the file is not an archive or is broken, `TooMuch` beyond a limit.
     The sizes that an archive states are not trusted.
     """
     _check_directory(file)
     try:
         with zipfile.ZipFile(file) as archive:
-            found = [entry for entry in archive.infolist() if not entry.is_dir()]
-            if len(found) > MOST_FILES:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if len(entries) > MOST_FILES:
                 raise TooMuch(texts.TOO_MANY_FILES.format(most=MOST_FILES))
             budget = _Budget(limit, limit)
-            for entry in sorted((entry for entry in found if wanted(entry.filename)), key=lambda one: one.filename):
+            for entry in sorted(
+                (entry for entry in entries if is_wanted(entry.filename)), key=lambda entry: entry.filename
+            ):
                 # APPNOTE 4.4.4: bit 0 says that the file is encrypted. zipfile would ask for a password with a
                 # RuntimeError.
                 if entry.flag_bits & 0x1:
@@ -78,23 +80,23 @@ def _check_directory(file: BinaryIO) -> None:
     file.seek(max(0, size - END_BYTES - COMMENT_BYTES - LOCATOR_64_BYTES))
     tail = file.read()
     file.seek(0)
-    at = tail.find(END)
-    if at < 0:
+    position = tail.find(END)
+    if position < 0:
         raise Refused(texts.NO_ZIP)
-    while at >= 0:
+    while position >= 0:
         # ZIP64, for archives beyond 4 GiB or 65,535 files, states the size of the list elsewhere.
-        longer = tail[max(0, at - LOCATOR_64_BYTES) :].startswith(LOCATOR_64)
-        if longer or int.from_bytes(tail[at + 12 : at + 16], "little") > MOST_DIRECTORY_BYTES:
+        has_zip64 = tail[max(0, position - LOCATOR_64_BYTES) :].startswith(LOCATOR_64)
+        if has_zip64 or int.from_bytes(tail[position + 12 : position + 16], "little") > MOST_DIRECTORY_BYTES:
             raise TooMuch(texts.DIRECTORY_TOO_LARGE.format(mib=MOST_DIRECTORY_BYTES >> 20))
-        at = tail.find(END, at + 1)
+        position = tail.find(END, position + 1)
 
 
 @dataclass(slots=True)
 class _Budget:
-    """The bytes that all files of an archive may have in total, and how many of them are left."""
+    """The bytes that all files of an archive may have in total, and how many of them remain."""
 
     limit: int
-    left: int
+    remaining: int
 
 
 class _Stream:
@@ -110,12 +112,12 @@ class _Stream:
         """Read bytes; raise `Refused` if the archive is broken, `TooMuch` beyond a limit."""
         try:
             # One byte more than is left, so that the end of the file and the end of the budget differ.
-            piece = self._inner.read(min(size, self._budget.left + 1) if size >= 0 else self._budget.left + 1)
+            piece = self._inner.read(min(size, self._budget.remaining + 1) if size >= 0 else self._budget.remaining + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise Refused(texts.BROKEN.format(name=self._entry.filename)) from error
         self._given += len(piece)
-        self._budget.left -= len(piece)
-        if self._budget.left < 0:
+        self._budget.remaining -= len(piece)
+        if self._budget.remaining < 0:
             raise TooMuch(texts.ZIP_TOO_LONG.format(limit=self._budget.limit))
         if self._given > RATIO_FREE_BYTES and self._given > MAX_RATIO * self._entry.compress_size:
             raise TooMuch(texts.BOMB.format(name=self._entry.filename, ratio=MAX_RATIO))

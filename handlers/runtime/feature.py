@@ -19,12 +19,12 @@ NAME = "runtime"
 KEY = "runtime"
 
 router = Router()
-reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
+reports.request_when_tested(router, NAME, KEY, lambda config: config.runtime)
 
 
 async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that there are no figures, and why."""
-    return reports.trouble(context, NAME, texts.RUNTIMES_FAILED, message, why=texts.WHY_RUNTIMES_FAILED)
+    return reports.failure_section(context, NAME, texts.RUNTIMES_FAILED, message, reason=texts.WHY_RUNTIMES_FAILED)
 
 
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
@@ -33,11 +33,11 @@ async def show(context: Context) -> Plan:
     config, event = context.config.runtime, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
-    found = await reports.find(context, config, event)
-    if isinstance(found, str):
-        return Plan(why=found)
+    outcomes = await reports.read_outcomes(context, config, event)
+    if isinstance(outcomes, str):
+        return Plan(why=outcomes)
     slow = seconds(config.slow)
-    return await reports.show(context, NAME, event, found, describe_runtimes, config.change, slow)
+    return await reports.compare(context, NAME, event, outcomes, describe_runtimes, config.change, slow)
 
 
 FEATURE = Feature(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.results.compare.renames import MAX_STEPS, search_renames
@@ -26,13 +25,13 @@ class RuntimeChange:
     """By how much the total of a suite differs from the base's; times are in seconds."""
 
     suite: str
-    before: float
-    now: float
+    base_seconds: float
+    head_seconds: float
 
     @property
     def percent(self) -> float:
         """Return the difference in percent of the base's total."""
-        return 100.0 * (self.now - self.before) / self.before
+        return 100.0 * (self.head_seconds - self.base_seconds) / self.base_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +45,25 @@ class NewTest:
     """Renamed tests were not searched for in its suite, as so many names changed."""
 
 
-def describe_runtimes(tested: HeadAndBase, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
+def describe_runtimes(tested: HeadAndBase, percent: int, least_seconds: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty if there is nothing to report.
 
-    A suite is listed if its total differs by more than `percent`, a new test if it takes `least` seconds or more.
+    A suite is listed if its total differs by more than `percent`, a new test if it takes `least_seconds` or more.
     `most_steps` bounds the search for renamed tests in each suite.
     """
-    changes = changed(tested, percent)
-    new = slow_new_tests(tested, least, most_steps=most_steps)
-    if not (changes or new):
+    changes = changed_suites(tested, percent)
+    slow_tests = slow_new_tests(tested, least_seconds, most_steps=most_steps)
+    if not (changes or slow_tests):
         # If no suite could be compared, report why: otherwise nobody would learn of it.
         lines = [] if tested.suites else list(tested.troubles)
     else:
-        lines = [_change_line(tested, one) for one in changes[:MOST_SUITES]]
-    if not (lines or new):
+        lines = [_change_line(tested, change) for change in changes[:MOST_SUITES]]
+    if not (lines or slow_tests):
         return ""
     several = len(tested.suites) > 1
-    rows = [f"{wording.name_of_test(one.suite, one.test, several=several)}, {_time(one.seconds)}" for one in new]
+    rows = [
+        f"{wording.name_of_test(test.suite, test.test, several=several)}, {_time(test.seconds)}" for test in slow_tests
+    ]
     parts = [
         "\n".join(
             [wording.heading(texts.RUNTIMES_TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])]
@@ -70,66 +71,65 @@ def describe_runtimes(tested: HeadAndBase, percent: int, least: float, *, most_s
     ]
     if rows:
         parts.append(f"{texts.SLOW_TITLE}:\n{wording.rows_of(rows[:MOST_NEW], len(rows))}")
-    if any(one.perhaps_renamed for one in new):
+    if any(test.perhaps_renamed for test in slow_tests):
         parts.append(texts.RUNTIMES_UNSEARCHED.format(most=most_steps))
     return "\n\n".join(parts)
 
 
-def changed(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
+def changed_suites(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
     """Return the suites whose total differs by more than `percent`, the most changed first.
 
     Incomplete suites are left out: missing tests would look like saved time.
     """
-    found = []
-    for name, here, base in _pairs(tested):
-        one = RuntimeChange(name, sum(base.suite.seconds.values()), sum(here.seconds.values()))
-        much = abs(one.now - one.before) >= SMALLEST_CHANGE
-        whole = here.complete and base.suite.complete
-        if whole and one.before > 0 and much and abs(one.percent) > percent:
-            found.append(one)
-    return sorted(found, key=lambda one: (-abs(one.now - one.before), one.suite))
+    changes = []
+    for name, head, base in _pairs(tested):
+        change = RuntimeChange(name, sum(base.suite.seconds.values()), sum(head.seconds.values()))
+        is_large = abs(change.head_seconds - change.base_seconds) >= SMALLEST_CHANGE
+        is_complete = head.complete and base.suite.complete
+        if is_complete and change.base_seconds > 0 and is_large and abs(change.percent) > percent:
+            changes.append(change)
+    return sorted(changes, key=lambda change: (-abs(change.head_seconds - change.base_seconds), change.suite))
 
 
-def slow_new_tests(tested: HeadAndBase, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
-    """Return the tests that the base does not have and that take `least` seconds or more, the slowest first.
+def slow_new_tests(tested: HeadAndBase, least_seconds: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
+    """Return the tests that the base does not have and that take `least_seconds` or more, the slowest first.
 
     One that was renamed, or was skipped with its whole file, is not new.
     """
-    found = []
-    for name, here, base in _pairs(tested):
-        new = {test for test in here.seen if test not in base.suite.seen and not base.suite.skipped(test)}
-        slow = {test for test in new if here.seconds.get(test, 0.0) >= least}
+    slow_tests = []
+    for name, head, base in _pairs(tested):
+        new = {test for test in head.seen if test not in base.suite.seen and not base.suite.skipped(test)}
+        slow = {test for test in new if head.seconds.get(test, 0.0) >= least_seconds}
         if not slow:
             continue
-        renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new, most_steps=most_steps)
+        renamed = search_renames(base.suite.seen.keys() - head.seen.keys(), new, most_steps=most_steps)
         # None: the search was given up, and each row says that it may be a renamed test.
         slow -= set((renamed or {}).values())
-        found += [NewTest(name, test, here.seconds[test], renamed is None) for test in slow]
-    return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
+        slow_tests += [NewTest(name, test, head.seconds[test], renamed is None) for test in slow]
+    return sorted(slow_tests, key=lambda test: (-test.seconds, test.suite, test.test))
 
 
 def _pairs(tested: HeadAndBase) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
-    both: Mapping[str, BaseSuite] = tested.bases
-    return [(name, here, both[name]) for name, here in sorted(tested.suites.items()) if name in both]
+    return [(name, head, tested.bases[name]) for name, head in sorted(tested.suites.items()) if name in tested.bases]
 
 
-def _change_line(tested: HeadAndBase, one: RuntimeChange) -> str:
-    base = tested.bases[one.suite]
+def _change_line(tested: HeadAndBase, change: RuntimeChange) -> str:
+    base = tested.bases[change.suite]
     return texts.RUNTIME_CHANGED.format(
-        suite=wording.suite_name(one.suite),
-        change=_change(one),
-        before=_time(one.before),
-        now=_time(one.now),
+        suite=wording.suite_name(change.suite),
+        change=_change(change),
+        before=_time(change.base_seconds),
+        now=_time(change.head_seconds),
         tests_before=len(base.suite.seen),
-        tests=len(tested.suites[one.suite].seen),
+        tests=len(tested.suites[change.suite].seen),
         base=wording.link_to_commit(base),
     )
 
 
-def _change(one: RuntimeChange) -> str:
-    if one.percent < MOST_PERCENT:
-        return f"{one.percent:+,.1f} %"
-    return texts.MANY_TIMES.format(times=one.now / one.before)
+def _change(change: RuntimeChange) -> str:
+    if change.percent < MOST_PERCENT:
+        return f"{change.percent:+,.1f} %"
+    return texts.MANY_TIMES.format(times=change.head_seconds / change.base_seconds)
 
 
 def _time(seconds: float) -> str:

@@ -14,12 +14,12 @@ from handlers.skipped_tests import texts
 
 
 @dataclass(frozen=True, slots=True)
-class Skips:
+class SkipChanges:
     """The differences between a suite and its base; test IDs are sorted."""
 
-    newly: tuple[str, ...] = ()
+    newly_skipped: tuple[str, ...] = ()
     """They ran at the base and are skipped here."""
-    again: tuple[str, ...] = ()
+    running_again: tuple[str, ...] = ()
     """They were skipped at the base and run here."""
     removed: int = 0
     """How many ran at the base and are missing here: neither skipped nor renamed."""
@@ -28,20 +28,23 @@ class Skips:
 
     def __bool__(self) -> bool:
         """Say whether anything differs."""
-        return bool(self.newly or self.again or self.removed)
+        return bool(self.newly_skipped or self.running_again or self.removed)
 
 
-def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STEPS) -> Skips:
+def compare_skips(head: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STEPS) -> SkipChanges:
     """Compare a suite with its base. A test that the base does not have did not run there.
 
     No test counts as removed while more results of the suite may come.
     """
-    newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
-    again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
-    removed = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
-    renamed = search_renames(removed, here.seen.keys() - base.seen.keys(), most_steps=most_steps)
+    newly_skipped = [test for test in base.seen if base.ran(test) and head.skipped(test)]
+    running_again = [test for test in head.seen if head.ran(test) and base.skipped(test)]
+    removed = {test for test in base.seen if base.ran(test) and test not in head.seen and not head.skipped(test)}
+    renamed = search_renames(removed, head.seen.keys() - base.seen.keys(), most_steps=most_steps)
     removed -= (renamed or {}).keys()
-    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(removed) if here.complete else 0, renamed is None)
+    removed_count = len(removed) if head.complete else 0
+    return SkipChanges(
+        tuple(sorted(newly_skipped)), tuple(sorted(running_again)), removed_count, unsearched=renamed is None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +58,29 @@ class Required:
 def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
     """Read `{suite: [test ID, …]}`. Raise `UserError` for anything else, and for a file that requires no test."""
     try:
-        written = read_json(raw)
+        document = read_json(raw)
     except ValueError as error:
         raise UserError(texts.NO_JSON.format(why=error)) from None
-    if not isinstance(written, dict):
+    if not isinstance(document, dict):
         raise UserError(texts.WRONG_SHAPE)
-    if not all(isinstance(tests, list) and all(isinstance(test, str) for test in tests) for tests in written.values()):
+    if not all(isinstance(tests, list) and all(isinstance(test, str) for test in tests) for tests in document.values()):
         raise UserError(texts.WRONG_SHAPE)
     # TVM's list was empty in production, and nobody noticed that it required nothing (TVM #13368).
-    if not any(written.values()):
+    if not any(document.values()):
         raise UserError(texts.NO_TEST)
-    return {suite: tuple(dict.fromkeys(tests)) for suite, tests in written.items()}
+    return {suite: tuple(dict.fromkeys(tests)) for suite, tests in document.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A required test that did not run: it was skipped (`there`), or is not part of the suite.
+    """A required test that did not run: it was skipped, or is not part of the suite.
 
     `test` is empty if the whole suite has no results.
     """
 
     suite: str
     test: str
-    there: bool = False
+    was_skipped: bool = False
 
 
 def not_run(required: Mapping[str, Iterable[str]], tested: HeadAndBase) -> list[NotRun]:
@@ -85,34 +88,37 @@ def not_run(required: Mapping[str, Iterable[str]], tested: HeadAndBase) -> list[
 
     An ID without parameters, or the ID of a class or a file, stands for all tests inside it; one of them has to run.
     """
-    found = []
-    for suite, wanted in sorted(required.items()):
-        here = tested.suites.get(suite)
-        if here is None:
-            found += [NotRun(suite, "")] if tested.over else []
+    missing = []
+    for suite, tests in sorted(required.items()):
+        suite_outcomes = tested.suites.get(suite)
+        if suite_outcomes is None:
+            missing += [NotRun(suite, "")] if tested.has_all_suites else []
             continue
-        ran, there = _met(here, set(wanted))
-        for test in wanted:
+        ran, present = _matching_ids(suite_outcomes, set(tests))
+        for test in tests:
             if test not in ran:
-                skipped = test in there or here.skipped(test)
-                found += [NotRun(suite, test, skipped)] if skipped or here.complete else []
-    return found
+                skipped = test in present or suite_outcomes.skipped(test)
+                missing += [NotRun(suite, test, skipped)] if skipped or suite_outcomes.complete else []
+    return missing
 
 
-def _met(suite: SuiteOutcomes, wanted: set[str]) -> tuple[set[str], set[str]]:
-    """Return the wanted IDs that stand for a test that ran, and those that stand for any test of the suite."""
-    ran, there = set[str](), set[str]()
+def _matching_ids(suite: SuiteOutcomes, required: set[str]) -> tuple[set[str], set[str]]:
+    """Return the required IDs that stand for a test that ran, and those that stand for any test of the suite."""
+    ran, present = set[str](), set[str]()
     for test in suite.seen:
-        for begin in _begins(test):
-            if begin in wanted:
-                there.add(begin)
+        for prefix in _enclosing_ids(test):
+            if prefix in required:
+                present.add(prefix)
                 if suite.ran(test):
-                    ran.add(begin)
-    return ran, there
+                    ran.add(prefix)
+    return ran, present
 
 
-def _begins(test: str) -> Iterator[str]:
-    """Yield the ID of a test, then the ID without parameters, and the IDs of its classes and its file."""
+def _enclosing_ids(test: str) -> Iterator[str]:
+    """Yield the ID of a test, then that without parameters, and those of its classes and its file.
+
+    From `tests/test_add.py::TestAdd::test_ints[1]`: the same, then `…::test_ints`, `…::TestAdd`, `tests/test_add.py`.
+    """
     yield test
     place, bracket, _ = test.partition("[")
     if bracket:

@@ -26,12 +26,12 @@ KEY = "skipped_tests"
 
 
 router = Router()
-reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
+reports.request_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 
 async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that there are no results, and why."""
-    return reports.trouble(context, NAME, texts.SKIPS_FAILED, message, why=texts.WHY_SKIPS_FAILED)
+    return reports.failure_section(context, NAME, texts.SKIPS_FAILED, message, reason=texts.WHY_SKIPS_FAILED)
 
 
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
@@ -40,28 +40,28 @@ async def show(context: Context) -> Plan:
     config, event = context.config.skipped_tests, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
-    found = await reports.find(context, config, event)
-    if isinstance(found, str):
-        return Plan(why=found)
-    required = await _required(context, config, found.branch)
+    outcomes = await reports.read_outcomes(context, config, event)
+    if isinstance(outcomes, str):
+        return Plan(why=outcomes)
+    required = await _required(context, config, outcomes.branch)
     listed_in = config.required or ""
-    return await reports.show(context, NAME, event, found, describe_skips, required, listed_in, found.branch)
+    return await reports.compare(context, NAME, event, outcomes, describe_skips, required, listed_in, outcomes.branch)
 
 
 async def _required(context: Context, config: SkippedTests, branch: str) -> Required:
     """Read which tests are required at the base branch; one request, and none where app.yaml names no file."""
     if config.required is None:
         return Required()
-    found = await found_at(context.github, context.repository.full_name, config.required, branch)
-    if found is None:
+    file = await found_at(context.github, context.repository.full_name, config.required, branch)
+    if file is None:
         return Required(problem=texts.NO_FILE)
-    if found.kind != FILE:
+    if file.kind != FILE:
         return Required(problem=texts.NO_PLAIN_FILE)
     # The contents API sends no text of files over 1 MB:
     # https://docs.github.com/rest/repos/contents#get-repository-content
-    if found.size and not found.raw:
+    if file.size and not file.raw:
         return Required(problem=texts.FILE_TOO_LARGE)
     try:
-        return Required(read_required(found.raw))
+        return Required(read_required(file.raw))
     except UserError as error:
         return Required(problem=str(error))

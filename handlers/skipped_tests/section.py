@@ -10,7 +10,7 @@ from bot.results.compare.renames import MAX_STEPS
 from handlers.ci_reports import wording
 from handlers.ci_reports.outcomes import HeadAndBase
 from handlers.skipped_tests import texts
-from handlers.skipped_tests.decide import NotRun, Required, Skips, not_run, skips
+from handlers.skipped_tests.decide import NotRun, Required, SkipChanges, compare_skips, not_run
 
 MOST_SUITES = 20
 
@@ -22,78 +22,82 @@ def describe_skips(
 
     `most_steps` bounds the search for renamed tests in each suite.
     """
-    found = {
-        name: skips(here, tested.bases[name].suite, most_steps=most_steps)
-        for name, here in tested.suites.items()
+    differences = {
+        name: compare_skips(suite, tested.bases[name].suite, most_steps=most_steps)
+        for name, suite in tested.suites.items()
         if name in tested.bases
     }
     missing = not_run(required.tests, tested)
-    where = {"path": code(path), "branch": code(branch)}
+    file = {"path": code(path), "branch": code(branch)}
     lines = list(tested.troubles)
     if required.problem:
-        lines.append(texts.REQUIRED_UNKNOWN.format(**where, why=code(required.problem)))
+        lines.append(texts.REQUIRED_UNKNOWN.format(**file, why=code(required.problem)))
     if missing:
-        lines.append(texts.REQUIRED.format(what=wording.counted_tests(len(missing), *texts.REQUIRED_WHAT), **where))
-    if not lines and not tested.vanished and _all_same(tested, found):
+        lines.append(texts.REQUIRED.format(what=wording.counted_tests(len(missing), *texts.REQUIRED_WHAT), **file))
+    if not lines and not tested.vanished and _all_same(tested, differences):
         base = first_of(tested.bases.values())
-        message = moment(tested.at)
-        return texts.SAME.format(base=wording.link_to_commit(base), sha=short(tested.sha), at=message)
-    lines += _suites(tested, found, most_steps)
+        link, sha, tested_at = wording.link_to_commit(base), short(tested.sha), moment(tested.tested_at)
+        return texts.SAME.format(base=link, sha=sha, at=tested_at)
+    lines += _suites(tested, differences, most_steps)
     return "\n\n".join(
-        part
-        for part in (
+        paragraph
+        for paragraph in (
             "\n".join([wording.heading(texts.SKIPS_TITLE, tested), "", *(f"- {line}" for line in lines)]),
-            wording.listed_tests(texts.REQUIRED_TITLE, [_required_row(one) for one in missing]),
-            wording.listed_tests(texts.NEWLY_TITLE, _rows(found, "newly")),
-            wording.listed_tests(texts.AGAIN_TITLE, _rows(found, "again")),
+            wording.listed_tests(texts.REQUIRED_TITLE, [_required_row(test) for test in missing]),
+            wording.listed_tests(texts.NEWLY_TITLE, _rows(differences, "newly_skipped")),
+            wording.listed_tests(texts.AGAIN_TITLE, _rows(differences, "running_again")),
         )
-        if part
+        if paragraph
     )
 
 
-def _all_same(tested: HeadAndBase, found: dict[str, Skips]) -> bool:
+def _all_same(tested: HeadAndBase, differences: dict[str, SkipChanges]) -> bool:
     """Say whether all suites are complete, have the same base, and do not differ from it."""
-    whole = all(suite.complete for suite in tested.suites.values())
+    all_complete = all(suite.complete for suite in tested.suites.values())
     one_base = len({base.sha for name, base in tested.bases.items() if name in tested.suites}) == 1
-    return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())
+    return all_complete and one_base and differences.keys() == tested.suites.keys() and not any(differences.values())
 
 
-def _suites(tested: HeadAndBase, found: dict[str, Skips], most_steps: int) -> list[str]:
+def _suites(tested: HeadAndBase, differences: dict[str, SkipChanges], most_steps: int) -> list[str]:
     """Return the lines of each suite, those with differences first."""
     lines = [texts.SUITE_MISSING.format(suite=wording.suite_name(suite)) for suite in tested.vanished]
-    names = sorted(tested.suites, key=lambda name: (not found.get(name), name))
-    lines += [line for name in names for line in _suite(tested, name, found.get(name), most_steps)]
+    names = sorted(tested.suites, key=lambda name: (not differences.get(name), name))
+    lines += [line for name in names for line in _suite(tested, name, differences.get(name), most_steps)]
     if len(lines) <= MOST_SUITES:
         return lines
     return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(count=len(lines) - MOST_SUITES)]
 
 
-def _suite(tested: HeadAndBase, name: str, found: Skips | None, most_steps: int) -> list[str]:
-    shown = wording.suite_name(name)
-    note = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=shown)]
-    if found is not None and found.unsearched and found.removed:
-        note.append(texts.SKIPS_UNSEARCHED.format(suite=shown, most=most_steps))
-    if found is None:
-        return [*note, texts.NO_BASE_OF_SUITE.format(suite=shown)]
+def _suite(tested: HeadAndBase, name: str, difference: SkipChanges | None, most_steps: int) -> list[str]:
+    quoted = wording.suite_name(name)
+    notes = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=quoted)]
+    if difference is not None and difference.unsearched and difference.removed:
+        notes.append(texts.SKIPS_UNSEARCHED.format(suite=quoted, most=most_steps))
+    if difference is None:
+        return [*notes, texts.NO_BASE_OF_SUITE.format(suite=quoted)]
     base = wording.link_to_commit(tested.bases[name])
-    if not found:
-        return [*note, texts.SAME_SUITE.format(suite=shown, base=base)]
-    numbers = ((len(found.newly), texts.NEWLY), (len(found.again), texts.AGAIN), (found.removed, texts.REMOVED))
-    what = ", ".join(wording.counted_tests(number, *called) for number, called in numbers if number)
-    return [*note, texts.DIFFERS.format(suite=shown, what=what, base=base)]
+    if not difference:
+        return [*notes, texts.SAME_SUITE.format(suite=quoted, base=base)]
+    numbers = (
+        (len(difference.newly_skipped), texts.NEWLY),
+        (len(difference.running_again), texts.AGAIN),
+        (difference.removed, texts.REMOVED),
+    )
+    changes = ", ".join(wording.counted_tests(number, *words) for number, words in numbers if number)
+    return [*notes, texts.DIFFERS.format(suite=quoted, what=changes, base=base)]
 
 
-def _rows(found: dict[str, Skips], which: str) -> list[str]:
-    several = len(found) > 1
+def _rows(differences: dict[str, SkipChanges], field: str) -> list[str]:
+    several = len(differences) > 1
     return [
         wording.name_of_test(suite, test, several=several)
-        for suite in sorted(found)
-        for test in getattr(found[suite], which)
+        for suite in sorted(differences)
+        for test in getattr(differences[suite], field)
     ]
 
 
-def _required_row(one: NotRun) -> str:
-    if not one.test:
-        return texts.NO_SUITE.format(suite=wording.suite_name(one.suite))
-    how = texts.WAS_SKIPPED if one.there else texts.NOT_THERE
-    return f"{wording.name_of_test(one.suite, one.test, several=True)}: {how}"
+def _required_row(test: NotRun) -> str:
+    if not test.test:
+        return texts.NO_SUITE.format(suite=wording.suite_name(test.suite))
+    reason = texts.WAS_SKIPPED if test.was_skipped else texts.NOT_THERE
+    return f"{wording.name_of_test(test.suite, test.test, several=True)}: {reason}"

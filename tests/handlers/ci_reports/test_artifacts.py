@@ -51,7 +51,7 @@ def archive(**files: str) -> io.BytesIO:
 
 
 def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[SuiteOutcomes, tuple[str, ...]]:
-    return archives.parsed(file, listed, ArchiveBudget(limit))
+    return archives.parse_archive(file, listed, ArchiveBudget(limit))
 
 
 def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -> None:

@@ -9,7 +9,7 @@ from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from handlers.ci_reports.outcomes import HeadAndBase, SuiteOutcomes
-from handlers.runtime.section import NewTest, RuntimeChange, changed, describe_runtimes, slow_new_tests
+from handlers.runtime.section import NewTest, RuntimeChange, changed_suites, describe_runtimes, slow_new_tests
 from handlers.runtime.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
 from tests.handlers.ci_reports.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
@@ -46,19 +46,19 @@ CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_which_totals_differ_much(what: str) -> None:
     here, there, expected = CHANGES[what]
-    assert changed(ops(here, there), 30) == expected
+    assert changed_suites(ops(here, there), 30) == expected
 
 
 def test_a_suite_missing_at_the_base_is_not_compared() -> None:
     """TVM crashed with a KeyError on a suite that `main` did not have."""
-    assert changed(outcomes({"ops": suite(add="passed 9000")}), 30) == []
+    assert changed_suites(outcomes({"ops": suite(add="passed 9000")}), 30) == []
     assert slow_new_tests(outcomes({"ops": suite(add="passed 9000")}), 1.0) == []
 
 
 def test_the_suite_with_the_largest_change_is_first() -> None:
     suites = {"a": suite(add="passed 200"), "b": suite(add="passed 500"), "c": suite(add="passed 10")}
     bases = {name: base(suite(add="passed 100")) for name in suites}
-    assert [one.suite for one in changed(outcomes(suites, bases), 30)] == ["b", "a", "c"]
+    assert [one.suite for one in changed_suites(outcomes(suites, bases), 30)] == ["b", "a", "c"]
 
 
 NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {

@@ -9,7 +9,7 @@ from nightjar_formats.model import SeenTest, Status
 
 from bot.core.errors import UserError
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
-from handlers.skipped_tests.decide import NotRun, Required, Skips, not_run, read_required, skips
+from handlers.skipped_tests.decide import NotRun, Required, SkipChanges, compare_skips, not_run, read_required
 from handlers.skipped_tests.section import describe_skips
 
 ADD, MUL, DIV = "tests/test_ops.py::test_add", "tests/test_ops.py::test_mul", "tests/test_ops.py::test_div"
@@ -27,53 +27,53 @@ def of(suite: SuiteOutcomes, test: str, status: str) -> SuiteOutcomes:
     return SuiteOutcomes({**suite.seen, test: SeenTest(Status(status))}, complete=suite.complete)
 
 
-SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
-    "nothing differs": (suite(add="passed", mul="skipped"), suite(add="failed", mul="skipped"), Skips()),
-    "newly skipped": (suite(add="skipped"), suite(add="passed"), Skips(newly=(ADD,))),
-    "a failed test ran too": (suite(add="skipped"), suite(add="errored"), Skips(newly=(ADD,))),
-    "an expected failure ran too": (suite(add="skipped"), suite(add="xfailed"), Skips(newly=(ADD,))),
-    "running again": (suite(add="failed"), suite(add="skipped"), Skips(again=(ADD,))),
+SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, SkipChanges]] = {
+    "nothing differs": (suite(add="passed", mul="skipped"), suite(add="failed", mul="skipped"), SkipChanges()),
+    "newly skipped": (suite(add="skipped"), suite(add="passed"), SkipChanges(newly_skipped=(ADD,))),
+    "a failed test ran too": (suite(add="skipped"), suite(add="errored"), SkipChanges(newly_skipped=(ADD,))),
+    "an expected failure ran too": (suite(add="skipped"), suite(add="xfailed"), SkipChanges(newly_skipped=(ADD,))),
+    "running again": (suite(add="failed"), suite(add="skipped"), SkipChanges(running_again=(ADD,))),
     "both, sorted": (
         suite(mul="skipped", add="skipped", div="passed"),
         suite(mul="passed", add="passed", div="skipped"),
-        Skips(newly=(ADD, MUL), again=(DIV,)),
+        SkipChanges(newly_skipped=(ADD, MUL), running_again=(DIV,)),
     ),
     "a test missing at the base did not run there": (
         suite(add="skipped", mul="passed"),
         suite(mul="passed"),
-        Skips(),
+        SkipChanges(),
     ),
     "removed tests are not skipped": (
         suite(add="passed"),
         suite(add="passed", mul="passed", div="failed", skipped="skipped"),
-        Skips(removed=2),
+        SkipChanges(removed=2),
     ),
     "a test that may still arrive is not removed": (
         suite(add="passed", complete=False),
         suite(add="passed", mul="passed"),
-        Skips(),
+        SkipChanges(),
     ),
     "a file that could not be collected": (
         of(suite(), FILE, "errored"),
         suite(add="passed", mul="passed"),
-        Skips(removed=2),
+        SkipChanges(removed=2),
     ),
-    "a suite without tests at the base": (suite(add="skipped"), suite(), Skips()),
+    "a suite without tests at the base": (suite(add="skipped"), suite(), SkipChanges()),
     "a completely skipped suite": (
         suite(add="skipped", mul="skipped"),
         suite(add="passed", mul="passed"),
-        Skips(newly=(ADD, MUL)),
+        SkipChanges(newly_skipped=(ADD, MUL)),
     ),
     "a completely skipped file": (
         of(suite(), FILE, "skipped"),
         suite(add="passed", mul="skipped"),
-        Skips(newly=(ADD,)),
+        SkipChanges(newly_skipped=(ADD,)),
     ),
-    "a file that runs again": (suite(add="passed"), of(suite(), FILE, "skipped"), Skips(again=(ADD,))),
+    "a file that runs again": (suite(add="passed"), of(suite(), FILE, "skipped"), SkipChanges(running_again=(ADD,))),
     "a skipped module without known files": (
         of(suite(), "tests.test_ops", "skipped"),
         of(suite(), "tests.test_ops.TestAdd::test_ints", "passed"),
-        Skips(newly=("tests.test_ops.TestAdd::test_ints",)),
+        SkipChanges(newly_skipped=("tests.test_ops.TestAdd::test_ints",)),
     ),
 }
 
@@ -82,36 +82,36 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
 def test_tests_that_ran_at_the_base_and_are_skipped_here(what: str) -> None:
     """TVM took a test missing on `main` for one that ran there."""
     here, base, expected = SKIPS[what]
-    assert skips(here, base) == expected
+    assert compare_skips(here, base) == expected
 
 
 def test_skips_without_a_difference_are_false() -> None:
-    assert not Skips()
-    assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(removed=1)))
+    assert not SkipChanges()
+    assert all((SkipChanges(newly_skipped=(ADD,)), SkipChanges(running_again=(ADD,)), SkipChanges(removed=1)))
 
 
 def test_renamed_tests_are_not_removed() -> None:
     names = [f"test_case_{number}" for number in range(20)]
     before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
     here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
-    assert skips(here, before) == Skips()
+    assert compare_skips(here, before) == SkipChanges()
 
 
 def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> HeadAndBase:
-    return HeadAndBase("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
+    return HeadAndBase("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, has_all_suites=over)
 
 
 REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
     "it ran": ([ADD], suite(add="failed"), []),
-    "it was skipped": ([ADD], suite(add="skipped"), [NotRun("ops", ADD, there=True)]),
+    "it was skipped": ([ADD], suite(add="skipped"), [NotRun("ops", ADD, was_skipped=True)]),
     "it is missing": ([ADD], suite(mul="passed"), [NotRun("ops", ADD)]),
     "it may still arrive": ([ADD], suite(mul="passed", complete=False), []),
     "it was skipped in incomplete results": (
         [ADD],
         suite(add="skipped", complete=False),
-        [NotRun("ops", ADD, there=True)],
+        [NotRun("ops", ADD, was_skipped=True)],
     ),
-    "its file was skipped": ([ADD], of(suite(), FILE, "skipped"), [NotRun("ops", ADD, there=True)]),
+    "its file was skipped": ([ADD], of(suite(), FILE, "skipped"), [NotRun("ops", ADD, was_skipped=True)]),
     "without parameters: one of them ran": (
         [ADD],
         of(of(suite(), f"{ADD}[cpu]", "passed"), f"{ADD}[gpu]", "skipped"),
@@ -120,7 +120,7 @@ REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
     "without parameters: all were skipped": (
         [ADD],
         of(of(suite(), f"{ADD}[cpu]", "skipped"), f"{ADD}[a::b]", "skipped"),
-        [NotRun("ops", ADD, there=True)],
+        [NotRun("ops", ADD, was_skipped=True)],
     ),
     "with parameters that did not run": (
         [f"{ADD}[gpu]"],
@@ -128,7 +128,7 @@ REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
         [NotRun("ops", f"{ADD}[gpu]")],
     ),
     "a file with one test that ran": ([FILE], suite(add="passed", mul="skipped"), []),
-    "a file whose tests did not run": ([FILE], suite(add="skipped"), [NotRun("ops", FILE, there=True)]),
+    "a file whose tests did not run": ([FILE], suite(add="skipped"), [NotRun("ops", FILE, was_skipped=True)]),
     "a longer name is another test": ([ADD], of(suite(), f"{ADD}_more", "passed"), [NotRun("ops", ADD)]),
 }
 
@@ -175,8 +175,8 @@ def test_an_abandoned_search_for_renamed_tests_is_reported() -> None:
         {f"{FILE}::test_{name}_{number}": SeenTest(Status.PASSED) for number in range(12)} for name in ("old", "new")
     ]
     base, here = map(SuiteOutcomes, tests)
-    assert skips(here, base) == Skips()
-    assert skips(here, base, most_steps=10) == Skips(removed=12, unsearched=True)
+    assert compare_skips(here, base) == SkipChanges()
+    assert compare_skips(here, base, most_steps=10) == SkipChanges(removed=12, unsearched=True)
     tested = HeadAndBase("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
     text = describe_skips(tested, Required(), "", "main", most_steps=10)
     assert "`ops`: the search for renamed tests was skipped because " in text
