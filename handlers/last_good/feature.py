@@ -38,7 +38,7 @@ class LastGoodGauges:
 
     async def refresh(self) -> None:
         """Read the records."""
-        branches = await self._branches.behind()
+        branches = await self._branches.lag_reports()
         # Only after the read, which waits: a scrape in between would find no values.
         self.clear()
         for branch in branches:

@@ -15,18 +15,18 @@ from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.last_good.texts import LAST_GOOD_ISSUE
 from handlers.tracking_branches.conclusion import (
-    Ended,
+    BranchOutcome,
     StoredState,
-    aim_after,
-    how_it_ended,
-    issue_about,
-    moves,
-    record_after,
-    stored_aim,
-    why_concluded,
+    conclusion_reason,
+    issue_effects,
+    move_effects,
+    outcome_of_move,
+    state_to_store,
+    step_to_store,
+    store_step,
 )
-from handlers.tracking_branches.decide import Lag, Step, TrackingScan, step_of
-from handlers.tracking_branches.records import LAST_GOOD, TRACKING, known_of
+from handlers.tracking_branches.decide import Lag, Step, TrackingScan, decide_step
+from handlers.tracking_branches.records import LAST_GOOD, TRACKING, reusable_verdicts
 from handlers.tracking_branches.scan import ScanInProgress
 from handlers.tracking_branches.texts import MOVE_FAILED
 
@@ -58,28 +58,28 @@ class LastGoodStep:
         return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
 
 
-async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: EffectOutcomes) -> Plan:
+async def last_good_conclusion(context: Context, last_good_step: LastGoodStep, outcomes: EffectOutcomes) -> Plan:
     """Store where the branch is once its move has ended, and write to people if the move failed."""
-    stored = await StoredState.load(context, LAST_GOOD, taken.step)
-    ended = await how_it_ended(context, taken.step, outcomes)
-    return decide_last_good_conclusion(stored, taken, ended, context.repository.id)
+    state = await StoredState.load(context, LAST_GOOD, last_good_step.step)
+    outcome = await outcome_of_move(context, last_good_step.step, outcomes)
+    return decide_last_good_conclusion(state, last_good_step, outcome, context.repository.id)
 
 
 def decide_last_good_conclusion(
-    stored: StoredState, taken: LastGoodStep, ended: Ended | None, repository_id: int
+    state: StoredState, last_good_step: LastGoodStep, outcome: BranchOutcome | None, repository_id: int
 ) -> Plan:
-    """Return what to store and write once a step has ended."""
-    step = taken.step
-    aim = aim_after(stored.aim, step)
-    effects = stored_aim(LAST_GOOD, repository_id, stored.aim, aim)
-    if ended is None:
+    """Return what to store and write once a step has ended; `outcome` is None if GitHub was unavailable."""
+    step = last_good_step.step
+    last_step = step_to_store(state.last_step, step)
+    effects = store_step(LAST_GOOD, repository_id, state.last_step, last_step)
+    if outcome is None:
         return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
-    lag = taken.lag_at(ended.head)
-    more = {"lag": asdict(lag) if lag else None, "require": list(taken.require)}
-    record = record_after(stored.record, step, ended, aim, **more)
+    lag = last_good_step.lag_at(outcome.head)
+    extra = {"lag": asdict(lag) if lag else None, "require": list(last_good_step.require)}
+    record = state_to_store(state.record, step, outcome, last_step, **extra)
     effects.append(StoreRecord.of(TRACKING.of(LAST_GOOD, repository_id), record))
-    effects += issue_about(LAST_GOOD, step, ended, LAST_GOOD_ISSUE, has_issue=stored.has_issue)
-    return Plan(tuple(effects), why_concluded(step, ended))
+    effects += issue_effects(LAST_GOOD, step, outcome, LAST_GOOD_ISSUE, has_issue=state.has_issue)
+    return Plan(tuple(effects), conclusion_reason(step, outcome))
 
 
 @router.on(
@@ -92,34 +92,35 @@ def decide_last_good_conclusion(
 async def move_last_good(context: Context) -> Plan:
     """Scan the branch and the commits that it may move to, and decide."""
     rules = context.config.last_good
-    assert rules is not None, "the handler is asked where the feature is on"
-    at = moment_of(context.delivery.payload)
+    assert rules is not None, "the handler runs only where the feature is on"
+    moment = moment_of(context.delivery.payload)
     record: Mapping[str, Any] = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}
-    name, known = context.repository.full_name, known_of(record, rules.require)
-    ours = Ours.of(context.me, context.config)
-    # A scan takes dozens of requests every few minutes; what people wait for goes first.
+    name, verdicts = context.repository.full_name, reusable_verdicts(record, rules.require)
+    own_contexts = Ours.of(context.me, context.config)
+    # A scan takes dozens of requests every few minutes; requests for which people wait go first.
     with ranked(Rank.SWEEP):
-        scan = await ScanInProgress(context.github, name, rules, iso_utc(at), ours, known).scan()
-        scan = await _with_since(context, scan, record)
-    return plan_last_good(scan, rules, at)
+        scan = await ScanInProgress(context.github, name, rules, iso_utc(moment), own_contexts, verdicts).scan()
+        scan = await _add_lag_since(context, scan, record)
+    return plan_last_good(scan, rules, moment)
 
 
-def plan_last_good(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
-    """Return what to do about a scan that was scheduled for `at`, in seconds since 1970."""
-    step = step_of(scan, rules, at)
-    return Plan(moves(step), step.why, conclusion_basis=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))
+def plan_last_good(scan: TrackingScan, rules: LastGood, moment: float) -> Plan:
+    """Return what to do about a scan that was scheduled for `moment`, in seconds since 1970."""
+    step = decide_step(scan, rules, moment)
+    basis = LastGoodStep(step, scan.lag, scan.lag_after, rules.require)
+    return Plan(move_effects(step), step.why, conclusion_basis=basis)
 
 
-async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
-    """Add since when the branch is behind, if that is further back than a scan reads.
+async def _add_lag_since(context: Context, scan: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
+    """Add to a scan since when the branch is behind, if that is further back than a scan reads.
 
     While the branch does not move, the oldest commit that it lacks stays the same, so one request is enough.
     """
-    if scan.before is None or scan.lag is None or not scan.lag.commits or scan.lag.since:
+    if scan.head is None or scan.lag is None or not scan.lag.commits or scan.lag.since:
         return scan
     stored = record.get("lag") or {}
-    since = stored.get("since", "") if record.get("sha") == scan.before else ""
+    since = stored.get("since", "") if record.get("sha") == scan.head else ""
     if not since:
         repository, newest = context.repository.full_name, scan.scanned[0].commit
-        since = await first_between(context.github, repository, scan.before, newest.sha)
+        since = await first_between(context.github, repository, scan.head, newest.sha)
     return replace(scan, lag=replace(scan.lag, since=since))

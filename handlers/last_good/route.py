@@ -10,14 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.openapi import Operation
 from handlers.tracking_branches import route as tracking
-from handlers.tracking_branches.records import LAST_GOOD, TrackingRecord, behind_of
+from handlers.tracking_branches.records import LAST_GOOD, TrackingRecord, lag_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bot.config import Config
     from bot.engine.records import Records
-    from handlers.tracking_branches.records import Behind
+    from handlers.tracking_branches.records import LagReport
 
 HOUR = 3600.0
 
@@ -50,23 +50,23 @@ class LastGoodBranch(tracking.TrackedBranch):
 
 
 class LastGoods:
-    """Reads the state of last good branches, for the API and the metrics; `now` returns seconds since 1970."""
+    """Reads the state of last good branches, for the API and the metrics; `clock` returns seconds since 1970."""
 
-    def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
+    def __init__(self, config: Config, records: Records, clock: Callable[[], float]) -> None:
         self._stored = TrackingRecord(config, records, LAST_GOOD)
-        self._now = now
+        self._clock = clock
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
         """Return the state of a repository's branch for the API. Raises LookupError if there is none."""
         record = await self._stored.of(repository)
-        behind = behind_of(repository, record, self._now())
-        return {**record, "lag": _reported(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
+        report = lag_report(repository, record, self._clock())
+        return {**record, "lag": _lag(report) if report else None, "blockers": _blockers(report) if report else []}
 
-    async def behind(self) -> list[Behind]:
+    async def lag_reports(self) -> list[LagReport]:
         """Return how far each branch is behind now, without branches for which that is unknown."""
-        now = self._now()
-        found = [behind_of(repository, record, now) for repository, record in await self._stored.all()]
-        return [behind for behind in found if behind is not None]
+        moment = self._clock()
+        reports = [lag_report(repository, record, moment) for repository, record in await self._stored.all()]
+        return [report for report in reports if report is not None]
 
 
 def operation(read: tracking.ReadBranch) -> Operation:
@@ -75,10 +75,10 @@ def operation(read: tracking.ReadBranch) -> Operation:
     return tracking.operation("last-good", summary, LastGoodBranch, read)
 
 
-def _reported(behind: Behind) -> dict[str, Any]:
-    hours = None if behind.seconds is None else round(behind.seconds / HOUR, 1)
-    return {"commits": behind.commits, "hours": hours, "since": behind.since or None}
+def _lag(report: LagReport) -> dict[str, Any]:
+    hours = None if report.seconds is None else round(report.seconds / HOUR, 1)
+    return {"commits": report.commits, "hours": hours, "since": report.since or None}
 
 
-def _blockers(behind: Behind) -> list[dict[str, Any]]:
-    return [{"name": name, "commits": commits} for name, commits in behind.blockers.items()]
+def _blockers(report: LagReport) -> list[dict[str, Any]]:
+    return [{"name": name, "commits": commits} for name, commits in report.blockers.items()]

@@ -17,18 +17,18 @@ from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.nightly.effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.nightly.texts import NIGHTLY_ISSUE, STATUS_DESCRIPTION
 from handlers.tracking_branches.conclusion import (
-    Ended,
+    BranchOutcome,
     StoredState,
-    aim_after,
-    how_it_ended,
-    issue_about,
-    moves,
-    record_after,
-    stored_aim,
-    why_concluded,
+    conclusion_reason,
+    issue_effects,
+    move_effects,
+    outcome_of_move,
+    state_to_store,
+    step_to_store,
+    store_step,
 )
-from handlers.tracking_branches.decide import Step, TrackingScan, step_of
-from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, moves_after
+from handlers.tracking_branches.decide import Step, TrackingScan, decide_step
+from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, moves_to_store
 from handlers.tracking_branches.scan import ScanInProgress
 from handlers.tracking_branches.texts import MOVE_FAILED
 
@@ -48,37 +48,44 @@ class NightlyStep:
     day: str
 
 
-async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: EffectOutcomes) -> Plan:
+async def nightly_conclusion(context: Context, nightly_step: NightlyStep, outcomes: EffectOutcomes) -> Plan:
     """Report where the branch is once its move has ended: to labs, on the commit, and to people if the move failed."""
-    stored = await StoredState.load(context, NIGHTLY, taken.step)
-    ended = await how_it_ended(context, taken.step, outcomes)
-    labs = context.config.results is not None
+    state = await StoredState.load(context, NIGHTLY, nightly_step.step)
+    outcome = await outcome_of_move(context, nightly_step.step, outcomes)
+    has_labs = context.config.results is not None
     page = page_url(context, view_path(context.repository.full_name, "nightly"))
-    return decide_nightly_conclusion(stored, taken, ended, context.repository.id, page=page, labs=labs)
+    return decide_nightly_conclusion(state, nightly_step, outcome, context.repository.id, page=page, has_labs=has_labs)
 
 
 def decide_nightly_conclusion(
-    stored: StoredState, taken: NightlyStep, ended: Ended | None, repository_id: int, *, page: str, labs: bool
+    state: StoredState,
+    nightly_step: NightlyStep,
+    outcome: BranchOutcome | None,
+    repository_id: int,
+    *,
+    page: str,
+    has_labs: bool,
 ) -> Plan:
-    """Return what to store and write once a step has ended; `labs`: whether the repository has labs, which read it.
+    """Return what to store and write once a step has ended; `outcome` is None if GitHub was unavailable.
 
-    `page` is the address of the branch's page, empty without one.
+    `page` is the address of the branch's page, empty without one. `has_labs`: labs read the published file.
     """
-    step = taken.step
-    aim = aim_after(stored.aim, step, day=taken.day)
-    effects = stored_aim(NIGHTLY, repository_id, stored.aim, aim)
-    if ended is None:
+    step = nightly_step.step
+    last_step = step_to_store(state.last_step, step, day=nightly_step.day)
+    effects = store_step(NIGHTLY, repository_id, state.last_step, last_step)
+    if outcome is None:
         return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
-    record = record_after(stored.record, step, ended, aim)
+    record = state_to_store(state.record, step, outcome, last_step)
     effects.append(StoreRecord.of(TRACKING.of(NIGHTLY, repository_id), record))
-    if moves_now := moves_after(stored.moves, stored.record, record):
-        effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), moves_now))
-    effects += issue_about(NIGHTLY, step, ended, NIGHTLY_ISSUE, has_issue=stored.has_issue)
-    if aim and ended.head == aim["sha"] and not aim.get("marked"):
-        effects.append(MarkNightly(aim["sha"], STATUS_DESCRIPTION.format(branch=step.branch, day=aim["day"]), page))
-    if labs:
+    if new_moves := moves_to_store(state.moves, state.record, record):
+        effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), new_moves))
+    effects += issue_effects(NIGHTLY, step, outcome, NIGHTLY_ISSUE, has_issue=state.has_issue)
+    if last_step and outcome.head == last_step["sha"] and not last_step.get("marked"):
+        description = STATUS_DESCRIPTION.format(branch=step.branch, day=last_step["day"])
+        effects.append(MarkNightly(last_step["sha"], description, page))
+    if has_labs:
         effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
-    return Plan(tuple(effects), why_concluded(step, ended))
+    return Plan(tuple(effects), conclusion_reason(step, outcome))
 
 
 @router.on(
@@ -86,17 +93,18 @@ def decide_nightly_conclusion(
 )
 async def move_nightly(context: Context) -> Plan:
     """Scan the branch and the commits that it may move to, and decide."""
-    nightly = context.config.nightly
-    assert nightly is not None, "the handler is asked where the feature is on"
-    at = moment_of(context.delivery.payload)
-    ours = Ours.of(context.me, context.config)
-    scan = await ScanInProgress(context.github, context.repository.full_name, nightly, iso_utc(at), ours).scan()
-    return plan_nightly(scan, nightly, at)
+    rules = context.config.nightly
+    assert rules is not None, "the handler runs only where the feature is on"
+    moment = moment_of(context.delivery.payload)
+    own_contexts = Ours.of(context.me, context.config)
+    repository = context.repository.full_name
+    scan = await ScanInProgress(context.github, repository, rules, iso_utc(moment), own_contexts).scan()
+    return plan_nightly(scan, rules, moment)
 
 
-def plan_nightly(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
-    """Return what to do about a scan that was scheduled for `at`, in seconds since 1970."""
-    step = step_of(scan, nightly, at)
+def plan_nightly(scan: TrackingScan, rules: Nightly, moment: float) -> Plan:
+    """Return what to do about a scan that was scheduled for `moment`, in seconds since 1970."""
+    step = decide_step(scan, rules, moment)
     # From the timer's time and not from the clock: a retry after midnight still belongs to the day before.
-    day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
-    return Plan(moves(step), step.why, conclusion_basis=NightlyStep(step, day))
+    day = datetime.fromtimestamp(moment, ZoneInfo(rules.timezone)).date().isoformat()
+    return Plan(move_effects(step), step.why, conclusion_basis=NightlyStep(step, day))

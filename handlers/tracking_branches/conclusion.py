@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a step ended: the head of the branch (None: it does not exist), and why the bot cannot move it, or empty."""
+class BranchOutcome:
+    """The branch after a step: its head, None if it does not exist, and why the bot cannot move it, empty if it can."""
 
     head: str | None
     trouble: str
@@ -32,9 +32,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What is stored about a tracking branch: the last step, the record, whether it has an issue, and its moves."""
+    """What is stored about a tracking branch before a step ends.
 
-    aim: Mapping[str, Any]
+    `last_step` is a `TrackingStep`, `record` a `TrackingState`, `moves` a `TrackingMoves`, or empty if none is stored.
+    `has_issue`: an issue says that the bot cannot move the branch.
+    """
+
+    last_step: Mapping[str, Any]
     record: Mapping[str, Any]
     has_issue: bool
     moves: Mapping[str, Any] = field(default_factory=dict)
@@ -43,19 +47,19 @@ class StoredState:
     async def load(cls, context: Context, name: str, step: Step) -> StoredState:
         """Read the state of the branch that a timer of this name moves."""
         number, records = context.repository.id, context.records
-        issue = await records.get(ISSUE.of(number, _issue_of(name, step)))
-        aim = await records.get(TRACKING_STEP.of(name, number))
+        issue = await records.get(ISSUE.of(number, _issue_key(name, step)))
+        last_step = await records.get(TRACKING_STEP.of(name, number))
         record = await records.get(TRACKING.of(name, number))
         moves = await records.get(TRACKING_MOVES.of(name, number))
-        return cls(aim or {}, record or {}, issue is not None, moves or {})
+        return cls(last_step or {}, record or {}, issue is not None, moves or {})
 
 
-def moves(step: Step) -> tuple[MoveBranch, ...]:
+def move_effects(step: Step) -> tuple[MoveBranch, ...]:
     """Return the effect that moves the branch, if the step moves it."""
     return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
 
 
-async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -> Ended | None:
+async def outcome_of_move(context: Context, step: Step, outcomes: EffectOutcomes) -> BranchOutcome | None:
     """Return the state of the branch after the move; ask GitHub if the outcome of the move does not say.
 
     None: GitHub was unavailable. The timer runs again, and people need not do anything.
@@ -66,69 +70,67 @@ async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -
             return None
         trouble = move.text
     elif move is not None:
-        return Ended(move.returned(str, simulated=step.chosen), "")
-    return Ended(await branch_head(context.github, context.repository.full_name, step.branch), trouble)
+        return BranchOutcome(move.returned(str, simulated=step.chosen), "")
+    return BranchOutcome(await branch_head(context.github, context.repository.full_name, step.branch), trouble)
 
 
-def aim_after(aim: Mapping[str, Any], step: Step, **more: Any) -> Mapping[str, Any]:
-    """Return the aim of a step, and `more`; or the earlier aim if the step does not move the branch.
+def step_to_store(last_step: Mapping[str, Any], step: Step, **extra: Any) -> Mapping[str, Any]:
+    """Return the step with `extra` members for the record; the last step again if this one does not move the branch.
 
     It is stored even if the move fails: the branch may have moved anyway, and the next scan, which finds nothing new,
     must know that the bot moved it.
     """
-    stored = (aim.get("at", ""), aim.get("sha", ""))
-    if step.chosen and step.at >= stored[0] and (step.at, step.chosen) != stored:
-        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
-    return aim
+    last_at, last_sha = last_step.get("at", ""), last_step.get("sha", "")
+    if step.chosen and step.at >= last_at and (step.at, step.chosen) != (last_at, last_sha):
+        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **extra}
+    return last_step
 
 
-def record_after(
-    record: Mapping[str, Any], step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
+def state_to_store(
+    record: Mapping[str, Any], step: Step, outcome: BranchOutcome, last_step: Mapping[str, Any], **extra: Any
 ) -> TrackingState:
-    """Return the new record of the branch, with `more`: for the API and the next scan."""
+    """Return the new record of the branch with `extra` members, for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
-    if ended.head != moved["sha"] or record.get("branch") != step.branch:
+    if outcome.head != moved["sha"] or record.get("branch") != step.branch:
         # If people move the branch, the bot knows neither the time nor the number of commits.
-        ours = bool(aim) and ended.head == aim["sha"]
-        before = aim["before"] if ours else step.before
+        moved_by_bot = bool(last_step) and outcome.head == last_step["sha"]
+        previous_sha = last_step["before"] if moved_by_bot else step.before
         moved = {
-            "sha": ended.head,
-            "previous_sha": before if before != ended.head and before else None,
-            "moved_at": aim["at"] if ours else None,
-            "commits": aim["commits"] if ours else None,
+            "sha": outcome.head,
+            "previous_sha": previous_sha if previous_sha != outcome.head and previous_sha else None,
+            "moved_at": last_step["at"] if moved_by_bot else None,
+            "commits": last_step["commits"] if moved_by_bot else None,
         }
-    scanned = {"scanned_at": step.at, "why": step.why, "trouble": ended.trouble}
-    listed = [dict(one) for one in step.why_not_newer]
+    scanned = {"scanned_at": step.at, "why": step.why, "trouble": outcome.trouble}
+    why_not_newer = [dict(verdict) for verdict in step.why_not_newer]
     # mypy cannot see which keys `**` brings.
-    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": listed, **more})
+    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **extra})
 
 
-def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Mapping[str, Any]) -> list[Effect]:
-    """Return the effect that stores the aim of a step, if it is new."""
-    return (
-        [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(aim)))]
-        if aim != before
-        else []
-    )
+def store_step(name: str, repository_id: int, stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[Effect]:
+    """Return the effect that stores a step, if it differs from the stored one."""
+    if new == stored:
+        return []
+    return [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(new)))]
 
 
-def issue_about(name: str, step: Step, ended: Ended, body: str, *, has_issue: bool) -> list[Effect]:
-    """Return the effect that opens an issue while the branch cannot be moved, or closes it.
+def issue_effects(name: str, step: Step, outcome: BranchOutcome, body: str, *, has_issue: bool) -> list[Effect]:
+    """Return the effect that opens an issue if the bot cannot move the branch, or closes it if the bot can again.
 
     `body` is the issue's text, with places for names.
     """
-    key, names = _issue_of(name, step), {"branch": step.branch, "source": step.source, "trouble": ended.trouble}
-    if ended.trouble:
-        return [EnsureIssue(key, ISSUE_TITLE.format(**names), body.format(**names))]
+    key, values = _issue_key(name, step), {"branch": step.branch, "source": step.source, "trouble": outcome.trouble}
+    if outcome.trouble:
+        return [EnsureIssue(key, ISSUE_TITLE.format(**values), body.format(**values))]
     return [EnsureIssue(key)] if step.fine and has_issue else []
 
 
-def why_concluded(step: Step, ended: Ended) -> str:
+def conclusion_reason(step: Step, outcome: BranchOutcome) -> str:
     """Say where the branch is, or that it cannot be moved."""
-    if ended.trouble:
+    if outcome.trouble:
         return CANNOT_MOVE.format(branch=step.branch)
-    return (BRANCH_AT if ended.head else NO_BRANCH).format(branch=step.branch, sha=(ended.head or "")[:7])
+    return (BRANCH_AT if outcome.head else NO_BRANCH).format(branch=step.branch, sha=(outcome.head or "")[:7])
 
 
-def _issue_of(name: str, step: Step) -> str:
+def _issue_key(name: str, step: Step) -> str:
     return f"{name}:{step.branch}"

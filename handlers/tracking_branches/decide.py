@@ -31,7 +31,7 @@ MOST_NAMED = 3
 """The most blockers or patterns that one sentence names."""
 MOST_STORED = 5
 """The most blockers of a commit that are stored and shown; the others are only counted."""
-MOST_ASKED, ALWAYS_ASKED = 30, 10
+MOST_REQUESTED, ALWAYS_REQUESTED = 30, 10
 """The most commits whose statuses and checks one scan reads, and how many of these are always the newest ones."""
 FIT = "chosen"
 """The verdict on a commit without blockers."""
@@ -79,13 +79,13 @@ class CommitVerdict(TypedDict):
 class ScannedCommit:
     """A commit, the time of its scan in ISO 8601, and the blockers that made it unfit then; it is fit without any.
 
-    `more` is the number of further blockers. The list has the order of `bot.github.required.blockers`.
+    `unlisted` is the number of further blockers. The list has the order of `bot.github.required.blockers`.
     """
 
     commit: Commit
     blockers: tuple[Signal, ...]
     scanned_at: str
-    more: int = 0
+    unlisted: int = 0
 
     def as_json(self) -> CommitVerdict:
         """Return the verdict in the form of records and of the API."""
@@ -95,14 +95,16 @@ class ScannedCommit:
             "committed_at": self.commit.committed_at or None,
             "scanned_at": self.scanned_at,
             "verdict": self.blockers[0].state.value if self.blockers else FIT,
-            "blockers": [{"name": one.name, "state": one.state.value} for one in self.blockers[:MOST_STORED]],
-            "more": self.more + len(self.blockers[MOST_STORED:]),
+            "blockers": [
+                {"name": blocker.name, "state": blocker.state.value} for blocker in self.blockers[:MOST_STORED]
+            ],
+            "more": self.unlisted + len(self.blockers[MOST_STORED:]),
         }
 
     @classmethod
     def read(cls, stored: CommitVerdict) -> ScannedCommit:
         """Read a verdict back."""
-        blockers = tuple(Signal(one["name"], State(one["state"])) for one in stored["blockers"])
+        blockers = tuple(Signal(blocker["name"], State(blocker["state"])) for blocker in stored["blockers"])
         commit = Commit(stored["sha"], stored["title"], stored["committed_at"] or "")
         return cls(commit, blockers, stored["scanned_at"], stored["more"])
 
@@ -123,13 +125,14 @@ UP_TO_DATE = Lag(0, "")
 
 @dataclass(frozen=True, slots=True)
 class TrackingScan:
-    """What a scan found: the head of the branch (None: it does not exist), the relation of the source, and the commits.
+    """The result of a scan: the head of the branch, the relation of the source to it, and the scanned commits.
 
-    `commits` is the number of commits that a move would add, None if unknown. `lag` is how far the branch is behind
-    now, None if it does not exist; `lag_after` is how far at the chosen commit, None if there is none.
+    `head` is None if the branch does not exist. `commits` is the number of commits that a move would add, None if
+    unknown. `lag` is how far the branch is behind now, None if it does not exist; `lag_after` is how far at the chosen
+    commit, None if there is none.
     """
 
-    before: str | None
+    head: str | None
     relation: str
     scanned: tuple[ScannedCommit, ...]
     commits: int | None = None
@@ -162,8 +165,8 @@ class Step:
     why_not_newer: tuple[CommitVerdict, ...]
 
 
-def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
-    """Return the result of a scan that was scheduled for `at`, in seconds since 1970.
+def decide_step(scan: TrackingScan, rules: TrackingRules, moment: float) -> Step:
+    """Return the result of a scan that was scheduled for `moment`, in seconds since 1970.
 
     A branch that has diverged also gets a move. The move is refused, and the refusal is reported like any other.
     """
@@ -172,48 +175,49 @@ def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
         branch=rules.branch,
         source=rules.source,
         chosen=chosen.sha if chosen else "",
-        before=scan.before or "",
+        before=scan.head or "",
         commits=scan.commits,
         fine=chosen is not None or scan.relation in (IDENTICAL, BEHIND),
-        at=iso_utc(at),
+        at=iso_utc(moment),
         why=_why(scan, rules),
-        why_not_newer=tuple(one.as_json() for one in scan.scanned),
+        why_not_newer=tuple(commit.as_json() for commit in scan.scanned),
     )
 
 
-def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
-    """Return the candidates to ask GitHub about, at most MOST_ASKED; `candidates` are given newest first.
+def commits_to_request(candidates: Sequence[Commit], verdicts: Mapping[str, ScannedCommit]) -> frozenset[str]:
+    """Return the SHAs of the candidates to request from GitHub, at most MOST_REQUESTED; `candidates` are newest first.
 
-    These are always the newest ones, then those without a verdict, then those with the oldest verdicts. No verdict is
-    final, because CI may still run or run again, so each commit has its turn, less often if there are many.
+    `verdicts` are those of the last scan, by SHA. The newest candidates are always requested, then those without a
+    verdict, then those with the oldest verdicts. No verdict is final, because CI may still run or run again: each
+    commit has its turn, less often if there are many.
     """
-    newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
+    newest, older = candidates[:ALWAYS_REQUESTED], candidates[ALWAYS_REQUESTED:]
     # The empty text sorts first: commits without a verdict come before those with the oldest ones.
-    by_age = sorted(others, key=lambda commit: known[commit.sha].scanned_at if commit.sha in known else "")
-    return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
+    by_age = sorted(older, key=lambda commit: verdicts[commit.sha].scanned_at if commit.sha in verdicts else "")
+    return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_REQUESTED - ALWAYS_REQUESTED]))
 
 
 def _why(scan: TrackingScan, rules: TrackingRules) -> str:
-    names = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
+    values = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
     newest = _blocked(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
     if scan.chosen is not None:
-        moves = CREATED if scan.before is None else MOVED
-        reported = moves.format(**names, sha=scan.chosen.sha[:7], commits=_count(scan.commits))
-        return reported + (NOT_NEWEST.format(newest=newest) if newest else "")
+        template = CREATED if scan.head is None else MOVED
+        text = template.format(**values, sha=scan.chosen.sha[:7], commits=_count(scan.commits))
+        return text + (NOT_NEWEST.format(newest=newest) if newest else "")
     if not scan.scanned:
-        return (AT_HEAD if scan.relation == IDENTICAL else IS_AHEAD).format(**names)
+        return (AT_HEAD if scan.relation == IDENTICAL else IS_AHEAD).format(**values)
     if len(scan.scanned) == 1:
-        return ONE_NOT_GREEN.format(**names, newest=newest)
+        return ONE_NOT_GREEN.format(**values, newest=newest)
     patterns = _unmatched(scan.scanned)
-    reported = NO_MATCH.format(patterns=listed(patterns, MOST_NAMED)) if patterns else ""
-    return NONE_GREEN.format(**names, newest=newest) + reported
+    text = NO_MATCH.format(patterns=listed(patterns, MOST_NAMED)) if patterns else ""
+    return NONE_GREEN.format(**values, newest=newest) + text
 
 
 def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
     """Return the patterns without a match on any commit whose blockers are all known."""
     # A stored verdict lists at most `MOST_STORED` blockers, so an unmatched pattern may not be among them.
-    whole = [one for one in scanned if not one.more]
-    missing = [{signal.name for signal in one.blockers if signal.state is State.MISSING} for one in whole]
+    fully_listed = [commit for commit in scanned if not commit.unlisted]
+    missing = [{signal.name for signal in commit.blockers if signal.state is State.MISSING} for commit in fully_listed]
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []
 
 
@@ -225,4 +229,4 @@ def _count(commits: int | None) -> str:
 
 def _blocked(scanned: ScannedCommit) -> str:
     named = [f"{signal.name} is {signal.state}" for signal in scanned.blockers]
-    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=listed(named, MOST_NAMED, len(named) + scanned.more))
+    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=listed(named, MOST_NAMED, len(named) + scanned.unlisted))

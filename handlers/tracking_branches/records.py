@@ -28,7 +28,7 @@ MOST_MOVES, LONGEST_WHY = 30, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class LagReport:
     """How far a branch is behind its source: in commits, and in seconds since the oldest of them was committed.
 
     `seconds` is None if unknown. `blockers` has the statuses, checks and patterns that are the only blocker of commits,
@@ -66,8 +66,8 @@ class TrackingRecord:
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""
-        found = [(repository, await self._record(repository)) for repository in self._config.repositories]
-        return [(repository, record) for repository, record in found if record is not None]
+        records = [(repository, await self._record(repository)) for repository in self._config.repositories]
+        return [(repository, record) for repository, record in records if record is not None]
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)
@@ -146,37 +146,39 @@ TRACKING_MOVES = Record("tracking-moves", 1, TrackingMoves, "the last moves of t
 RECORDS = (TRACKING, TRACKING_STEP, TRACKING_MOVES)
 
 
-def moves_after(known: Mapping[str, Any], before: Mapping[str, Any], record: TrackingState) -> TrackingMoves | None:
-    """Return the moves of a branch whose record changes from `before` to `record`; None if it has not moved.
+def moves_to_store(
+    stored: Mapping[str, Any], previous_state: Mapping[str, Any], state: TrackingState
+) -> TrackingMoves | None:
+    """Return the moves of a branch whose record changes from `previous_state` to `state`; None if it has not moved.
 
-    `known` are the stored moves. If there are none, the list begins with the last move that `before` describes.
+    `stored` are the earlier moves. If there are none, the list begins with the move that `previous_state` describes.
     """
-    same_branch = before.get("branch") == record["branch"]
-    if same_branch and before.get("sha") == record["sha"]:
+    same_branch = previous_state.get("branch") == state["branch"]
+    if same_branch and previous_state.get("sha") == state["sha"]:
         return None
-    moves = list(known["moves"]) if known.get("branch") == record["branch"] else []
-    if same_branch and not moves and before["moved_at"]:
-        moves = [_move(before, before["previous_sha"])]
+    moves = list(stored["moves"]) if stored.get("branch") == state["branch"] else []
+    if same_branch and not moves and previous_state["moved_at"]:
+        moves = [_move(previous_state, previous_state["previous_sha"])]
     # A branch that existed before the first scan has not moved.
-    if (same_branch and before["sha"]) or record["moved_at"]:
-        previous = record["previous_sha"] or (before["sha"] if same_branch else None)
-        moves.insert(0, _move(record, previous))
-    return {"branch": record["branch"], "moves": moves[:MOST_MOVES]} if moves else None
+    if (same_branch and previous_state["sha"]) or state["moved_at"]:
+        previous_sha = state["previous_sha"] or (previous_state["sha"] if same_branch else None)
+        moves.insert(0, _move(state, previous_sha))
+    return {"branch": state["branch"], "moves": moves[:MOST_MOVES]} if moves else None
 
 
-def _move(record: Mapping[str, Any], previous: str | None) -> TrackingMove:
+def _move(state: Mapping[str, Any], previous_sha: str | None) -> TrackingMove:
     return {
-        "sha": record["sha"],
-        "previous_sha": previous,
-        "moved_at": record["moved_at"],
-        "found_at": record["scanned_at"],
-        "commits": record["commits"],
+        "sha": state["sha"],
+        "previous_sha": previous_sha,
+        "moved_at": state["moved_at"],
+        "found_at": state["scanned_at"],
+        "commits": state["commits"],
         # `why` is about the last scan. It explains this move only if that scan made the move.
-        "why": record["why"][:LONGEST_WHY] if record["moved_at"] == record["scanned_at"] else "",
+        "why": state["why"][:LONGEST_WHY] if state["moved_at"] == state["scanned_at"] else "",
     }
 
 
-def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, ScannedCommit]:
+def reusable_verdicts(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, ScannedCommit]:
     """Return the verdicts of the last scan that can be reused, by SHA.
 
     Verdicts for other requirements cannot. Nor can those on fit commits: they are checked again before a move.
@@ -184,20 +186,20 @@ def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Sca
     if record.get("require") != list(require):
         return {}
     verdicts = map(ScannedCommit.read, record["why_not_newer"])
-    return {one.commit.sha: one for one in verdicts if one.blockers}
+    return {verdict.commit.sha: verdict for verdict in verdicts if verdict.blockers}
 
 
-def behind_of(repository: str, record: Mapping[str, Any], now: float) -> Behind | None:
-    """Return how far a branch is behind at `now`, in seconds since 1970; None if unknown."""
+def lag_report(repository: str, record: Mapping[str, Any], moment: float) -> LagReport | None:
+    """Return how far a branch is behind at `moment`, in seconds since 1970; None if unknown."""
     lag = record["lag"]
     if lag is None:
         return None
     if not lag["commits"]:
         seconds: float | None = 0.0
     else:
-        seconds = max(0.0, now - datetime.fromisoformat(lag["since"]).timestamp()) if lag["since"] else None
+        seconds = max(0.0, moment - datetime.fromisoformat(lag["since"]).timestamp()) if lag["since"] else None
     blockers = sole_blockers(map(ScannedCommit.read, record["why_not_newer"]))
-    return Behind(repository, lag["commits"], seconds, lag["since"], blockers)
+    return LagReport(repository, lag["commits"], seconds, lag["since"], blockers)
 
 
 def sole_blockers(scanned: Iterable[ScannedCommit]) -> dict[str, int]:
@@ -206,6 +208,6 @@ def sole_blockers(scanned: Iterable[ScannedCommit]) -> dict[str, int]:
     A sole blocker is red or missing on a commit where everything else is green. A pending check may become green, so it
     is not a blocker yet, and a commit with a pending check does not count.
     """
-    alone = (one.blockers[0] for one in scanned if len(one.blockers) + one.more == 1)
-    counted = Counter(signal.name for signal in alone if signal.state in (State.RED, State.MISSING))
-    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_BLOCKERS])
+    blockers = (commit.blockers[0] for commit in scanned if len(commit.blockers) + commit.unlisted == 1)
+    counts = Counter(signal.name for signal in blockers if signal.state in (State.RED, State.MISSING))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_BLOCKERS])

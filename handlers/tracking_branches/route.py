@@ -75,8 +75,8 @@ def operation(
     async def handler(request: web.Request) -> web.Response:
         as_csv = table is not None and wants_csv(request)
         members = await answer_about(request, read, NO_TRACKING_BRANCH.format(name=name))
-        found = model.model_validate(members)
-        return csv_answer(name, table(found)) if table and as_csv else answer(request, found)
+        branch = model.model_validate(members)
+        return csv_answer(name, table(branch)) if table and as_csv else answer(request, branch)
 
     return Operation(
         method="GET",

@@ -10,7 +10,7 @@ from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from bot.plan.handler import Plan
 from handlers.nightly.handler import NightlyStep, decide_nightly_conclusion, plan_nightly
-from handlers.tracking_branches.conclusion import Ended, StoredState
+from handlers.tracking_branches.conclusion import BranchOutcome, StoredState
 from handlers.tracking_branches.decide import ScannedCommit, TrackingScan
 from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_STEP
 
@@ -47,10 +47,10 @@ def test_a_move_that_could_not_be_confirmed_at_the_time_is_later_credited_to_us(
     later = plan_nightly(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclusion_basis
     assert isinstance(moved, NightlyStep)
     assert isinstance(later, NightlyStep)
-    lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, page="", labs=True)
+    lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, page="", has_labs=True)
     assert stored_in(lost, TRACKING) == {}
     state = StoredState(stored_in(lost, TRACKING_STEP), {}, False)
-    found = decide_nightly_conclusion(state, later, Ended(COMMIT.sha, ""), 1, page="", labs=True)
+    found = decide_nightly_conclusion(state, later, BranchOutcome(COMMIT.sha, ""), 1, page="", has_labs=True)
     record = stored_in(found, TRACKING)
     assert (record["sha"], record["previous_sha"], record["commits"]) == (COMMIT.sha, "b" * 40, 2)
     assert record["moved_at"] == "2026-03-07T05:00:00Z"

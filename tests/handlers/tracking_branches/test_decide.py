@@ -10,13 +10,13 @@ from bot.config.nightly import Nightly
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from handlers.tracking_branches.decide import (
-    ALWAYS_ASKED,
-    MOST_ASKED,
+    ALWAYS_REQUESTED,
+    MOST_REQUESTED,
     MOST_STORED,
     ScannedCommit,
     TrackingScan,
-    step_of,
-    to_scan,
+    commits_to_request,
+    decide_step,
 )
 
 AT = 1_772_859_600.0
@@ -27,8 +27,8 @@ RED = tuple(Signal(name, State.RED) for name in ("cpu", "docs", "gpu", "lint"))
 MISSING = Signal("cortexm/*", State.MISSING)
 
 
-def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -> ScannedCommit:
-    return ScannedCommit(commit, blockers, at, more)
+def scanned(commit: Commit, *blockers: Signal, at: str = LATER, unlisted: int = 0) -> ScannedCommit:
+    return ScannedCommit(commit, blockers, at, unlisted)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
             "none of the 2 newest commits of main is green: aaaaaaa: cpu is red, docs is red, gpu is red and 1 more",
         ),
         (
-            TrackingScan("c" * 40, "ahead", (scanned(A, RED[0], more=7), scanned(B, RED[0]))),
+            TrackingScan("c" * 40, "ahead", (scanned(A, RED[0], unlisted=7), scanned(B, RED[0]))),
             None,
             False,
             "none of the 2 newest commits of main is green: aaaaaaa: cpu is red and 7 more",
@@ -63,7 +63,7 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
 def test_the_newest_good_commit_is_chosen(
     scan_result: TrackingScan, moved_to: Commit | None, fine: bool, why: str
 ) -> None:
-    step = step_of(scan_result, Nightly(), AT)
+    step = decide_step(scan_result, Nightly(), AT)
     assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, why)
     assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(scan_result.scanned))
 
@@ -82,12 +82,12 @@ def test_the_newest_good_commit_is_chosen(
         ([scanned(A, MISSING), scanned(B, RED[0])], ""),
         ([scanned(A, MISSING)], ""),
         # A name that is not listed may be among the others.
-        ([scanned(A, MISSING), scanned(B, *RED, more=3), scanned(C, MISSING)], "matches cortexm/*: check"),
-        ([scanned(A, MISSING), scanned(B, *RED, more=3)], ""),
+        ([scanned(A, MISSING), scanned(B, *RED, unlisted=3), scanned(C, MISSING)], "matches cortexm/*: check"),
+        ([scanned(A, MISSING), scanned(B, *RED, unlisted=3)], ""),
     ],
 )
 def test_a_required_name_that_no_longer_exists_is_reported(verdicts: list[ScannedCommit], message: str) -> None:
-    why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
+    why = decide_step(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
     assert message in why
     assert ("check the names" in why) is bool(message)
 
@@ -96,7 +96,7 @@ def asked(known: dict[int, str], count: int = 100) -> list[int]:
     """Return which of `count` commits, where 0 is the newest, are scanned, given verdicts with these times."""
     commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
     verdicts = {commits[n].sha: scanned(commits[n], RED[0], at=at) for n, at in known.items()}
-    found = to_scan(commits, verdicts)
+    found = commits_to_request(commits, verdicts)
     return [n for n, commit in enumerate(commits) if commit.sha in found]
 
 
@@ -104,13 +104,13 @@ def asked(known: dict[int, str], count: int = 100) -> list[int]:
     ("known", "count", "expected"),
     [
         ({}, 7, range(7)),
-        ({}, 100, range(MOST_ASKED)),
+        ({}, 100, range(MOST_REQUESTED)),
         (dict.fromkeys(range(30), LATER), 30, range(30)),
         # The newest ones always, then those without a verdict.
-        (dict.fromkeys(range(30), LATER), 100, [*range(ALWAYS_ASKED), *range(30, 50)]),
+        (dict.fromkeys(range(30), LATER), 100, [*range(ALWAYS_REQUESTED), *range(30, 50)]),
         (dict.fromkeys(range(95), LATER), 100, [*range(25), *range(95, 100)]),
         # If all have verdicts, the oldest verdicts.
-        ({n: EARLIER if 50 <= n < 90 else LATER for n in range(100)}, 100, [*range(ALWAYS_ASKED), *range(50, 70)]),
+        ({n: EARLIER if 50 <= n < 90 else LATER for n in range(100)}, 100, [*range(ALWAYS_REQUESTED), *range(50, 70)]),
     ],
 )
 def test_the_newest_commits_are_scanned_each_time_and_the_others_in_turn(
@@ -126,7 +126,7 @@ def test_every_commit_gets_its_turn() -> None:
     assert "" not in verdicts.values()
 
 
-@pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, more=40)])
+@pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, unlisted=40)])
 def test_a_verdict_survives_storage(one: ScannedCommit) -> None:
     assert ScannedCommit.read(one.as_json()) == one
 
@@ -141,13 +141,13 @@ def test_of_many_blockers_the_first_are_stored_and_the_others_counted() -> None:
 
 
 def test_a_step_stores_the_scan_as_plain_values() -> None:
-    step = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4), Nightly(), AT)
+    step = decide_step(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4), Nightly(), AT)
     assert (step.branch, step.source, step.before, step.commits) == ("nightly", "main", "c" * 40, 4)
-    assert step_of(TrackingScan(None, "ahead", (scanned(A),)), Nightly(), AT).before == ""
+    assert decide_step(TrackingScan(None, "ahead", (scanned(A),)), Nightly(), AT).before == ""
 
 
 def test_for_a_single_rejected_commit_the_reasons_are_given() -> None:
-    why = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
+    why = decide_step(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
     assert "aaaaaaa: cpu is red" in why
 
 

@@ -12,9 +12,9 @@ from handlers.tracking_branches.decide import ScannedCommit
 from handlers.tracking_branches.records import (
     TrackingMoves,
     TrackingState,
-    behind_of,
-    known_of,
-    moves_after,
+    lag_report,
+    moves_to_store,
+    reusable_verdicts,
     sole_blockers,
 )
 
@@ -61,13 +61,13 @@ def test_a_sole_blocker_is_red_or_missing_while_everything_else_is_green(
 )
 def test_a_branch_falls_behind_as_time_passes(lag: dict[str, Any], commits: int, seconds: float | None) -> None:
     record = {"lag": lag, "why_not_newer": [scanned(("gpu", RED)).as_json()]}
-    behind = behind_of("octocat/compiler", record, NOON)
+    behind = lag_report("octocat/compiler", record, NOON)
     assert behind is not None
     assert (behind.commits, behind.seconds, behind.blockers) == (commits, seconds, {"gpu": 1})
 
 
 def test_without_a_branch_the_lag_is_unknown() -> None:
-    assert behind_of("octocat/compiler", {"lag": None, "why_not_newer": []}, NOON) is None
+    assert lag_report("octocat/compiler", {"lag": None, "why_not_newer": []}, NOON) is None
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_a_verdict_counts_only_for_its_own_requirements_and_good_commits_are_sca
     require: list[str], expected: set[str]
 ) -> None:
     listed = [scanned(("gpu/branch", RED)).as_json(), scanned(sha="b").as_json()]
-    assert known_of({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
+    assert reusable_verdicts({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
 
 
 def test_before_the_first_scan_there_are_no_verdicts() -> None:
-    assert known_of({}, ["*/branch"]) == {}
+    assert reusable_verdicts({}, ["*/branch"]) == {}
 
 
 def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = True, **more: Any) -> TrackingState:
@@ -92,23 +92,23 @@ def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = Tru
 
 
 def test_a_move_is_stored_once_and_the_newest_comes_first() -> None:
-    first = moves_after({}, {}, state("a"))
+    first = moves_to_store({}, {}, state("a"))
     assert first is not None
-    second = moves_after(first, state("a"), state("b", ours=False))
+    second = moves_to_store(first, state("a"), state("b", ours=False))
     assert second is not None
     assert [(one["sha"], one["previous_sha"], one["why"]) for one in second["moves"]] == [
         ("b", "a", ""),
         ("a", None, "green"),
     ]
-    assert moves_after(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
+    assert moves_to_store(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
 
 
 def test_a_branch_that_existed_before_the_first_scan_has_not_moved() -> None:
-    assert moves_after({}, {}, state("a", ours=False)) is None
+    assert moves_to_store({}, {}, state("a", ours=False)) is None
 
 
 def test_the_last_move_before_moves_were_stored_becomes_the_first_stored_one() -> None:
-    found = moves_after({}, state("a"), state("b"))
+    found = moves_to_store({}, state("a"), state("b"))
     assert found is not None
     assert [one["sha"] for one in found["moves"]] == ["b", "a"]
 
@@ -116,8 +116,8 @@ def test_the_last_move_before_moves_were_stored_becomes_the_first_stored_one() -
 def test_only_thirty_moves_of_a_branch_are_stored() -> None:
     known: TrackingMoves = {"branch": "nightly", "moves": []}
     for number in range(40):
-        known = moves_after(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known
+        known = moves_to_store(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known
     assert (len(known["moves"]), known["moves"][0]["sha"], len(known["moves"][0]["why"])) == (30, "40", 300)
-    other = moves_after(known, state("40"), state("a", branch="labs"))
+    other = moves_to_store(known, state("40"), state("a", branch="labs"))
     assert other is not None
     assert [one["sha"] for one in other["moves"]] == ["a"]
