@@ -27,9 +27,9 @@ class ChangedFiles:
 
 @dataclass(frozen=True, slots=True)
 class UnknownChanges:
-    """Why we do not know what a pull request changes: `why` is a clause that a comma may follow."""
+    """Why we do not know what a pull request changes: `reason` is a clause that a comma may follow."""
 
-    why: str
+    reason: str
 
 
 Changes = ChangedFiles | UnknownChanges
@@ -37,9 +37,9 @@ NOT_NEEDED = ChangedFiles((), 0)
 """Stands for the files if no decision depends on them (`needs_files`)."""
 
 
-def other_commit(asked: str, head: str) -> UnknownChanges:
+def other_commit(sha: str, head: str) -> UnknownChanges:
     """Return the changes of a commit that is not the head: they are unknown."""
-    return UnknownChanges(texts.OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
+    return UnknownChanges(texts.OTHER_COMMIT.format(asked=sha[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
     async for item in github.getiter("/repos/{+repo}/pulls/{number}/files", url_vars=url_vars):
         file, listed = Payload(item, "changed file"), listed + 1
         names.extend(changed_names(file))
-    after = await read_proposed(github, repository, pull.number)
-    if (after.pull.head_sha, after.pull.base_ref) != (pull.head_sha, pull.base_ref):
+    reread = await read_proposed(github, repository, pull.number)
+    if (reread.pull.head_sha, reread.pull.base_ref) != (pull.head_sha, pull.base_ref):
         return UnknownChanges(texts.PUSHED_MEANWHILE)
-    if listed != after.changed_files:
-        return UnknownChanges(texts.INCOMPLETE.format(listed=listed, count=after.changed_files))
+    if listed != reread.changed_files:
+        return UnknownChanges(texts.INCOMPLETE.format(listed=listed, count=reread.changed_files))
     return ChangedFiles(tuple(names), listed)
 
 

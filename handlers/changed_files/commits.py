@@ -22,10 +22,10 @@ NO_COMMIT = "0" * 40
 
 @dataclass(frozen=True, slots=True)
 class BranchPush:
-    """A push to a branch: the SHAs of its tip before and after."""
+    """A push to a branch: the SHA of its tip before the push, and after it."""
 
-    before: str
-    after: str
+    old_sha: str
+    new_sha: str
 
 
 async def read_parent(github: GitHub, repository: str, sha: str) -> str:
@@ -69,9 +69,9 @@ def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChang
         return UnknownChanges(texts.NO_PARENT.format(sha=_short(sha)))
     # TVM's scripts had to guess what a branch is compared with, and guessed wrong (TVM #12097, #12210).
     for push in pushes:
-        if push.after == sha and push.before not in (parent, NO_COMMIT):
-            why = texts.OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))
-            return UnknownChanges(why)
+        if push.new_sha == sha and push.old_sha not in (parent, NO_COMMIT):
+            reason = texts.OTHER_BASE.format(before=_short(push.old_sha), sha=_short(sha), parent=_short(parent))
+            return UnknownChanges(reason)
     return None
 
 

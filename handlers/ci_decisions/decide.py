@@ -40,7 +40,7 @@ class CiDecision:
 
     def as_json(self) -> dict[str, object]:
         """Return the decision in the form of the API."""
-        verdicts = {name: {"value": one.value, "reason": one.reason} for name, one in self.verdicts.items()}
+        verdicts = {name: {"value": verdict.value, "reason": verdict.reason} for name, verdict in self.verdicts.items()}
         return {"sha": self.sha, **verdicts}
 
 
@@ -68,12 +68,15 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
     )
 
 
-def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> CiDecision:
-    """Return the fallback decision: run everything. `why` is a clause that a comma may follow."""
+def run_everything(reason: str, sha: str = "", template: str = FALLBACK) -> CiDecision:
+    """Return the fallback decision: run everything.
+
+    `reason` is a clause that a comma may follow; `template` is the sentence around it.
+    """
     return CiDecision(
         sha=sha,
-        run_slow_tests=CiVerdict(True, said.format(why=why, what=texts.SLOW_TESTS_RUN)),
-        skip_ci=CiVerdict(False, said.format(why=why, what=CI_RUNS)),
-        docs_only=CiVerdict(False, said.format(why=why, what=ALL_IS_BUILT)),
-        rebuild_docker=CiVerdict(True, said.format(why=why, what=IMAGES_ARE_BUILT)),
+        run_slow_tests=CiVerdict(True, template.format(why=reason, what=texts.SLOW_TESTS_RUN)),
+        skip_ci=CiVerdict(False, template.format(why=reason, what=CI_RUNS)),
+        docs_only=CiVerdict(False, template.format(why=reason, what=ALL_IS_BUILT)),
+        rebuild_docker=CiVerdict(True, template.format(why=reason, what=IMAGES_ARE_BUILT)),
     )

@@ -30,9 +30,9 @@ def of_answer(body: bytes) -> CiDecision | None:
         sha = answer.text("sha")
     except (ValueError, PayloadError):
         return None
-    lacking = run_everything(texts.LACKING).verdicts
-    found = {name: _verdict(answer, name) or lacking[name] for name in lacking}
-    return CiDecision(sha if _SHA.fullmatch(sha) else "", **found)
+    fallbacks = run_everything(texts.LACKING).verdicts
+    verdicts = {name: _verdict(answer, name) or fallbacks[name] for name in fallbacks}
+    return CiDecision(sha if _SHA.fullmatch(sha) else "", **verdicts)
 
 
 def _verdict(answer: Payload, name: str) -> CiVerdict | None:
@@ -74,7 +74,7 @@ FORMS = {"env": as_env, "json": decision_json, "github": as_github}
 
 def explained(decision: CiDecision) -> list[str]:
     """Return the reason for each value, as comment lines for a shell."""
-    return comments([f"{name}={_word(one.value)}: {one.reason}" for name, one in decision.verdicts.items()])
+    return comments([f"{name}={_word(verdict.value)}: {verdict.reason}" for name, verdict in decision.verdicts.items()])
 
 
 def comments(lines: Sequence[str]) -> list[str]:

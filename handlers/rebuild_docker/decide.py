@@ -23,7 +23,7 @@ def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> CiVerdict:
     if config is None:
         return CiVerdict(True, texts.IMAGES_NOT_ON)
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(True, FALLBACK.format(why=changes.why, what=texts.IMAGES_ARE_BUILT))
+        return CiVerdict(True, FALLBACK.format(why=changes.reason, what=texts.IMAGES_ARE_BUILT))
     of_an_image = (name for name in changes.names if matches(config.paths, name) and not matches(config.ignore, name))
     name = next(of_an_image, None)
     return (

@@ -26,7 +26,7 @@ def has_tag(title: str | None, tag: str) -> bool:
 
     Letter case and the width of blanks do not matter. The predecessor's check ignored only blanks at the ends.
     """
-    return bool(tag) and title is not None and any(_folded(found[1]) == _folded(tag) for found in _TAG.finditer(title))
+    return bool(tag) and title is not None and any(_folded(match[1]) == _folded(tag) for match in _TAG.finditer(title))
 
 
 def skip_needs_files(rules: SkipCi | None, title: str | None) -> bool:
@@ -46,17 +46,17 @@ def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> CiVer
     if has_tag(title, config.title_tag):
         return CiVerdict(True, texts.TAGGED.format(tag=config.title_tag))
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(False, FALLBACK.format(why=changes.why, what=texts.CI_RUNS))
+        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=texts.CI_RUNS))
     if not config.globs and not config.docs:
         return CiVerdict(False, texts.COMMIT_UNTAGGED if title is None else texts.UNTAGGED.format(tag=config.title_tag))
     if not changes.names:
         return CiVerdict(False, texts.NO_FILES)
     # `*` crosses folders here, as it did in TVM's scripts.
-    matters = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
-    if matters is not None:
-        return CiVerdict(False, texts.MATTERS.format(name=shown_name(matters)))
-    said = texts.DOCS_ONLY if all(matches(config.docs, name) for name in changes.names) else texts.NOTHING_MATTERS
-    return CiVerdict(True, said.format(count=counted_files(changes)))
+    relevant = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
+    if relevant is not None:
+        return CiVerdict(False, texts.MATTERS.format(name=shown_name(relevant)))
+    template = texts.DOCS_ONLY if all(matches(config.docs, name) for name in changes.names) else texts.NOTHING_MATTERS
+    return CiVerdict(True, template.format(count=counted_files(changes)))
 
 
 def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> CiVerdict:
@@ -69,12 +69,12 @@ def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> CiV
     if has_tag(title, config.title_tag):
         return CiVerdict(False, texts.DOCS_TAGGED.format(tag=config.title_tag))
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(False, FALLBACK.format(why=changes.why, what=texts.ALL_IS_BUILT))
+        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=texts.ALL_IS_BUILT))
     if not changes.names:
         return CiVerdict(False, texts.DOCS_NO_FILES)
-    other = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
-    if other is not None:
-        return CiVerdict(False, texts.DOCS_NOT_ALONE.format(name=shown_name(other)))
+    relevant = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
+    if relevant is not None:
+        return CiVerdict(False, texts.DOCS_NOT_ALONE.format(name=shown_name(relevant)))
     if not any(matches(config.docs, name) for name in changes.names):
         return CiVerdict(False, texts.DOCS_UNTOUCHED)
     return CiVerdict(True, texts.DOCS_ALONE.format(count=counted_files(changes)))

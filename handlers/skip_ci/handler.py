@@ -64,14 +64,14 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
         return True
     if not payload.has("changes", "title"):
         return False
-    before, now = payload.text("changes", "title", "from"), payload.text("pull_request", "title")
-    return has_tag(before, rules.title_tag) != has_tag(now, rules.title_tag)
+    old_title, new_title = payload.text("changes", "title", "from"), payload.text("pull_request", "title")
+    return has_tag(old_title, rules.title_tag) != has_tag(new_title, rules.title_tag)
 
 
 async def show_failure(context: Context, message: str) -> Plan:
     """Show that CI runs because the changes could not be read."""
     proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
-    return await _shown(
+    return await _plan_status(
         context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(texts.NOT_LISTED))
     )
 
@@ -93,8 +93,8 @@ async def show_on_head(context: Context) -> Plan:
     repository, number, sha = context.repository.full_name, proposed.pull.number, proposed.pull.head_sha
     if rules is None or not proposed.pull.is_open:
         return NOTHING
-    known = await head_of(context.records, context.repository.id, number)
-    if known is not None and known.updated_at > proposed.pull.updated_at:
+    recorded_head = await head_of(context.records, context.repository.id, number)
+    if recorded_head is not None and recorded_head.updated_at > proposed.pull.updated_at:
         # Webhooks arrive in any order, so ask GitHub for the current title.
         proposed = await read_proposed(context.github, repository, number)
         if proposed.pull.head_sha != sha:
@@ -102,7 +102,7 @@ async def show_on_head(context: Context) -> Plan:
     changes: Changes = NOT_NEEDED
     if skip_needs_files(rules, proposed.pull.title):
         changes = await changes_of(context.github, repository, proposed)
-    return await _shown(context, proposed, skip_ci(rules, proposed.pull.title, changes))
+    return await _plan_status(context, proposed, skip_ci(rules, proposed.pull.title, changes))
 
 
 @router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-skip-ci", feature="skip_ci")
@@ -119,25 +119,25 @@ async def show_on_group(context: Context) -> Plan:
     return Plan((status,), why=texts.NOT_SKIPPED_IN_GROUP)
 
 
-async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:
+async def _plan_status(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:
     rules, pull = context.config.skip_ci, proposed.pull
     if rules is None:
         return NOTHING
     key = SKIP_CI.of(context.repository.id, pull.number)
-    shown = shown_for(verdict, pull.head_sha, await context.records.get(key))
+    status_record = status_for(verdict, pull.head_sha, await context.records.get(key))
     # A late retry may find that the status must say something else by now.
-    recorded = SKIP_CI.dump(shown)
+    recorded = SKIP_CI.dump(status_record)
     url = pull_page_url(context, pull.number)
-    status = SetStatus(pull.head_sha, rules.status, SUCCESS, shown.description, url, key.name, recorded)
-    return Plan((StoreRecord.of(key, shown), status), why=verdict.reason)
+    status = SetStatus(pull.head_sha, rules.status, SUCCESS, status_record.description, url, key.name, recorded)
+    return Plan((StoreRecord.of(key, status_record), status), why=verdict.reason)
 
 
-def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSkip:
-    """Return the status for a verdict; `before` is the last one that the pull request had, if any."""
-    same_head = before if before is not None and before.sha == sha else None
+def status_for(verdict: CiVerdict, sha: str, last: ShownSkip | None) -> ShownSkip:
+    """Return the status for a verdict; `last` is the last one that the pull request had, if any."""
+    same_head = last if last is not None and last.sha == sha else None
     if same_head is not None and same_head.reason == verdict.reason:
         return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)
     run_again = same_head is not None and (same_head.run_again or same_head.value != verdict.value)
-    more = texts.RESTART_CI if run_again else ""
-    description = truncate(three_byte(verdict.reason), DESCRIPTION_LIMIT - len(more)) + more
+    suffix = texts.RESTART_CI if run_again else ""
+    description = truncate(three_byte(verdict.reason), DESCRIPTION_LIMIT - len(suffix)) + suffix
     return ShownSkip(sha, verdict.reason, verdict.value, description, run_again)

@@ -13,7 +13,7 @@ from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.changed_files.verdicts import CiVerdict
-from handlers.skip_ci.handler import NAME, ShownSkip, accepts, shown_for
+from handlers.skip_ci.handler import NAME, ShownSkip, accepts, status_for
 from handlers.skip_ci.texts import RESTART_CI
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
@@ -78,13 +78,13 @@ def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSk
 def test_a_decision_that_changed_on_the_same_head_asks_for_another_run(
     verdict: CiVerdict, was: ShownSkip | None, expected: str
 ) -> None:
-    assert shown_for(verdict, "a", was).description == expected
+    assert status_for(verdict, "a", was).description == expected
 
 
 def test_the_status_fits_githubs_limit_and_ends_with_the_advice() -> None:
     long = CiVerdict(False, "x" * 300)
-    assert len(shown_for(long, "a", None).description) == 140
-    said = shown_for(long, "a", before(SKIPPED)).description
+    assert len(status_for(long, "a", None).description) == 140
+    said = status_for(long, "a", before(SKIPPED)).description
     assert len(said) == 140
     assert said.endswith("…" + RESTART_CI)
 
