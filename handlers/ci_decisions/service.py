@@ -236,7 +236,7 @@ class Decisions:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return CiVerdict(True, texts.CHOICE_UNREADABLE)
         verdict = decide_slow_tests(config.slow_tests, pull.head.head_ref, choice, self._config.mentions[0])
-        return CiVerdict(verdict.on, verdict.reason)
+        return CiVerdict(verdict.is_on, verdict.reason)
 
 
 async def in_time(asking: Awaitable[Result]) -> Result:
