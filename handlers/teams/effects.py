@@ -38,17 +38,17 @@ class MentionSubscribers:
     async def apply(self, context: EffectContext) -> Applied:
         """Mention the people that our record does not name yet; send no request to GitHub if there are none."""
         key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
-        before = await context.records.get(key) or MentionedPeople()
-        after = before.and_then(MentionedPeople(self.people, self.topics))
-        if after == before and not context.writes.may_have_twins:
+        stored = await context.records.get(key) or MentionedPeople()
+        updated = stored.with_others(MentionedPeople(self.people, self.topics))
+        if updated == stored and not context.writes.may_have_twins:
             return Applied(ALL_MENTIONED, changed=False, page=pull_on_github(self.number))
         # The comment before the record: after a crash in between, a retry writes the same section again. The other way
         # round, it would take those people for mentioned.
         changed, page = await change_sections(
-            context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
+            context, self.number, lambda present: sticky.with_section(present, self.section, updated.text())
         )
-        await context.records.put(key, after)
-        names = ", ".join(name for name in after.people if name not in before.people)
+        await context.records.put(key, updated)
+        names = ", ".join(name for name in updated.people if name not in stored.people)
         return Applied(MENTIONED.format(names=names), changed=changed, page=page)
 
 
@@ -69,13 +69,13 @@ class StoreTeamList:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record. Idempotent."""
-        ours, newer = TeamList(self.issue, self.read_at, self.topics), False
+        team_list, is_newer = TeamList(self.issue, self.read_at, self.topics), False
 
-        def newest(known: TeamList | None) -> TeamList | None:
-            nonlocal newer
-            newer = known is not None and known.read_at > self.read_at
-            return None if newer else ours
+        def newest(stored: TeamList | None) -> TeamList | None:
+            nonlocal is_newer
+            is_newer = stored is not None and stored.read_at > self.read_at
+            return None if is_newer else team_list
 
         # Pull requests have different locks, so two of their jobs may store what they have read at the same time.
         await context.records.update(TEAM_LIST.of(context.repository.id), newest)
-        return Applied(LIST_OUTDATED, changed=False) if newer else Applied(LIST_STORED.format(issue=self.issue))
+        return Applied(LIST_OUTDATED, changed=False) if is_newer else Applied(LIST_STORED.format(issue=self.issue))

@@ -45,7 +45,7 @@ from handlers.teams.topics import (
     MentionedPeople,
     OpenedThread,
     Topics,
-    given,
+    configured_topics,
     joined_topics,
     listed_topics,
     read_lines,
@@ -105,26 +105,30 @@ async def mention(context: Context) -> Plan:
     if config is None:
         return NOTHING
     opened = OpenedThread.of(_subject(context.delivery))
-    known = await topics_of(context, config)
-    effects: list[Effect] = [known.store] if known.store else []
+    known_topics = await topics_of(context, config)
+    effects: list[Effect] = [known_topics.store] if known_topics.store else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
-    found = await run_in_thread(partial(topic_subscribers, opened, known.topics, owner, not_meant), opened.body)
-    before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
-    if before.and_then(found) == before:
-        return Plan(tuple(effects), why=known.noted(NO_SUBSCRIBERS))
-    effects.append(MentionSubscribers(opened.number, NAME, found.people, found.topics))
-    return Plan(tuple(effects), why=known.noted(SUBSCRIBED.format(topics=", ".join(found.topics))))
+    subscribers = await run_in_thread(
+        partial(topic_subscribers, opened, known_topics.topics, owner, not_meant), opened.body
+    )
+    mentioned = (
+        await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
+    )
+    if mentioned.with_others(subscribers) == mentioned:
+        return Plan(tuple(effects), why=known_topics.noted(NO_SUBSCRIBERS))
+    effects.append(MentionSubscribers(opened.number, NAME, subscribers.people, subscribers.topics))
+    return Plan(tuple(effects), why=known_topics.noted(SUBSCRIBED.format(topics=", ".join(subscribers.topics))))
 
 
 def is_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether the list may have changed; text by bots is not part of it."""
     if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
         return False
-    return not person_or_ghost(_written(delivery)).is_bot
+    return not person_or_ghost(_listed_text(delivery)).is_bot
 
 
-def _written(delivery: Delivery) -> Payload:
+def _listed_text(delivery: Delivery) -> Payload:
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
@@ -132,30 +136,30 @@ def _written(delivery: Delivery) -> Payload:
 @router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_of_list)
 async def read_again(context: Context) -> Plan:
     """Read the list again because it changed, and report the lines of the new text that cannot be read."""
-    config, written = context.config.teams, _written(context.delivery)
+    config, written = context.config.teams, _listed_text(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
     author = person_or_ghost(written)
     # One request here prevents a stranger's comment from making us read the whole list.
     if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
         return Plan(why=NO_ROLE)
-    read = await _read(context.github, context.repository.full_name, config.issue)
-    effects: list[Effect] = [read.store] if read.store else []
+    listing = await _read_list(context.github, context.repository.full_name, config.issue)
+    effects: list[Effect] = [listing.store] if listing.store else []
     if context.delivery.action != "deleted":
-        found = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
-        effects += _reported_unreadable(context.delivery, config.issue, found.unreadable)
-    return Plan(tuple(effects), why=read.noted(TOPICS_LISTED.format(issue=config.issue, count=len(read.topics))))
+        lines = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
+        effects += _report_unreadable(context.delivery, config.issue, lines.unreadable)
+    return Plan(tuple(effects), why=listing.noted(TOPICS_LISTED.format(issue=config.issue, count=len(listing.topics))))
 
 
-def _reported_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
+def _report_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
     if not lines:
         return []
-    written = _written(delivery)
+    written = _listed_text(delivery)
     comment = delivery.event == "issue_comment"
     kind, subject = (ISSUE_COMMENT, written.integer("id")) if comment else (PULL_REQUEST_BODY, number)
     reaction = React(kind, subject, written.text("node_id"), CONFUSED, number)
-    what = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
-    text = answer_text(written.text("html_url"), [unreadable_text(lines)], what)
+    place = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
+    text = answer_text(written.text("html_url"), [unreadable_text(lines)], place)
     return [reaction, Reply(number, text, written.text("updated_at"))]
 
 
@@ -170,9 +174,9 @@ class KnownTopics:
     store: StoreTeamList | None = None
     note: str = ""
 
-    def noted(self, why: str) -> str:
+    def noted(self, reason: str) -> str:
         """Return a reason, followed by the note if there is one."""
-        return f"{why}; {self.note}" if self.note else why
+        return f"{reason}; {self.note}" if self.note else reason
 
 
 async def topics_of(context: Context, config: Teams) -> KnownTopics:
@@ -180,53 +184,53 @@ async def topics_of(context: Context, config: Teams) -> KnownTopics:
 
     If GitHub refuses to show the issue, the stored list is used, and a note says so.
     """
-    mine = given(config)
+    configured = configured_topics(config)
     if config.issue is None:
-        return KnownTopics(mine)
-    known = await context.records.get(TEAM_LIST.of(context.repository.id))
-    last = known.topics if known is not None and known.issue == config.issue else None
-    if known is not None and last is not None and time.time() - known.read_at < READ_AGAIN_SECONDS:
-        return KnownTopics(joined_topics((*mine.items(), *last.items())))
+        return KnownTopics(configured)
+    stored = await context.records.get(TEAM_LIST.of(context.repository.id))
+    stored_topics = stored.topics if stored is not None and stored.issue == config.issue else None
+    if stored is not None and stored_topics is not None and time.time() - stored.read_at < READ_AGAIN_SECONDS:
+        return KnownTopics(joined_topics((*configured.items(), *stored_topics.items())))
     try:
-        read = await _read(context.github, context.repository.full_name, config.issue)
+        listing = await _read_list(context.github, context.repository.full_name, config.issue)
     except Exception as error:
         # Only a final refusal falls back to the stored list: after a time-out the delivery is retried.
         if not is_refusal(error):
             raise
-        instead = ONLY_APP_YAML if last is None else LAST_LIST_COUNTS
+        instead = ONLY_APP_YAML if stored_topics is None else LAST_LIST_COUNTS
         note = ISSUE_REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
-        return KnownTopics(joined_topics((*mine.items(), *(last or {}).items())), note=note)
-    return replace(read, topics=joined_topics((*mine.items(), *read.topics.items())))
+        return KnownTopics(joined_topics((*configured.items(), *(stored_topics or {}).items())), note=note)
+    return replace(listing, topics=joined_topics((*configured.items(), *listing.topics.items())))
 
 
 def _subject(delivery: Delivery) -> Payload:
     return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
 
 
-async def _read(github: GitHub, repository: str, number: int) -> KnownTopics:
+async def _read_list(github: GitHub, repository: str, number: int) -> KnownTopics:
     """Read the list with one request, and one more for each hundred comments. A missing issue lists nobody."""
-    read_at, where = time.time(), {"repo": repository, "number": str(number)}
+    read_at, url_vars = time.time(), {"repo": repository, "number": str(number)}
     written: list[tuple[Person, str]] = []
     try:
-        issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=where), "issue")
+        issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=url_vars), "issue")
         written.append((person_or_ghost(issue), issue.text("body")))
-        async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=where):
+        async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=url_vars):
             comment = Payload(item, "comment")
             written.append((person_or_ghost(comment), comment.text("body")))
     except Exception as error:
         if not is_not_found(error):
             raise
         log.warning("the issue that lists the teams does not exist", repository=repository, issue=number)
-    read = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in written]
+    by_author = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in written]
     # One request for each author who lists somebody, and none for other commenters.
-    people = {author.id: author for author, found in read if found and not author.is_bot}
-    roles = {known: await role_of(github, repository, person) for known, person in people.items()}
-    entries = [found for author, found in read if roles.get(author.id) in LISTERS]
-    first = read[0] if read else None
+    people = {author.id: author for author, topics in by_author if topics and not author.is_bot}
+    roles = {author_id: await role_of(github, repository, person) for author_id, person in people.items()}
+    entries = [topics for author, topics in by_author if roles.get(author.id) in LISTERS]
+    first = by_author[0] if by_author else None
     note = (
         ISSUE_AUTHOR_WITHOUT_ROLE.format(issue=number)
         if first and first[1] and roles.get(first[0].id) not in LISTERS
         else ""
     )
-    topics = joined_topics(entry for found in entries for entry in found.items())
+    topics = joined_topics(entry for topics in entries for entry in topics.items())
     return KnownTopics(topics, StoreTeamList(number, read_at, topics), note)

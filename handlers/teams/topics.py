@@ -61,9 +61,9 @@ def read_lines(text: str) -> ReadLines:
     unreadable = []
     for line in visible_lines(text):
         if "@" in line.text:
-            found = list(_entries(_bare(line.text)))
-            entries += found
-            if not found:
+            line_entries = list(_entries(_bare(line.text)))
+            entries += line_entries
+            if not line_entries:
                 unreadable.append(" ".join(line.text.replace(HOLE, "…").split()))
     return ReadLines(joined_topics(entries), tuple(unreadable))
 
@@ -79,9 +79,9 @@ def _bare(line: str) -> str:
 
 
 def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
-    before, at, names = line.partition("@")
-    tags = [folded(tag) for tag in before.strip(_AROUND_TOPIC).split(",")]
-    words = [word.rstrip(_AFTER_NAME) for word in _BETWEEN.split(at + names) if word]
+    beginning, sign, names = line.partition("@")
+    tags = [folded(tag) for tag in beginning.strip(_AROUND_TOPIC).split(",")]
+    words = [word.rstrip(_AFTER_NAME) for word in _BETWEEN.split(sign + names) if word]
     if HOLE in line or not all(word.startswith("@") for word in words):
         return
     people = [name for name in map(login_or_team, words) if name]
@@ -92,20 +92,20 @@ def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
 
 def unreadable_text(lines: Sequence[str]) -> str:
     """Return the answer to lines that cannot be read, as Markdown that mentions nobody."""
-    shown = [code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN]]
-    return INVALID_LINES.format(lines=listed(shown, MOST_SHOWN, len(lines)), example=code(EXAMPLE))
+    quoted = [code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN]]
+    return INVALID_LINES.format(lines=listed(quoted, MOST_SHOWN, len(lines)), example=code(EXAMPLE))
 
 
 def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
     """Return the subscribers of each topic without duplicates; a topic may have several entries."""
-    found: dict[str, dict[str, str]] = {}
+    names_by_topic: dict[str, dict[str, str]] = {}
     for topic, people in entries:
         for name in people:
-            found.setdefault(folded(topic), {}).setdefault(name.lower(), name)
-    return {topic: tuple(people.values()) for topic, people in found.items()}
+            names_by_topic.setdefault(folded(topic), {}).setdefault(name.lower(), name)
+    return {topic: tuple(people.values()) for topic, people in names_by_topic.items()}
 
 
-def given(config: Teams) -> dict[str, tuple[str, ...]]:
+def configured_topics(config: Teams) -> dict[str, tuple[str, ...]]:
     """Return the subscribers that app.yaml lists."""
     return joined_topics((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
 
@@ -129,14 +129,14 @@ class MentionedPeople:
     people: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
 
-    def and_then(self, more: MentionedPeople) -> MentionedPeople:
-        """Return the union, each person once; return `self` if `more` names nobody new."""
-        known = {name.lower() for name in self.people}
-        new = [name for name in more.people if name.lower() not in known][: max(0, MOST - len(self.people))]
+    def with_others(self, others: MentionedPeople) -> MentionedPeople:
+        """Return the union, each person once; return `self` if `others` names nobody new."""
+        present = {name.lower() for name in self.people}
+        new = [name for name in others.people if name.lower() not in present][: max(0, MOST - len(self.people))]
         if not new:
             return self
         people = sorted((*self.people, *new), key=str.lower)
-        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *more.topics})))
+        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *others.topics})))
 
     def text(self) -> str:
         """Return the comment's section in Markdown, with the names as mentions."""
@@ -182,12 +182,12 @@ def topic_subscribers(
     """
     matched = sorted(opened.tags & topics.keys())
     present = {name.lower() for name in mentioned(f"{opened.title}\n\n{opened.body}", owner)}
-    passed = {opened.author.lower(), *present, *not_meant}
+    excluded = {opened.author.lower(), *present, *not_meant}
     people = {
         name.lower(): name for topic in matched for name in topics[topic] if _team_of(name) in ("", owner.lower())
     }
-    found = tuple(name for key, name in sorted(people.items()) if key not in passed)
-    return MentionedPeople(found, tuple(topic for topic in matched if set(found) & set(topics[topic])))
+    subscribers = tuple(name for key, name in sorted(people.items()) if key not in excluded)
+    return MentionedPeople(subscribers, tuple(topic for topic in matched if set(subscribers) & set(topics[topic])))
 
 
 def _team_of(name: str) -> str:

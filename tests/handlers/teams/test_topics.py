@@ -18,7 +18,7 @@ from handlers.teams.topics import (
     topic_subscribers,
     unreadable_text,
 )
-from handlers.teams.topics import given as configured
+from handlers.teams.topics import configured_topics as configured
 
 OWNER = "octo-org"
 TOPICS = {
@@ -116,7 +116,7 @@ def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
 
 
 def test_people_are_in_the_order_of_their_names_in_any_case() -> None:
-    both = MentionedPeople(("Zoe",), ("b",)).and_then(MentionedPeople(("adam", "zoe"), ("a",)))
+    both = MentionedPeople(("Zoe",), ("b",)).with_others(MentionedPeople(("adam", "zoe"), ("a",)))
     assert both == MentionedPeople(("adam", "Zoe"), ("a", "b"))
 
 
@@ -198,14 +198,14 @@ def test_mentioned_people_stay_and_nobody_is_mentioned_twice(
     before: MentionedPeople, more: MentionedPeople, after: MentionedPeople
 ) -> None:
     """TVM's script merged `cc @a, @c` and b into `cc @a @b`: c was lost."""
-    assert before.and_then(more) == after
+    assert before.with_others(more) == after
 
 
 def test_the_number_of_mentions_in_a_conversation_is_limited() -> None:
     many = MentionedPeople(tuple(f"person-{n:03}" for n in range(MOST + 5)), ("x",))
-    full = MentionedPeople().and_then(many)
+    full = MentionedPeople().with_others(many)
     assert full.people == many.people[:MOST]
-    assert full.and_then(many) == full
+    assert full.with_others(many) == full
 
 
 @pytest.mark.parametrize(
