@@ -56,8 +56,8 @@ def build_of(target_url: str) -> DocsBuild | None:
     # urlsplit raises ValueError for `http://[`, and CI may write any address.
     except ValueError:
         return None
-    found = _BUILD.search(path)
-    return DocsBuild(int(found[1]), found[2]) if found else None
+    match = _BUILD.search(path)
+    return DocsBuild(int(match[1]), match[2]) if match else None
 
 
 def link(config: DocsLink, number: int, build: str, sha: str) -> str:
@@ -71,9 +71,9 @@ async def report_failure(context: Context, message: str) -> Plan:
     config, status = context.config.docs, context.delivery.payload
     if config is None or not _is_of_docs(config, status):
         return NOTHING
-    at, numbers = status.text("updated_at"), await _numbers(context)
+    updated_at, numbers = status.text("updated_at"), await _numbers(context)
     text = TROUBLE.format(sha=short(status.string("sha")), why=message)
-    effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
+    effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(updated_at)) for n in numbers]
     return Plan(tuple(effects), why=NOT_LINKED)
 
 
@@ -91,15 +91,15 @@ async def show(context: Context) -> Plan:
     sha, build = status.string("sha"), build_of(status.text("target_url"))
     if build is None and "{build}" in config.link:
         return Plan(why=NO_BUILD)
-    at, effects = status.text("updated_at"), []
+    updated_at, effects = status.text("updated_at"), []
     for number in await _numbers(context):
         # The number in an address proves nothing: anyone who may set a status may write any number.
         if await confirmed_head(context.records, context.github, context.repository, number, sha) is None:
             return Plan(why=NO_HEAD.format(sha=sha, number=number))
         url = link(config, number, build.build if build else "", sha)
-        text = BUILT.format(sha=short(sha), url=url, at=moment(at))
+        text = BUILT.format(sha=short(sha), url=url, at=moment(updated_at))
         # The section is as old as its status, because statuses may arrive in any order.
-        effects.append(SubmitSection(NAME, number, sha, text, seconds_since_1970(at)))
+        effects.append(SubmitSection(NAME, number, sha, text, seconds_since_1970(updated_at)))
     return Plan(tuple(effects), why=LINKED.format(sha=sha))
 
 

@@ -27,8 +27,8 @@ from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
-from handlers.ci_decisions.changes import read_proposed
-from handlers.team_tags.handler import KnownTopics, topics_of
+from handlers.changed_files.changes import read_proposed
+from handlers.teams.handler import KnownTopics, topics_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -95,21 +95,21 @@ def decide_lint(title: str, body: str, rules: LintRules) -> LintFindings:
     if not without_template(body, ()):
         faults.append(NO_TEXT)
     ccs = parse_ccs(body)
-    passed = {name.lower() for name in (*ccs.users, *ccs.teams)} | set(rules.not_meant)
-    people = [name for name in mentioned(f"{title}\n\n{body}", rules.owner) if name.lower() not in passed]
+    allowed = {name.lower() for name in (*ccs.users, *ccs.teams)} | set(rules.not_meant)
+    people = [name for name in mentioned(f"{title}\n\n{body}", rules.owner) if name.lower() not in allowed]
     return LintFindings(tuple(faults), PEOPLE.format(names=_shown(people)) if people else "")
 
 
-def lint_check_run(found: LintFindings) -> CheckContent:
+def lint_check_run(findings: LintFindings) -> CheckContent:
     """Return the check run: neutral if there are faults, else a success, with or without a warning."""
-    count = len(found.faults)
+    count = len(findings.faults)
     title = WELL if not count else ONE_FAULT if count == 1 else FAULTS.format(count=count)
-    lines = [*found.faults, found.people] if found.faults or found.people else [ALL_IS_WELL]
+    lines = [*findings.faults, findings.people] if findings.faults or findings.people else [ALL_IS_WELL]
     return CheckContent(
         # `neutral` satisfies a required check, `failure` does not.
         # https://docs.github.com/pull-requests/collaborating-with-pull-requests/collaborating-on-repositories-with-code-quality-features/about-status-checks
-        conclusion=NEUTRAL if found.faults else SUCCESS,
-        title=title + (WARNED if found.people else ""),
+        conclusion=NEUTRAL if findings.faults else SUCCESS,
+        title=title + (WARNED if findings.people else ""),
         summary=joined_blocks([*(Block("a comment", line) for line in lines), Block("", ADVICE)]),
     )
 
@@ -131,47 +131,47 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def scan(context: Context) -> Plan:
     """Check the title and the text, and report the faults in a check run on the head."""
     as_of, pull = time.time(), PullRequest.of(context.delivery.payload.at("pull_request"))
-    known = await head_of(context.records, context.repository.id, pull.number)
-    if known is not None and known.updated_at > pull.updated_at:
+    recorded_head = await head_of(context.records, context.repository.id, pull.number)
+    if recorded_head is not None and recorded_head.updated_at > pull.updated_at:
         # Webhooks arrive in any order, so ask GitHub for the current title and text.
-        now = (await read_proposed(context.github, context.repository.full_name, pull.number)).pull
+        current = (await read_proposed(context.github, context.repository.full_name, pull.number)).pull
         # That push has an event of its own, which checks the new head.
-        if now.head_sha != pull.head_sha:
+        if current.head_sha != pull.head_sha:
             return Plan(why=MOVED)
-        pull = now
-    return await _scanned(context, pull, as_of)
+        pull = current
+    return await _put_check(context, pull, as_of)
 
 
-def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
+def _is_rerun_request(delivery: Delivery, config: RepositoryConfig) -> bool:
     return delivery.event == "check_suite" or delivery.payload.text("check_run", "name") == CHECK
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
+@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_rerun_request)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_rerun_request)
 async def scan_again(context: Context) -> Plan:
     """Check again, because somebody asked to rerun this check or all checks of the commit."""
-    as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
-    sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
-    if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
+    as_of, rerun = time.time(), context.delivery.payload.at(context.delivery.event)
+    sha, is_own = rerun.string("head_sha"), rerun.integer("app", "id") == context.me.app_id
+    if not is_own or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
         return NOTHING
     numbers = await pulls_with_head(context.records, context.repository.id, sha)
     if not numbers:
         return Plan(why=MOVED)
     pull = (await read_proposed(context.github, context.repository.full_name, numbers[-1])).pull
-    return await _scanned(context, pull, as_of, again=True) if pull.head_sha == sha else Plan(why=MOVED)
+    return await _put_check(context, pull, as_of, is_rerun=True) if pull.head_sha == sha else Plan(why=MOVED)
 
 
-async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
+async def _put_check(context: Context, pull: PullRequest, as_of: float, *, is_rerun: bool = False) -> Plan:
     tags, teams = await _known_tags(context)
     rules = LintRules(
         tags=tags,
         owner=context.repository.full_name.partition("/")[0],
         not_meant=[mention.removeprefix("@").lower() for mention in context.app_config.mentions],
     )
-    found = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
-    content = lint_check_run(found)
+    findings = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
+    content = lint_check_run(findings)
     page = pull_page_url(context, pull.number)
-    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again, page)
+    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, is_rerun, page)
     effects: tuple[Effect, ...] = (teams.store, put) if teams.store else (put,)
     return Plan(effects, why=teams.noted(content.title))
 
@@ -187,8 +187,8 @@ async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTo
 
 
 def _shown(words: Collection[str]) -> str:
-    shown = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
-    return ", ".join(shown) + (", …" if len(words) > MOST_SHOWN else "")
+    quoted = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
+    return ", ".join(quoted) + (", …" if len(words) > MOST_SHOWN else "")
 
 
 @router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-lint", feature=KEY)

@@ -40,11 +40,11 @@ router = Router()
 
 def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> str:
     """Return the greeting in Markdown; `url` is the page that lists the commands, None if there is none."""
-    said = GREETING.format(text=escape(text))
+    greeting_text = GREETING.format(text=escape(text))
     if not with_help:
-        return said
+        return greeting_text
     command = code(f"{mention} help")
-    return f"{said} {COMMANDS.format(help=f'[{command}]({url})' if url else command)}"
+    return f"{greeting_text} {COMMANDS.format(help=f'[{command}]({url})' if url else command)}"
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:

@@ -50,8 +50,8 @@ from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import Tries
 from bot.engine.writes import SentWrite, Writes
 from bot.results.store.database import MIGRATIONS
-from handlers.branches.nightly_effects import FOR_LABS
-from handlers.branches.record import TrackingState
+from handlers.nightly.effects import FOR_LABS
+from handlers.tracking_branches.records import TrackingState
 
 FOLDER = Path(__file__).parent / "data" / "durable"
 Fixtures = dict[str, Any]

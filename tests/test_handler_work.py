@@ -6,6 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
+from handlers.runtime.section import describe_runtimes
+from handlers.skipped_tests.decide import Required
+from handlers.skipped_tests.section import describe_skips
+from handlers.teams.topics import OpenedThread, topic_subscribers
 from nightjar_formats.model import Detail, SeenTest, Status
 
 from bot.config.faults import ConfigError
@@ -15,13 +20,8 @@ from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.report.check_run import results_report
 from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint
-from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
-from handlers.ci_tests.runtimes_text import describe_runtimes
-from handlers.ci_tests.skips import Required
-from handlers.ci_tests.skips_text import describe_skips
 from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
 from handlers.regressions.target_text import issue_body, regression_news
-from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 

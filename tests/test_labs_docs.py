@@ -27,7 +27,7 @@ from bot.cli.main import cli
 from bot.config import parse_config
 from bot.core.errors import UserError
 from bot.results.guide import documents, limits_table
-from handlers.branches.nightly_effects import FOR_LABS
+from handlers.nightly.effects import FOR_LABS
 from tests.bucket import World
 
 ROOT = Path(__file__).parents[1]

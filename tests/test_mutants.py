@@ -27,7 +27,7 @@ def test_the_modules_that_coverage_measures_exist() -> None:
         "bot/results/compare/flaky.py",
         "handlers/regressions/decide.py",
         "handlers/merge/readiness.py",
-        "handlers/team_tags/topics.py",
+        "handlers/teams/topics.py",
         "lab/nightjar_formats/runs/identity.py",
     ],
 )

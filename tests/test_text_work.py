@@ -26,10 +26,10 @@ from bot.github.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
 from bot.results.report.annotations import _last_frame
-from handlers.ci_decisions import decide as decisions
 from handlers.docker_update import images as docker_images
 from handlers.rerun import commands as rerun
-from handlers.team_tags import topics as teams
+from handlers.skip_ci import decide as skips
+from handlers.teams import topics as teams
 from tests.steps import assert_linear
 
 REGISTRY = CommandRegistry([rerun.RERUN])
@@ -90,7 +90,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "commands of an edit": (edited, ("@ci ", "@ci rerun\n", "@ci rerun a\n", *NESTED)),
     "teams": (teams.listed_topics, ("- a: @b\n", "- a, ", "- a: @b, ", "- @")),
     "tags": (titles.tags_of, ("[", "[a", "[a]", "[a,")),
-    "a tag": (lambda text: decisions.has_tag(text, "skip ci"), ("[", "[a", "[skip ci", "[skip ci]")),
+    "a tag": (lambda text: skips.has_tag(text, "skip ci"), ("[", "[a", "[skip ci", "[skip ci]")),
     "message of a merge": (
         merged,
         (*MARKUP, *SPACES, "@a", "http://a@", "a: b\n", "Co-authored-by: a <a@b>\n", "Co-authored-by:", "- [ ] a\n"),

@@ -30,7 +30,7 @@ CLICK = {"UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage"}
 LEAST_WORDS = 3
 
 ELSEWHERE = {
-    "handlers/branches/metrics.py": "describes a metric",
+    "handlers/last_good/feature.py": "describes a metric",
     "handlers/cc_reviewers/effects.py": "a part of GitHub's text",
     "bot/app/registration.py": "a block of docs/installing.md",
     "bot/cli/ci.py": "help of commands",

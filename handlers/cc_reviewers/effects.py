@@ -66,36 +66,40 @@ class RequestReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ask those who are not asked already; remember who was asked and who was refused."""
-        asked, answers = await self._ask(context) if self.users or self.teams else ([], _Refused())
+        asked, answers = await self._ask(context) if self.users or self.teams else ([], _RefusedNames())
         refused = list(answers.names)
         # The record after the requests: after a crash in between, a retry finds on GitHub who was asked.
         record = REVIEWERS.of(context.repository.id, self.number)
-        before = await context.records.get(record) or ReviewRequests()
-        now = {name.lower() for name in (*self.users, *self.teams)}
-        still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
-        unasked = tuple(sorted([*still, *refused], key=str.lower))
-        hidden = tuple(name for name in unasked if name in answers.hidden or (name in still and name in before.hidden))
-        after = ReviewRequests(before.asked | now, unasked, before.message, hidden)
-        if after != before:
-            await context.records.put(record, after)
+        stored = await context.records.get(record) or ReviewRequests()
+        requested = {name.lower() for name in (*self.users, *self.teams)}
+        still_refused = [
+            name for name in stored.refused if name.lower() in self.named and name.lower() not in requested
+        ]
+        unasked = tuple(sorted([*still_refused, *refused], key=str.lower))
+        hidden = tuple(
+            name for name in unasked if name in answers.hidden or (name in still_refused and name in stored.hidden)
+        )
+        updated = ReviewRequests(stored.asked | requested, unasked, stored.message, hidden)
+        if updated != stored:
+            await context.records.put(record, updated)
         page = pull_on_github(self.number)
         if not asked and not refused:
-            return Applied(texts.NOBODY_ASKED, changed=after != before, page=page)
+            return Applied(texts.NOBODY_ASKED, changed=updated != stored, page=page)
         return Applied(_summary(asked, refused), page=page)
 
-    async def _ask(self, context: EffectContext) -> tuple[list[str], _Refused]:
+    async def _ask(self, context: EffectContext) -> tuple[list[str], _RefusedNames]:
         """Return who was asked now and who was refused."""
         repo = context.repository.full_name
-        where = {"repo": repo, "number": str(self.number)}
-        present = Payload(await context.github.getitem(REQUESTED, url_vars=where), "requested reviewers")
-        there = {user.string("login").lower() for user in present.items("users")}
+        url_vars = {"repo": repo, "number": str(self.number)}
+        present = Payload(await context.github.getitem(REQUESTED, url_vars=url_vars), "requested reviewers")
+        logins = {user.string("login").lower() for user in present.items("users")}
         slugs = {team.string("slug").lower() for team in present.items("teams")}
         owner = repo.partition("/")[0].lower()
         # The request has only the team's name, so GitHub would ask our own team instead of another organization's.
         foreign = [name for name in self.teams if name.partition("/")[0].lower() != owner]
-        users = [name for name in self.users if name.lower() not in there]
+        users = [name for name in self.users if name.lower() not in logins]
         teams = [name for name in self.teams if name not in foreign and _slug(name).lower() not in slugs]
-        answers = await _refused(context, where, users, teams)
+        answers = await _request_reviews(context, url_vars, users, teams)
         refused = replace(answers, names=(*foreign, *answers.names))
         return [name for name in (*users, *teams) if name not in refused.names], refused
 
@@ -118,24 +122,24 @@ class ReportReviewers:
     async def apply(self, context: EffectContext) -> Applied:
         """Write, change or remove the section, unless it is up to date."""
         record = REVIEWERS.of(context.repository.id, self.number)
-        before = await context.records.get(record) or ReviewRequests()
-        if self.text == before.message and not context.writes.may_have_twins:
+        stored = await context.records.get(record) or ReviewRequests()
+        if self.text == stored.message and not context.writes.may_have_twins:
             return Applied(texts.SECTION_SAME, changed=False, page=pull_on_github(self.number))
         applied = await write_section(context, self.number, self.section, self.text)
-        await context.records.put(record, replace(before, message=self.text))
+        await context.records.put(record, replace(stored, message=self.text))
         return applied
 
 
 def reviewers_refused_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
     """Return a text that says who could not be asked and why, without mentions; empty if there is nobody."""
-    others = [name for name in names if name not in hidden]
-    parts = ((texts.REFUSED, others), (texts.HIDDEN, hidden))
-    return "\n\n".join(text.format(names=", ".join(map(code, who))) for text, who in parts if who)
+    refused = [name for name in names if name not in hidden]
+    parts = ((texts.REFUSED, refused), (texts.HIDDEN, hidden))
+    return "\n\n".join(text.format(names=", ".join(map(code, listed))) for text, listed in parts if listed)
 
 
 def _summary(asked: Iterable[str], refused: Iterable[str]) -> str:
     parts = [("asked", ", ".join(asked)), ("refused:", ", ".join(refused))]
-    return "; ".join(f"{what} {names}" for what, names in parts if names)
+    return "; ".join(f"{label} {names}" for label, names in parts if names)
 
 
 def _slug(team: str) -> str:
@@ -143,30 +147,34 @@ def _slug(team: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedNames:
     """The refused names, and which of them are teams that the App cannot see."""
 
     names: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
 
 
-async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> _Refused:
+async def _request_reviews(
+    context: EffectContext, url_vars: dict[str, str], users: list[str], teams: list[str]
+) -> _RefusedNames:
     """Request all reviews at once; if GitHub refuses, request each separately. Return the refused names."""
     if not users and not teams:
-        return _Refused()
-    said = await _asked(context, where, users, teams)
-    if said is None:
-        return _Refused()
-    answers = {(*users, *teams)[0]: said}
+        return _RefusedNames()
+    message = await _post_request(context, url_vars, users, teams)
+    if message is None:
+        return _RefusedNames()
+    answers = {(*users, *teams)[0]: message}
     if len(users) + len(teams) > 1:
-        answers = {name: await _asked(context, where, [name], []) or "" for name in users}
-        answers |= {name: await _asked(context, where, [], [name]) or "" for name in teams}
-    refused = {name: said for name, said in answers.items() if said}
+        answers = {name: await _post_request(context, url_vars, [name], []) or "" for name in users}
+        answers |= {name: await _post_request(context, url_vars, [], [name]) or "" for name in teams}
+    refused = {name: message for name, message in answers.items() if message}
     hidden = frozenset(name for name in teams if UNRESOLVED in refused.get(name, "").casefold())
-    return _Refused(tuple(refused), hidden)
+    return _RefusedNames(tuple(refused), hidden)
 
 
-async def _asked(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> str | None:
+async def _post_request(
+    context: EffectContext, url_vars: dict[str, str], users: list[str], teams: list[str]
+) -> str | None:
     """Request reviews; return GitHub's message if it refuses, None if it accepts."""
     body: dict[str, list[str]] = {}
     if users:
@@ -174,7 +182,7 @@ async def _asked(context: EffectContext, where: dict[str, str], users: list[str]
     if teams:
         body["team_reviewers"] = [_slug(name) for name in teams]
     try:
-        await context.github.post(REQUESTED, url_vars=where, data=body)
+        await context.github.post(REQUESTED, url_vars=url_vars, data=body)
     except Exception as error:
         if is_unprocessable(error):
             # Never empty: the caller takes an empty text for an acceptance.

@@ -48,11 +48,11 @@ class KnownReviewers:
     """The names by which people call the bot, without `@`: they never mean an account with that name."""
 
 
-def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
+def decide_reviewers(ccs: Ccs, pull_reviewers: KnownReviewers) -> Ccs:
     """Return the people to ask, at most `MOST`: not the author, the bot, or who was asked or has reviewed."""
     # If a request names the author, GitHub answers 422 and requests no review at all.
     # https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request
-    taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
+    taken = {pull_reviewers.author, *pull_reviewers.asked_before, *pull_reviewers.reviewed, *pull_reviewers.mentions}
     users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
     teams = tuple(name for name in ccs.teams if name.lower() not in taken)[: MOST - len(users)]
     return Ccs(users=users, teams=teams)
@@ -69,18 +69,18 @@ async def report_failure(context: Context, message: str) -> Plan:
 
 async def report_refusals(context: Context, number: int, outcomes: EffectOutcomes) -> Plan:
     """Say in the sticky comment who could not be asked, or why asking failed; nothing if all went well."""
-    asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or ReviewRequests()
-    text = decide_reviewers_report(asked, [one.text for one in outcomes.failures])
-    if text == asked.message:
+    requests = await context.records.get(REVIEWERS.of(context.repository.id, number)) or ReviewRequests()
+    text = decide_reviewers_report(requests, [failure.text for failure in outcomes.failures])
+    if text == requests.message:
         return Plan(why=texts.SECTION_SAME)
     return Plan((ReportReviewers(number, NAME, text),), why=texts.SHOWS_REFUSALS)
 
 
-def decide_reviewers_report(asked: ReviewRequests, failures: Sequence[str]) -> str:
+def decide_reviewers_report(requests: ReviewRequests, failures: Sequence[str]) -> str:
     """Return the section's text after all requests have ended; `failures` are the texts of failed effects."""
     if failures:
         return texts.FAILED.format(why=" ".join(failures))
-    return reviewers_refused_text(asked.refused, asked.hidden)
+    return reviewers_refused_text(requests.refused, requests.hidden)
 
 
 @router.on(
@@ -100,23 +100,25 @@ async def request_reviewers(context: Context) -> Plan:
     if not event.pull.is_open:
         return NOTHING
     ccs = await run_in_thread(partial(parse_ccs, event.pull.body), event.pull.body)
-    before = await context.records.get(REVIEWERS.of(context.repository.id, event.pull.number)) or ReviewRequests()
-    refused = {name.lower() for name in before.refused}
+    stored = await context.records.get(REVIEWERS.of(context.repository.id, event.pull.number)) or ReviewRequests()
+    refused = {name.lower() for name in stored.refused}
     # An edit of the title alone does not change the names.
-    again = refused if event.old_body is not None else frozenset()
+    retried = refused if event.old_body is not None else frozenset()
     mentions = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
-    asked = decide_reviewers(ccs, KnownReviewers(event.pull.author.login.lower(), before.asked - again, (), mentions))
+    chosen = decide_reviewers(
+        ccs, KnownReviewers(event.pull.author.login.lower(), stored.asked - retried, (), mentions)
+    )
     # Read the reviews only if somebody is left to ask: the list costs a request.
-    if asked.users:
+    if chosen.users:
         # GitHub removes people who have reviewed from the requested reviewers, so we would ask them again (TVM #10714).
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
-        asked = decide_reviewers(asked, KnownReviewers("", (), reviewed))
+        chosen = decide_reviewers(chosen, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     removed = not refused <= set(named)
-    if asked.users or asked.teams or removed:
-        effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named)
+    if chosen.users or chosen.teams or removed:
+        effect: Effect = RequestReviewers(event.pull.number, chosen.users, chosen.teams, named)
         return Plan((effect,), why=texts.NAMED.format(number=event.pull.number), conclusion_basis=event.pull.number)
-    if before.message != reviewers_refused_text(before.refused, before.hidden):
+    if stored.message != reviewers_refused_text(stored.refused, stored.hidden):
         return Plan(why=texts.RECOVERED, conclusion_basis=event.pull.number)
     return Plan(why=texts.ALL_ASKED)
 
@@ -124,9 +126,9 @@ async def request_reviewers(context: Context) -> Plan:
 async def _reviewers(github: GitHub, repository: str, number: int) -> set[str]:
     """Return the logins that have reviewed, in lower case; ignore deleted accounts ("ghosts")."""
     url_vars = {"repo": repository, "number": str(number)}
-    found = set()
+    logins = set()
     async for item in github.getiter("/repos/{+repo}/pulls/{number}/reviews", url_vars=url_vars):
         review = Payload(item)
         if review.has("user", "login"):
-            found.add(review.string("user", "login").lower())
-    return found
+            logins.add(review.string("user", "login").lower())
+    return logins

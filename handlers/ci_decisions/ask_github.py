@@ -24,26 +24,23 @@ from bot.github.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
 from bot.github.forbidden import is_generic
 from bot.github.governor import Governor
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.ask_bot import CannotAsk
-from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
-from handlers.ci_decisions.commits import no_base, read_compared, read_parent, read_pushes
-from handlers.ci_decisions.decide import (
+from handlers.changed_files.changes import (
     NOT_NEEDED,
     SHOWN_OF_SHA,
     Changes,
-    CiDecision,
-    CiVerdict,
+    ProposedChange,
     UnknownChanges,
-    commit_needs_files,
-    decide_for_commit,
-    docs_only,
-    needs_files,
+    changes_of,
     other_commit,
-    rebuild_docker,
-    run_everything,
-    skip_ci,
+    read_proposed,
 )
+from handlers.changed_files.commits import no_base, read_compared, read_parent, read_pushes
+from handlers.changed_files.verdicts import CiVerdict
+from handlers.ci_decisions import texts
+from handlers.ci_decisions.ask_bot import CannotAsk
+from handlers.ci_decisions.decide import CiDecision, commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.decide import docs_only, skip_ci
 from handlers.slow_tests.texts import OFF_PREFIX
 
 if TYPE_CHECKING:
@@ -74,20 +71,21 @@ class TokenCredentials:
 
 
 async def ask_github(
-    api_url: str, token: str, repository: str, number: int, sha: str, given: RepositoryConfig | None
+    api_url: str, token: str, repository: str, number: int, sha: str, app_settings: RepositoryConfig | None
 ) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
-    `given` holds the repository's settings in app.yaml. It is None without an app.yaml: then the repository's own file
-    on its default branch decides. The file in a checkout of the pull request never counts, as its author can edit it.
+    `app_settings` are the repository's settings in app.yaml. They are None without an app.yaml: then the repository's
+    own file on its default branch decides. The file in a checkout of the pull request never counts, as its author can
+    edit it.
     """
     async with _client(api_url, token) as github:
         try:
-            config = await _settings(github, repository, given)
+            config = await _settings(github, repository, app_settings)
             proposed = await read_proposed(github, repository, number)
         except (TryAgain, HTTPException) as error:
-            raise CannotAsk(_why(error)) from None
-        title, changes = await _seen(github, repository, proposed, sha, config)
+            raise CannotAsk(_failure_reason(error)) from None
+        title, changes = await _read_changes(github, repository, proposed, sha, config)
         return CiDecision(
             sha=proposed.pull.head_sha,
             run_slow_tests=await _slow_tests(github, repository, proposed, config),
@@ -98,25 +96,25 @@ async def ask_github(
 
 
 async def ask_github_about_commit(
-    api_url: str, token: str, repository: str, sha: str, branch: str, given: RepositoryConfig | None
+    api_url: str, token: str, repository: str, sha: str, branch: str, app_settings: RepositoryConfig | None
 ) -> CiDecision:
     """Return what CI should do for a commit of a branch of `owner/name`, in four requests; raises `CannotAsk`.
 
-    `given` is as for `ask_github`.
+    `app_settings` are as for `ask_github`.
     """
     async with _client(api_url, token) as github:
         try:
-            config = await _settings(github, repository, given)
+            config = await _settings(github, repository, app_settings)
             parent = await read_parent(github, repository, sha)
         except (TryAgain, HTTPException) as error:
-            raise CannotAsk(texts.COMMIT_NOT_SHOWN if is_not_found(error) else _why(error)) from None
+            raise CannotAsk(texts.COMMIT_NOT_SHOWN if is_not_found(error) else _failure_reason(error)) from None
         changes: Changes = NOT_NEEDED
         if commit_needs_files(config):
             try:
                 pushes = await read_pushes(github, repository, branch)
                 changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
             except (TryAgain, HTTPException) as error:
-                changes = UnknownChanges(texts.GITHUB_NOT_REACHED if is_not_found(error) else _why(error))
+                changes = UnknownChanges(texts.GITHUB_NOT_REACHED if is_not_found(error) else _failure_reason(error))
         return decide_for_commit(config, sha, changes)
 
 
@@ -127,45 +125,45 @@ async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
         yield GitHub(wire, TokenCredentials(token))
 
 
-def alone(said: Keys) -> RepositoryConfig:
+def alone(keys: Keys) -> RepositoryConfig:
     """Return the settings of a repository's own file alone. Every feature that the file names is on."""
-    named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in said.model_fields_set}
-    return overlaid(RepositoryConfig.model_validate(named), said)
+    named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in keys.model_fields_set}
+    return overlaid(RepositoryConfig.model_validate(named), keys)
 
 
-async def _settings(github: GitHub, repository: str, given: RepositoryConfig | None) -> RepositoryConfig:
-    if given is not None and not given.repository_file:
-        return given
-    found = await found_at(github, repository, PATH)
-    if found is not None and found.kind != FILE:
+async def _settings(github: GitHub, repository: str, app_settings: RepositoryConfig | None) -> RepositoryConfig:
+    if app_settings is not None and not app_settings.repository_file:
+        return app_settings
+    file = await found_at(github, repository, PATH)
+    if file is not None and file.kind != FILE:
         raise CannotAsk(texts.FILE_INVALID.format(path=PATH))
     try:
-        said = parse_repository_file(found.raw if found else b"")
+        keys = parse_repository_file(file.raw if file else b"")
     except ConfigError:
         raise CannotAsk(texts.FILE_INVALID.format(path=PATH)) from None
-    return alone(said) if given is None else overlaid(given, said)
+    return alone(keys) if app_settings is None else overlaid(app_settings, keys)
 
 
-async def _seen(
+async def _read_changes(
     github: GitHub, repository: str, proposed: ProposedChange, sha: str, config: RepositoryConfig
 ) -> tuple[str, Changes]:
     """Return the title and the changes of a pull request, or why they do not describe the commit that CI builds."""
     pull = proposed.pull
     if sha not in ("", pull.head_sha):
         return "", other_commit(sha, pull.head_sha)
-    if not needs_files(config.skip_ci, config.rebuild_docker, pull.title):
+    if not needs_files(config, pull.title):
         return pull.title, NOT_NEEDED
     try:
         return pull.title, await changes_of(github, repository, proposed)
     except (TryAgain, HTTPException) as error:
-        return pull.title, UnknownChanges(_why(error))
+        return pull.title, UnknownChanges(_failure_reason(error))
 
 
 async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange, config: RepositoryConfig) -> CiVerdict:
     if config.slow_tests is None:
         return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
     head, context = proposed.pull.head_sha, config.slow_tests.status
-    why = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
+    reason = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
         statuses = github.getiter(
             # Unlike `/statuses`, only the newest of each context:
@@ -177,19 +175,19 @@ async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange,
         async for item in statuses:
             status = Payload(item, "status")
             if status.string("context") == context:
-                said = status.text("description")
-                return CiVerdict(not said.startswith(OFF_PREFIX), said)
+                description = status.text("description")
+                return CiVerdict(not description.startswith(OFF_PREFIX), description)
     except (TryAgain, HTTPException) as error:
-        why = _why(error)
-    return run_everything(why).run_slow_tests
+        reason = _failure_reason(error)
+    return run_everything(reason).run_slow_tests
 
 
-def _why(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     if status_of(error) == 401:
         return texts.INVALID_CREDENTIALS
     if is_forbidden(error):
-        said = message_of(error)
-        return texts.MISSING_PERMISSION if is_generic(said) else texts.GITHUB_REFUSED.format(message=said)
+        message = message_of(error)
+        return texts.MISSING_PERMISSION if is_generic(message) else texts.GITHUB_REFUSED.format(message=message)
     # GitHub answers 404, not 403, for a private repository that the token may not see:
     # https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
     return texts.PULL_NOT_SHOWN if is_not_found(error) else texts.GITHUB_NOT_REACHED

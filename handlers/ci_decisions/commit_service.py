@@ -16,16 +16,10 @@ from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.ranks import current_rank
+from handlers.changed_files.changes import NOT_NEEDED, Changes, UnknownChanges
+from handlers.changed_files.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
-from handlers.ci_decisions.decide import (
-    NOT_NEEDED,
-    Changes,
-    UnknownChanges,
-    commit_needs_files,
-    decide_for_commit,
-    run_everything,
-)
+from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, run_everything
 from handlers.ci_decisions.service import (
     FILES_SECONDS,
     SECONDS,

@@ -14,8 +14,9 @@ from nightjar_formats.strict_json import read_json
 from bot.core.errors import PayloadError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
+from handlers.ci_decisions.decide import CiDecision, run_everything
 
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
@@ -29,9 +30,9 @@ def of_answer(body: bytes) -> CiDecision | None:
         sha = answer.text("sha")
     except (ValueError, PayloadError):
         return None
-    lacking = run_everything(texts.LACKING).verdicts
-    found = {name: _verdict(answer, name) or lacking[name] for name in lacking}
-    return CiDecision(sha if _SHA.fullmatch(sha) else "", **found)
+    fallbacks = run_everything(texts.LACKING).verdicts
+    verdicts = {name: _verdict(answer, name) or fallbacks[name] for name in fallbacks}
+    return CiDecision(sha if _SHA.fullmatch(sha) else "", **verdicts)
 
 
 def _verdict(answer: Payload, name: str) -> CiVerdict | None:
@@ -73,7 +74,7 @@ FORMS = {"env": as_env, "json": decision_json, "github": as_github}
 
 def explained(decision: CiDecision) -> list[str]:
     """Return the reason for each value, as comment lines for a shell."""
-    return comments([f"{name}={_word(one.value)}: {one.reason}" for name, one in decision.verdicts.items()])
+    return comments([f"{name}={_word(verdict.value)}: {verdict.reason}" for name, verdict in decision.verdicts.items()])
 
 
 def comments(lines: Sequence[str]) -> list[str]:

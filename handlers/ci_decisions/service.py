@@ -21,23 +21,22 @@ from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
 from bot.github.ranks import current_rank
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
-from handlers.ci_decisions.decide import (
+from handlers.changed_files.changes import (
     NOT_NEEDED,
     ChangedFiles,
     Changes,
-    CiDecision,
-    CiVerdict,
+    ProposedChange,
     UnknownChanges,
-    docs_only,
-    needs_files,
+    changes_of,
     other_commit,
-    rebuild_docker,
-    run_everything,
-    skip_ci,
+    read_proposed,
 )
-from handlers.ci_decisions.skip_ci import SKIP_CI
+from handlers.changed_files.verdicts import CiVerdict
+from handlers.ci_decisions import texts
+from handlers.ci_decisions.decide import CiDecision, needs_files, run_everything
+from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.decide import docs_only, skip_ci
+from handlers.skip_ci.handler import SKIP_CI
 from handlers.slow_tests.handler import CHOICE, decide_slow_tests
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class NoSuchPullRequest(NothingThere):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPull:
+class RecordedPull:
     """What our own records contain about a pull request."""
 
     repository_id: int
@@ -77,7 +76,7 @@ class KnownPull:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPull:
+class PullFacts:
     """What the bot or GitHub knows about a pull request; `head` is None where neither knows it.
 
     If GitHub's answer is about another commit, `title` is empty and `changes` says why.
@@ -119,88 +118,90 @@ class Decisions:
         """
         if self._config.repository(repository) is None:
             raise NoSuchPullRequest(repository)
-        known = await self._known(repository, number)
+        recorded = await self._recorded(repository, number)
         try:
             config = await config_in_force(self._config, self._records, repository)
         except Exception:
             # Any error at all, here and below: a database that is unavailable must not stop CI.
             log.exception("the repository's settings could not be read", repository=repository, number=number)
             config = None
-        seen = await self._read_pull(repository, number, sha, known, config)
-        about = seen.head.sha if seen.head else sha
+        pull = await self._read_pull(repository, number, sha, recorded, config)
+        decided_sha = pull.head.sha if pull.head else sha
         if config is None:
-            return run_everything(texts.NO_SETTINGS, about).as_json()
+            return run_everything(texts.NO_SETTINGS, decided_sha).as_json()
         return CiDecision(
-            sha=about,
-            run_slow_tests=await self._slow_tests(repository, number, seen, config),
-            skip_ci=skip_ci(config.skip_ci, seen.title, seen.changes),
-            docs_only=docs_only(config.skip_ci, seen.title, seen.changes),
-            rebuild_docker=rebuild_docker(config.rebuild_docker, seen.changes),
+            sha=decided_sha,
+            run_slow_tests=await self._slow_tests(repository, number, pull, config),
+            skip_ci=skip_ci(config.skip_ci, pull.title, pull.changes),
+            docs_only=docs_only(config.skip_ci, pull.title, pull.changes),
+            rebuild_docker=rebuild_docker(config.rebuild_docker, pull.changes),
         ).as_json()
 
-    async def _known(self, repository: str, number: int) -> KnownPull | None:
+    async def _recorded(self, repository: str, number: int) -> RecordedPull | None:
         try:
             repository_id = await repository_id_of(self._records, repository)
             head = await head_of(self._records, repository_id, number) if repository_id is not None else None
         except Exception:
             log.exception("the head's record could not be read", repository=repository, number=number)
             return None
-        return KnownPull(repository_id, head) if repository_id is not None and head is not None else None
+        return RecordedPull(repository_id, head) if repository_id is not None and head is not None else None
 
     async def _read_pull(
-        self, repository: str, number: int, sha: str, known: KnownPull | None, config: RepositoryConfig | None
-    ) -> SeenPull:
-        more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
-        if known is not None and not more and sha in ("", known.head.sha):
-            return SeenPull(known.repository_id, known.head)
+        self, repository: str, number: int, sha: str, recorded: RecordedPull | None, config: RepositoryConfig | None
+    ) -> PullFacts:
+        depends_on_pull = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
+        if recorded is not None and not depends_on_pull and sha in ("", recorded.head.sha):
+            return PullFacts(recorded.repository_id, recorded.head)
         try:
             # The key contains what webhooks have reported, so that a cached answer from before them does not count.
-            key = (current_rank(), repository.lower(), number, await self._known_of(number, known))
+            key = (current_rank(), repository.lower(), number, await self._webhook_facts(number, recorded))
             proposed = await in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to decide about; a caller that names a commit gets the fallback.
-            if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
+            if recorded is None and (isinstance(error, NoSuchPullRequest) or not sha):
                 raise
             log.warning("a decision was made without GitHub", repository=repository, number=number, reason=str(error))
             unknown = UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
             return (
-                SeenPull(known.repository_id, known.head, "", unknown) if known else SeenPull(None, None, "", unknown)
+                PullFacts(recorded.repository_id, recorded.head, "", unknown)
+                if recorded
+                else PullFacts(None, None, "", unknown)
             )
-        head = PullHead.of(proposed.pull).after(known.head) if known else PullHead.of(proposed.pull)
+        head = PullHead.of(proposed.pull).after(recorded.head) if recorded else PullHead.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
             # A webhook has reported a newer head than GitHub's API shows: neither cached answer may serve the next
             # caller.
             self._pulls.forget((False, *key))
             self._pulls.forget((True, *key))
-            return SeenPull(proposed.repository_id, head, changes=UnknownChanges(texts.BEHIND))
+            return PullFacts(proposed.repository_id, head, changes=UnknownChanges(texts.BEHIND))
         if sha not in ("", head.sha):
-            return SeenPull(proposed.repository_id, head, changes=other_commit(sha, head.sha))
+            return PullFacts(proposed.repository_id, head, changes=other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
-        if config is not None and needs_files(config.skip_ci, config.rebuild_docker, proposed.pull.title):
+        if config is not None and needs_files(config, proposed.pull.title):
             changes = await self._changes(repository, proposed)
-        return SeenPull(proposed.repository_id, head, proposed.pull.title, changes)
+        return PullFacts(proposed.repository_id, head, proposed.pull.title, changes)
 
-    async def _known_of(self, number: int, known: KnownPull | None) -> tuple[str, ...]:
-        if known is None:
+    async def _webhook_facts(self, number: int, recorded: RecordedPull | None) -> tuple[str, ...]:
+        if recorded is None:
             return ()
-        shown = await self._records.get(SKIP_CI.of(known.repository_id, number))
-        return (known.head.sha, known.head.updated_at, shown.reason if shown else "")
+        shown_skip = await self._records.get(SKIP_CI.of(recorded.repository_id, number))
+        return (recorded.head.sha, recorded.head.updated_at, shown_skip.reason if shown_skip else "")
 
     async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> ProposedChange:
         """Return GitHub's answer; ask again if the cached one is about a commit other than `sha`.
 
         It asks again at most once in `SECONDS`, whatever callers pass: anyone may make up commits.
         """
-        asked = False
+        has_asked = False
 
         async def ask() -> ProposedChange:
-            nonlocal asked
-            asked = True
+            nonlocal has_asked
+            has_asked = True
             return await self._ask(repository, number)
 
-        known = await self._pulls.get((False, *key), ask)
-        if asked or sha in ("", known.pull.head_sha):
-            return known
+        cached = await self._pulls.get((False, *key), ask)
+        if has_asked or sha in ("", cached.pull.head_sha):
+            return cached
         return await self._pulls.get((True, *key), ask)
 
     async def _ask(self, repository: str, number: int) -> ProposedChange:
@@ -224,18 +225,18 @@ class Decisions:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
             return UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
 
-    async def _slow_tests(self, repository: str, number: int, seen: SeenPull, config: RepositoryConfig) -> CiVerdict:
+    async def _slow_tests(self, repository: str, number: int, pull: PullFacts, config: RepositoryConfig) -> CiVerdict:
         if config.slow_tests is None:
             return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
-        if seen.repository_id is None or seen.head is None:
+        if pull.repository_id is None or pull.head is None:
             return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests
         try:
-            choice = await self._records.get(CHOICE.of(seen.repository_id, number))
+            choice = await self._records.get(CHOICE.of(pull.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return CiVerdict(True, texts.CHOICE_UNREADABLE)
-        verdict = decide_slow_tests(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
-        return CiVerdict(verdict.on, verdict.reason)
+        verdict = decide_slow_tests(config.slow_tests, pull.head.head_ref, choice, self._config.mentions[0])
+        return CiVerdict(verdict.is_on, verdict.reason)
 
 
 async def in_time(asking: Awaitable[Result]) -> Result:

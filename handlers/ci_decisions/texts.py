@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-FALLBACK = "Fallback: {why}, so {what}."
-"""`why` is one of the reasons below that end without a full stop."""
-CI_RUNS, SLOW_TESTS_RUN, IMAGES_ARE_BUILT = "CI runs", "the slow tests run", "the images are built"
-ALL_IS_BUILT = "everything is built"
+SLOW_TESTS_RUN = "the slow tests run"
 
 # -- slow tests --
 
@@ -13,50 +10,13 @@ SLOW_TESTS_NOT_ON = "On: slow tests cannot be turned off in this repository (slo
 SLOW_TESTS_ON_COMMIT = "On: only a pull request can turn slow tests off, and this is a commit of a branch."
 CHOICE_UNREADABLE = "On: the choice for this pull request could not be read, so everything runs."
 
-# -- skip CI --
-
-NOT_ON = "CI runs: skip_ci is off in this repository."
-TAGGED = "CI is skipped: the title had [{tag}] when CI started."
-UNTAGGED = "CI runs: the title has no [{tag}]."
-COMMIT_UNTAGGED = "CI runs: skip_ci names no files, and the title tag does not apply to commits."
-NO_FILES = "CI runs: no file changed."
-MATTERS = "CI runs because {name} changed."
-DOCS_ONLY = "CI is skipped: only documentation changed ({count})."
-NOTHING_MATTERS = "CI is skipped: no file that CI needs changed ({count})."
-RESTART_CI = " Restart CI if it has started."
-NOT_SKIPPED_IN_GROUP = "CI runs: the merge queue tests each merge group"
-
-# -- docs only --
-
-DOCS_NOT_ON = "Everything is built: skip_ci is off in this repository."
-DOCS_TAGGED = "The docs are not built either: the title has [{tag}]."
-DOCS_NO_FILES = "Everything is built: no file changed."
-DOCS_NOT_ALONE = "Everything is built because {name} changed, which is not documentation."
-DOCS_UNTOUCHED = "Everything is built: no documentation changed."
-DOCS_ALONE = "Only the docs are built: only documentation changed ({count})."
-
-# -- Docker images --
-
-IMAGES_NOT_ON = "The images are built: rebuild_docker is off in this repository."
-IN_AN_IMAGE = "The images are built because {name} changed."
-IN_NO_IMAGE = "The images are not rebuilt: none of their files changed."
-
 # -- why a decision is a fallback --
 
-OTHER_COMMIT = "{asked} is not the head, which is {head}"
-TOO_MANY_FILES = "{count} files are changed and GitHub lists {most} of them"
-TOO_MANY_IN_COMMIT = "GitHub shows at most {most} changed files of a commit, and there may be more"
-PUSHED_MEANWHILE = "somebody pushed while the changed files were read"
-INCOMPLETE = "GitHub lists {listed} of {count} changed files"
-NOT_LISTED = "GitHub does not list the changed files"
-NO_PARENT = "{sha} has no parent to compare it with"
-OTHER_BASE = "the branch was at {before} before the push of {sha}, whose parent is {parent}"
 NO_SETTINGS = "the repository's settings could not be read"
 NO_ANSWER_ABOUT_PULL = "GitHub did not answer about the pull request"
 NO_ANSWER_ABOUT_COMMIT = "GitHub did not answer about the commit"
 BEHIND = "GitHub does not show the newest push yet"
 SLOW = "GitHub did not answer in time"
-NEWER_PUSH = "a newer push has its own status"
 
 # -- the command line: asking the bot --
 

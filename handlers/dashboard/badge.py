@@ -27,13 +27,13 @@ TARGET_PART = Parameter("target", "The target's name in app.yaml.", {"type": "st
 def target_badge(parts: DashboardParts) -> PageFile:
     """Return the file with the badge of a target; only targets of app.yaml have one."""
 
-    async def load(asked: PageRequest) -> str:
-        name, _, results = results_of(parts, asked.repository)
-        lab, target = asked.path["lab"], asked.path["target"]
+    async def load(request: PageRequest) -> str:
+        name, _, results = results_of(parts, request.repository)
+        lab, target = request.path["lab"], request.path["target"]
         if lab not in results.labs or target not in results.labs[lab].targets:
             raise LookupError(target)
-        about = TargetKey(name, lab, target)
-        return await asked.pages.run(draw_badge, parts.store, about, parts.moment())
+        target_key = TargetKey(name, lab, target)
+        return await request.pages.run(draw_badge, parts.store, target_key, parts.moment())
 
     return PageFile(
         path="/r/{owner}/{repo}/badge/{lab}/{target}.svg",
@@ -45,15 +45,15 @@ def target_badge(parts: DashboardParts) -> PageFile:
     )
 
 
-def draw_badge(store: ResultsStore, about: TargetKey, now: float) -> str:
+def draw_badge(store: ResultsStore, target_key: TargetKey, moment: float) -> str:
     """Draw the badge of a target from the same figures as the overview; it blocks."""
-    label = about.full_name
-    newest = store.labs.newest(about)
-    runs = store.failures.newest_runs(about)
+    label = target_key.full_name
+    newest = store.labs.newest(target_key)
+    runs = store.failures.newest_runs(target_key)
     if newest is None or not runs:
         return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColor.UNKNOWN)
     # Before the failures: old results say nothing about the target as it is now, green ones least of all.
-    if now - newest.received_at > STALE_SECONDS:
+    if moment - newest.received_at > STALE_SECONDS:
         return svg_badge(label, texts.BADGE_STALE, BadgeColor.UNKNOWN)
     if failing := sum(run.failing for run in runs):
         return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColor.BAD)

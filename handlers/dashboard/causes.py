@@ -18,7 +18,7 @@ MOST_CAUSES = 100
 """The most causes that a page lists; the page counts the rest."""
 MOST_TESTS = 25
 """The most tests that a page names for one cause."""
-MOST_JUDGED = 5_000
+MOST_GROUPED = 5_000
 """The most failures that are grouped by cause. A broken lab may report 100,000; the page counts the rest."""
 MOST_OUTPUT = 4_000
 """The most characters of a test's output that a page shows, from its end."""
@@ -69,27 +69,31 @@ class FailureCount(BaseModel):
 
 @dataclass(slots=True)
 class _Group:
-    first: NewFailure
-    kinds: list[tuple[int, FailureKind, NewFailure]] = field(default_factory=list)
+    failures: list[tuple[FailureKind, NewFailure]] = field(default_factory=list)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Return a sort key: groups with the most important kind of failure first, then the largest."""
+        return min(_ORDER[kind] for kind, _ in self.failures), -len(self.failures)
 
 
-_ORDER = {kind: place for place, kind in enumerate(FailureKind)}
+_ORDER = {kind: index for index, kind in enumerate(FailureKind)}
 
 
 @dataclass(frozen=True, slots=True)
-class CausesFound:
+class GroupedFailures:
     """The failures by cause, and counted by outcome.
 
-    `more` causes are not shown, and `unjudged` failures were not grouped: see `MOST_CAUSES` and `MOST_JUDGED`.
+    `unlisted` causes are not shown, and `ungrouped` failures were not grouped: see `MOST_CAUSES` and `MOST_GROUPED`.
     """
 
     causes: list[FailureCause]
     counts: list[FailureCount]
-    more: int
-    unjudged: int
+    unlisted: int
+    ungrouped: int
 
 
-def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> CausesFound:
+def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> GroupedFailures:
     """Group failures by cause, and count them by outcome.
 
     Causes with the most important kind of failure come first (`FailureKind`), then the most frequent ones. `command_of`
@@ -97,26 +101,26 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> Ca
     """
     groups: dict[tuple[str, str], _Group] = {}
     counts: Counter[str] = Counter()
-    judged = total = 0
+    grouped = total = 0
     for kind, failure in _failures(findings):
         # The failures come with new ones first, so a broken lab hides no new failure behind known ones.
         total += 1
-        if judged >= MOST_JUDGED:
+        if grouped >= MOST_GROUPED:
             continue
-        judged += 1
+        grouped += 1
         happened = sentences.happened(failure)
         counts[happened] += 1
-        group = groups.setdefault((happened, failure_cause(failure.message)), _Group(failure))
-        group.kinds.append((_ORDER[kind], kind, failure))
-    ordered = sorted(groups.items(), key=lambda item: (min(one[0] for one in item[1].kinds), -len(item[1].kinds)))
-    shown = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
+        group = groups.setdefault((happened, failure_cause(failure.message)), _Group())
+        group.failures.append((kind, failure))
+    ordered = sorted(groups.items(), key=lambda item: item[1].order)
+    causes = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
     counted = [FailureCount(happened=happened, count=count) for happened, count in counts.most_common()]
-    return CausesFound(shown, counted, len(ordered) - len(shown), total - judged)
+    return GroupedFailures(causes, counted, len(ordered) - len(causes), total - grouped)
 
 
 def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:
-    found = []
-    new = {(one.suite, one.test) for one in findings.new_failures}
+    failures = []
+    new = {(failure.suite, failure.test) for failure in findings.new_failures}
     for suite, compared in findings.suites:
         comparison = compared.comparison
         flaky, still = set(comparison.known_flaky), set(comparison.still_failing)
@@ -130,21 +134,23 @@ def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:
             elif test in still:
                 kind = FailureKind.STILL_FAILING
             seen = suite.seen.get(test, SeenTest(Status.FAILED))
-            found.append((kind, NewFailure(suite.suite, test, seen, suite.details)))
-    return sorted(found, key=lambda one: _ORDER[one[0]])
+            failures.append((kind, NewFailure(suite.suite, test, seen, suite.details)))
+    return sorted(failures, key=lambda pair: _ORDER[pair[0]])
 
 
 def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]) -> FailureCause:
-    kinds = sorted(group.kinds, key=lambda one: (one[0], one[2].suite, one[2].test))
-    first = kinds[0][2]
+    failures = sorted(group.failures, key=lambda pair: (_ORDER[pair[0]], pair[1].suite, pair[1].test))
+    first = failures[0][1]
     detail = first.detail
     output = detail.text.strip()
     return FailureCause(
         message=first.message,
         happened=happened,
-        new=sum(kind == FailureKind.NEW for _, kind, _ in kinds),
-        count=len(kinds),
-        tests=[CausedTest(suite=one.suite, test=one.test, kind=kind) for _, kind, one in kinds[:MOST_TESTS]],
+        new=sum(kind == FailureKind.NEW for kind, _ in failures),
+        count=len(failures),
+        tests=[
+            CausedTest(suite=failure.suite, test=failure.test, kind=kind) for kind, failure in failures[:MOST_TESTS]
+        ],
         output=output[-MOST_OUTPUT:],
         place=f"{detail.path}:{detail.line}" if detail.path and detail.line else detail.path,
         reproduce=command_of(first),

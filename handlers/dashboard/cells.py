@@ -101,14 +101,14 @@ def _state(counts: CellCounts) -> CellState:
 
 
 @lru_cache(4096)
-def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: bool) -> GridCell:
-    """Return the cell of one test from its status bytes; `was` is None if there is no earlier result.
+def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, complete: bool) -> GridCell:
+    """Return the cell of one test from its status bytes; `earlier` is None if there is no earlier result.
 
     Most tests of a run share a few cells, so cells are cached: callers must not change them.
     """
     if infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
-    state = state_of_test(was, now, complete=complete)
+    state = state_of_test(earlier, current, complete=complete)
     bad = state in (CellState.NEW, CellState.STILL)
     return GridCell(
         state=state,
@@ -121,42 +121,40 @@ def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: b
     )
 
 
-def state_of_test(was: int | None, now: int, *, complete: bool) -> CellState:
+def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellState:
     """Return the state of a test in a run with usable results, from its status bytes (as in `test_cell`)."""
-    if not now & STATUS_BITS:
+    if not current & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
-    if status_of(now) in BAD:
-        return CellState.NEW if was is not None and status_of(was) not in BAD else CellState.STILL
-    if now & FLAKY:
+    if status_of(current) in BAD:
+        return CellState.NEW if earlier is not None and status_of(earlier) not in BAD else CellState.STILL
+    if current & FLAKY:
         return CellState.FLAKY
-    return CellState.SKIPPED if status_of(now) is Status.SKIPPED else CellState.PASS
+    return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS
 
 
-def no_cell(line: GridLine, committed_at: float, now: float, *, expected: bool) -> GridCell:
+def no_cell(line: GridLine, committed_at: float, moment: float, *, expected: bool) -> GridCell:
     """Return the cell of a commit without results: missing, still awaited, or not expected at all.
 
     Nothing is expected of a commit before the first result of the line.
     """
     if not expected or line.first is None or committed_at < line.first:
         return GridCell(state=CellState.NONE)
-    return GridCell(state=CellState.WAIT if now - committed_at < STALE_SECONDS else CellState.MISSING)
+    return GridCell(state=CellState.WAIT if moment - committed_at < STALE_SECONDS else CellState.MISSING)
 
 
 def joined_cell(cells: Iterable[GridCell]) -> GridCell:
     """Join the cells of several suites at one commit: the worst state, and the sums of all counts."""
-    every = list(cells)
-    there = [cell for cell in every if cell.run_id]
-    if not there:
-        states = {cell.state for cell in every}
+    all_cells = list(cells)
+    tested = [cell for cell in all_cells if cell.run_id]
+    if not tested:
+        states = {cell.state for cell in all_cells}
         order = (CellState.MISSING, CellState.WAIT, CellState.NONE)
         return GridCell(state=next((state for state in order if state in states), CellState.NONE))
-    states = {cell.state for cell in there}
-    if any(cell.state is CellState.MISSING for cell in every):
+    states = {cell.state for cell in tested}
+    if any(cell.state is CellState.MISSING for cell in all_cells):
         # A suite that never arrived must not hide behind the green ones.
         states.add(CellState.PART)
-    state = next((one for one in WORST_FIRST if one in states), CellState.SKIPPED)
-    worst = next((cell for cell in there if cell.state is state), there[-1])
-    sums = {
-        name: sum(getattr(cell, name) for cell in there) for name in ("passed", "failed", "new", "flaky", "skipped")
-    }
+    state = next((candidate for candidate in WORST_FIRST if candidate in states), CellState.SKIPPED)
+    worst = next((cell for cell in tested if cell.state is state), tested[-1])
+    sums = {name: sum(getattr(cell, name) for cell in tested) for name in COUNTED}
     return GridCell(state=state, run_id=worst.run_id, reason=worst.reason, **sums)

@@ -53,20 +53,20 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
 
     Returns None if fewer than two commits have a duration, or if all durations are 0.
     """
-    known = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
-    longest = max((seconds for _, seconds, _ in known), default=0.0)
-    if len(known) < LEAST_POINTS or not longest:
+    timed = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
+    longest = max((seconds for _, seconds, _ in timed), default=0.0)
+    if len(timed) < LEAST_POINTS or not longest:
         return None
     across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     points = [
         ChartPoint(
-            x=round(LEFT + across * place / (len(known) - 1), 1),
+            x=round(LEFT + across * index / (len(timed) - 1), 1),
             y=round(TOP + down * (1 - seconds / longest), 1),
             bad=bad,
             sha=sha,
             seconds=seconds,
         )
-        for place, (sha, seconds, bad) in enumerate(known)
+        for index, (sha, seconds, bad) in enumerate(timed)
     ]
     return DurationChart(
         width=WIDTH,
@@ -75,8 +75,8 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
         line=" ".join(f"{point.x},{point.y}" for point in points),
         points=points,
         longest=longest,
-        shortest=min(seconds for _, seconds, _ in known),
-        median=median(seconds for _, seconds, _ in known),
+        shortest=min(seconds for _, seconds, _ in timed),
+        median=median(seconds for _, seconds, _ in timed),
     )
 
 

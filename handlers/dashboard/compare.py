@@ -67,42 +67,42 @@ class CompareQuery(BaseModel):
     page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
 
 
-class Chosen(BaseModel):
+class ComparisonChoice(BaseModel):
     """The target and the commits to compare, and the newest commits to choose from; None where there are no results."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    about: TargetKey | None
+    target: TargetKey | None
     base: CommitWithResults | None = None
     head: CommitWithResults | None = None
-    listed: list[CommitWithResults] = []
+    newest: list[CommitWithResults] = []
 
 
 def compare_page(parts: DashboardParts) -> Page:
     """Return the page that compares two commits of a target."""
 
-    async def load(asked: PageRequest) -> ComparePage:
-        name, settings = await settings_and_target(parts, asked)
-        query: CompareQuery = asked.query
+    async def load(request: PageRequest) -> ComparePage:
+        name, settings = await settings_and_target(parts, request)
+        query: CompareQuery = request.query
         if settings.results is None:
             return ComparePage.without_results()
-        chosen = await asked.pages.run(choose, parts.store, name, settings, query)
+        choice = await request.pages.run(choose_commits, parts.store, name, settings, query)
         suites: list[SuitePair] = []
-        if chosen.about and chosen.base and chosen.head:
-            suites = await _compared(parts, asked, settings, chosen.about, chosen.base, chosen.head)
-        return await asked.pages.run(
+        if choice.target and choice.base and choice.head:
+            suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
+        return await request.pages.run(
             comparison_page,
             suites,
             status=query.status,
             suite=query.suite,
             text=query.q or "",
             number=query.page,
-            csv_rows=asked.most_rows(0),
+            csv_rows=request.most_rows(0),
             targets=configured_targets(settings),
-            target=chosen.about.full_name if chosen.about else None,
-            base=ComparisonCommit.of(chosen.base),
-            head=ComparisonCommit.of(chosen.head),
-            commits=[ComparisonCommit.from_store(one) for one in chosen.listed],
+            target=choice.target.full_name if choice.target else None,
+            base=ComparisonCommit.of(choice.base),
+            head=ComparisonCommit.of(choice.head),
+            commits=[ComparisonCommit.from_store(commit) for commit in choice.newest],
         )
 
     return Page(
@@ -118,103 +118,115 @@ def compare_page(parts: DashboardParts) -> Page:
     )
 
 
-def choose(store: ResultsStore, repository: str, settings: RepositoryConfig, query: CompareQuery) -> Chosen:
+def choose_commits(
+    store: ResultsStore, repository: str, settings: RepositoryConfig, query: CompareQuery
+) -> ComparisonChoice:
     """Choose the target and the commits to compare: those of the query, defaults for what it leaves out; it blocks.
 
     Raises `Problem` 400 if a commit has no results, or if its digits fit several commits.
     """
-    targets = [query.target] if query.target else configured_targets(settings)
-    about, listed = None, list[CommitWithResults]()
-    for target in targets:
-        about = TargetKey(repository, *target.split("/", 1))
-        if listed := store.commits.newest(about):
+    names = [query.target] if query.target else configured_targets(settings)
+    target, newest = None, list[CommitWithResults]()
+    for name in names:
+        target = TargetKey(repository, *name.split("/", 1))
+        if newest := store.commits.newest(target):
             break
-    if about is None or not listed:
-        return Chosen(about=about if query.target else None)
-    head = _named(store, about, query.head, listed) if query.head else listed[0]
-    base = _named(store, about, query.base, listed) if query.base else _before(store, about, head, listed)
-    return Chosen(about=about, base=base, head=head, listed=listed)
+    if target is None or not newest:
+        return ComparisonChoice(target=target if query.target else None)
+    head = _find_commit(store, target, query.head, newest) if query.head else newest[0]
+    base = (
+        _find_commit(store, target, query.base, newest) if query.base else _find_baseline(store, target, head, newest)
+    )
+    return ComparisonChoice(target=target, base=base, head=head, newest=newest)
 
 
-def _named(
-    store: ResultsStore, about: TargetKey, digits: str, listed: Sequence[CommitWithResults]
+def _find_commit(
+    store: ResultsStore, target: TargetKey, digits: str, newest: Sequence[CommitWithResults]
 ) -> CommitWithResults:
-    known = [one for one in listed if one.sha == digits]
-    if known:
-        return known[0]
-    shas = [digits] if len(digits) == WHOLE_SHA else store.timelines.commits(about, digits, 2)
+    """Return the commit whose SHA begins with `digits`; raise `Problem` 400 if no commit or several do."""
+    for commit in newest:
+        if commit.sha == digits:
+            return commit
+    shas = [digits] if len(digits) == WHOLE_SHA else store.timelines.commits(target, digits, 2)
     if len(shas) > 1:
         raise Problem(400, texts.AMBIGUOUS_COMMIT.format(digits=digits))
-    found = store.commits.of(about, shas[0]) if shas else None
-    if found is None:
-        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=about.full_name))
-    return found
+    stored = store.commits.of(target, shas[0]) if shas else None
+    if stored is None:
+        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name))
+    return stored
 
 
-def _before(
-    store: ResultsStore, about: TargetKey, head: CommitWithResults, listed: Sequence[CommitWithResults]
+def _find_baseline(
+    store: ResultsStore, target: TargetKey, head: CommitWithResults, newest: Sequence[CommitWithResults]
 ) -> CommitWithResults | None:
     """Return the commit that a check run compares `head` with; the nightly commit before it if that is unknown.
 
     Only stored relations between commits count: this sends no request to GitHub.
     """
-    candidates = {suite: store.baselines(about, suite, head.sha) for suite in store.timelines.suites(about)}
-    shas = {one.sha for every in candidates.values() for one in every}
-    search = AncestorSearch(head.sha, candidates, store.relations(about.repository, {head.sha, *shas}), 1)
-    known = [one.other for found in search.found().values() for one in found]
-    before = [one for every in candidates.values() for one in every if not known or one.sha in known]
-    newest = max(before, key=lambda one: (one.committed_at, one.sha), default=None)
-    if newest is not None:
-        return CommitWithResults(newest.sha, newest.committed_at, mainline=True, pull_request=None)
-    older = [one for one in listed if (one.committed_at, one.sha) < (head.committed_at, head.sha)]
+    candidates = {suite: store.baselines(target, suite, head.sha) for suite in store.timelines.suites(target)}
+    shas = {candidate.sha for suite_candidates in candidates.values() for candidate in suite_candidates}
+    search = AncestorSearch(head.sha, candidates, store.relations(target.repository, {head.sha, *shas}), 1)
+    ancestors = [relation.other for relations in search.found().values() for relation in relations]
+    baselines = [
+        candidate
+        for suite_candidates in candidates.values()
+        for candidate in suite_candidates
+        if not ancestors or candidate.sha in ancestors
+    ]
+    baseline = max(baselines, key=lambda candidate: (candidate.committed_at, candidate.sha), default=None)
+    if baseline is not None:
+        return CommitWithResults(baseline.sha, baseline.committed_at, mainline=True, pull_request=None)
+    older = [commit for commit in newest if (commit.committed_at, commit.sha) < (head.committed_at, head.sha)]
     return older[0] if older else None
 
 
-async def _compared(
+async def _compare_suites(
     parts: DashboardParts,
-    asked: PageRequest,
+    request: PageRequest,
     settings: RepositoryConfig,
-    about: TargetKey,
+    target: TargetKey,
     base: CommitWithResults,
     head: CommitWithResults,
 ) -> list[SuitePair]:
     """Compare each suite of two commits; a long comparison runs in a process of the pool."""
-    state = await asked.pages.run(parts.store.state, about, head.sha)
-    quarantine, _ = quarantine_at(settings.quarantine, about, parts.moment())
-    names = sorted({*state.suites, *await asked.pages.run(parts.store.commits.suites, about, base.sha)})
-    found = []
+    state = await request.pages.run(parts.store.state, target, head.sha)
+    quarantine, _ = quarantine_at(settings.quarantine, target, parts.moment())
+    names = sorted({*state.suites, *await request.pages.run(parts.store.commits.suites, target, base.sha)})
+    pairs = []
     for name in names:
         suite = state.suites.get(name)
-        before = await asked.pages.run(parts.store.seen, about, name, base.sha)
+        base_outcomes = await request.pages.run(parts.store.seen, target, name, base.sha)
         if suite is None or not suite.seen:
-            found.append(SuitePair(name, {}, before, None, quarantine))
+            pairs.append(SuitePair(name, {}, base_outcomes, None, quarantine))
             continue
-        compared = await _in_pool(parts, asked, settings, about, suite, Baseline(base.sha, ""), before)
+        compared = await _compare_suite(parts, request, settings, target, suite, Baseline(base.sha, ""), base_outcomes)
         if tests := compared.comparison.new_failures:
-            now = {test: suite.seen[test] for test in tests}
-            known = await asked.pages.run(parts.store.failures.flakiness, about, name, head.sha, now, settings.aliases)
-            compared = with_flaky(compared, known)
-        found.append(SuitePair(name, suite.seen, before, compared, quarantine, complete=suite.complete))
-    return found
+            failures = {test: suite.seen[test] for test in tests}
+            flakiness = await request.pages.run(
+                parts.store.failures.flakiness, target, name, head.sha, failures, settings.aliases
+            )
+            compared = with_flaky(compared, flakiness)
+        pairs.append(SuitePair(name, suite.seen, base_outcomes, compared, quarantine, complete=suite.complete))
+    return pairs
 
 
-async def _in_pool(
+async def _compare_suite(
     parts: DashboardParts,
-    asked: PageRequest,
+    request: PageRequest,
     settings: RepositoryConfig,
-    about: TargetKey,
+    target: TargetKey,
     suite: SuiteState,
     base: Baseline,
-    before: Mapping[str, SeenTest],
+    base_outcomes: Mapping[str, SeenTest],
 ) -> ComparedSuite:
-    owner = Owner(about.repository.lower(), "pages")
-    # The comparison needs no output of tests, and whatever it is given must be copied to the other process.
+    owner = Owner(target.repository.lower(), "pages")
+    # The comparison needs no output of tests, and its arguments are copied to the other process.
     bare = replace(suite, details={})
-    results = parts.results.running_in(asked.pages.run)
+    results = parts.results.running_in(request.pages.run)
     try:
         return await results.compare(
-            owner, (suite.seen, before), compared_with_any, bare, base, before, settings.aliases
+            owner, (suite.seen, base_outcomes), compared_with_any, bare, base, base_outcomes, settings.aliases
         )
     except OverLimit as error:
-        why = compare_texts.COMPARISON_COST.format(why=error)
-        return ComparedSuite(Comparison(Counts(), has_baseline=True, infra=why))
+        reason = compare_texts.COMPARISON_COST.format(why=error)
+        return ComparedSuite(Comparison(Counts(), has_baseline=True, infra=reason))

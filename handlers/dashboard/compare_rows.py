@@ -31,8 +31,8 @@ class SuitePair:
     """One suite at the head and at the base; `compared` is None if the suite has no results at the head."""
 
     suite: str
-    now: Mapping[str, SeenTest]
-    before: Mapping[str, SeenTest]
+    head: Mapping[str, SeenTest]
+    base: Mapping[str, SeenTest]
     compared: ComparedSuite | None
     quarantine: Quarantine
     complete: bool = True
@@ -134,18 +134,18 @@ def comparison_page(
     commits: list[ComparisonCommit],
 ) -> ComparePage:
     """Return one page of a comparison; if `csv_rows` is not 0, its first `csv_rows` tests instead."""
-    every = [(pair, list(changed_tests(pair))) for pair in suites]
-    counts = [Counter(kind for kind, _ in tests) for _, tests in every]
-    wanted = text.lower()
+    changes_by_suite = [(pair, list(changed_tests(pair))) for pair in suites]
+    counts = [Counter(kind for kind, _ in tests) for _, tests in changes_by_suite]
+    lowered_text = text.lower()
     matching = [
         (CLASSES.index(kind), pair.suite, test, pair, kind)
-        for pair, tests in every
+        for pair, tests in changes_by_suite
         if suite in (None, pair.suite)
         for kind, test in tests
-        if status in (None, kind) and wanted in test.lower()
+        if status in (None, kind) and lowered_text in test.lower()
     ]
-    matching.sort(key=lambda one: one[:3])
-    shown = matching[:csv_rows] if csv_rows else matching[(number - 1) * ROWS : number * ROWS]
+    matching.sort(key=lambda match: match[:3])
+    listed = matching[:csv_rows] if csv_rows else matching[(number - 1) * ROWS : number * ROWS]
     renamed = {pair.suite: _renamed(pair) for pair in suites}
     return ComparePage(
         takes_results=True,
@@ -156,10 +156,12 @@ def comparison_page(
         commits=commits,
         counts=_in_order(sum(counts, Counter[ChangeClass]())),
         suites=[
-            ComparedSuiteCounts(suite=pair.suite, tests=len(pair.now), counts=_in_order(of), note=note_of(pair))
-            for (pair, _), of in zip(every, counts, strict=True)
+            ComparedSuiteCounts(
+                suite=pair.suite, tests=len(pair.head), counts=_in_order(suite_counts), note=note_of(pair)
+            )
+            for (pair, _), suite_counts in zip(changes_by_suite, counts, strict=True)
         ],
-        tests=[_row(kind, pair, test, renamed[pair.suite]) for _, _, test, pair, kind in shown],
+        tests=[_row(kind, pair, test, renamed[pair.suite]) for _, _, test, pair, kind in listed],
         matching=len(matching),
         pages=max(1, -(-len(matching) // ROWS)),
     )
@@ -211,7 +213,7 @@ def note_of(pair: SuitePair) -> str | None:
 def compare_table(page: ComparePage) -> CsvTable:
     """Return the tests of a page as a table, for CSV."""
     columns = ("status", "suite", "test", "before", "now", "message", "renamed_from")
-    return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.tests))
+    return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))
 
 
 def _in_order(counts: Mapping[ChangeClass, int]) -> dict[ChangeClass, int]:
@@ -219,24 +221,24 @@ def _in_order(counts: Mapping[ChangeClass, int]) -> dict[ChangeClass, int]:
 
 
 def _renamed(pair: SuitePair) -> dict[str, str]:
-    return {now: before for before, now in pair.compared.comparison.renamed} if pair.compared else {}
+    return {head: base for base, head in pair.compared.comparison.renamed} if pair.compared else {}
 
 
 def _row(kind: ChangeClass, pair: SuitePair, test: str, renamed: Mapping[str, str]) -> ComparedTest:
-    now, before = pair.now.get(test), pair.before.get(renamed.get(test, test))
-    lines = (line.strip() for line in now.message.splitlines() if line.strip()) if now else iter(())
+    head, base = pair.head.get(test), pair.base.get(renamed.get(test, test))
+    lines = (line.strip() for line in head.message.splitlines() if line.strip()) if head else iter(())
     return ComparedTest(
         status=kind,
         suite=pair.suite,
         test=test,
-        before=_ended(before),
-        now=_ended(now),
+        before=_ended(base),
+        now=_ended(head),
         message=next(lines, "")[:SHOWN_MESSAGE],
         renamed_from=renamed.get(test),
     )
 
 
-def _ended(seen: SeenTest | None) -> str | None:
-    if seen is None:
+def _ended(outcome: SeenTest | None) -> str | None:
+    if outcome is None:
         return None
-    return "flaky" if seen.flaky else seen.status.value
+    return "flaky" if outcome.flaky else outcome.status.value

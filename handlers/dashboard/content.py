@@ -18,10 +18,10 @@ def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitab
     It returns the revision of the repository's results and `DashboardParts.moment`; None for an unknown repository.
     """
 
-    async def content(asked: PageRequest) -> Content | None:
-        named = parts.named(asked.repository)
-        if named is None:
+    async def content(request: PageRequest) -> Content | None:
+        name_and_settings = parts.name_and_settings(request.repository)
+        if name_and_settings is None:
             return None
-        return *await asked.pages.look_up(parts.store.revisions.of, [named[0]]), parts.moment()
+        return *await request.pages.look_up(parts.store.revisions.of, [name_and_settings[0]]), parts.moment()
 
     return content

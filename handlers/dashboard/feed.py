@@ -33,11 +33,11 @@ _NOT_XML = Pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def regressions_feed(parts: DashboardParts) -> PageFile:
     """Return the file with the feed of a repository."""
 
-    async def load(asked: PageRequest) -> str:
-        name, _, _ = results_of(parts, asked.repository)
-        messages = parts.store.timelines.newest_messages
-        found = await asked.pages.run(messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
-        return atom_feed(name, found, parts.public_url)
+    async def load(request: PageRequest) -> str:
+        name, _, _ = results_of(parts, request.repository)
+        read_messages = parts.store.timelines.newest_messages
+        regressions = await request.pages.run(read_messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
+        return atom_feed(name, regressions, parts.public_url)
 
     return PageFile(
         path="/r/{owner}/{repo}/regressions.atom",
@@ -48,31 +48,31 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
     )
 
 
-def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url: str) -> str:
-    """Write messages as an Atom feed, in their order; `public_url` is the address of the pages, empty if unknown."""
+def atom_feed(repository: str, regressions: Sequence[RegressionMessage], public_url: str) -> str:
+    """Write regressions as an Atom feed, in their order; `public_url` is the address of the pages, empty if unknown."""
     ElementTree.register_namespace("", ATOM)
     feed = ElementTree.Element(f"{{{ATOM}}}feed")
     _add(feed, "id", _urn(repository))
     _add(feed, "title", texts.FEED_TITLE.format(repository=repository))
-    _add(feed, "updated", iso_utc(max(map(_changed_at, messages), default=0.0)))
+    _add(feed, "updated", iso_utc(max(map(_changed_at, regressions), default=0.0)))
     _add(feed, "link", rel="self", href=public_url + view_path(repository, "regressions.atom"))
     _add(feed, "link", rel="alternate", type="text/html", href=public_url + view_path(repository))
     _add(ElementTree.SubElement(feed, f"{{{ATOM}}}author"), "name", texts.FEED_AUTHOR)
-    for one in messages:
-        _entry(feed, one, public_url + history_path(repository, one.test, one.about.full_name))
+    for regression in regressions:
+        _entry(feed, regression, public_url + history_path(repository, regression.test, regression.about.full_name))
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
 
 
-def _entry(feed: ElementTree.Element, one: RegressionMessage, page: str) -> None:
-    entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), one.message
-    target = one.about.full_name
-    title = texts.FEED_ENTRY.format(test=one.test, target=target)
-    _add(entry, "id", _urn(one.about.repository, target, one.suite, one.test, message.since))
+def _entry(feed: ElementTree.Element, regression: RegressionMessage, page: str) -> None:
+    entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), regression.message
+    target = regression.about.full_name
+    title = texts.FEED_ENTRY.format(test=regression.test, target=target)
+    _add(entry, "id", _urn(regression.about.repository, target, regression.suite, regression.test, message.since))
     _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")
     _add(entry, "published", iso_utc(message.reported_at))
-    _add(entry, "updated", iso_utc(_changed_at(one)))
+    _add(entry, "updated", iso_utc(_changed_at(regression)))
     _add(entry, "link", rel="alternate", type="text/html", href=page)
-    sentences = [texts.FEED_SINCE.format(suite=one.suite, since=message.since)]
+    sentences = [texts.FEED_SINCE.format(suite=regression.suite, since=message.since)]
     if message.good:
         sentences.append(texts.FEED_GOOD.format(good=message.good))
     if message.ended:
@@ -81,8 +81,8 @@ def _entry(feed: ElementTree.Element, one: RegressionMessage, page: str) -> None
     _add(entry, "content", " ".join(sentences), type="text")
 
 
-def _changed_at(one: RegressionMessage) -> float:
-    return one.message.ended_at if one.message.ended else one.message.reported_at
+def _changed_at(regression: RegressionMessage) -> float:
+    return regression.message.ended_at if regression.message.ended else regression.message.reported_at
 
 
 def _urn(*parts: str) -> str:

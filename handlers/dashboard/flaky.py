@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
+from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
@@ -64,21 +64,21 @@ class FlakyPage(TestsOfRepository):
 def flaky_page(parts: DashboardParts) -> Page:
     """Return the page of flaky tests."""
 
-    async def load(asked: PageRequest) -> FlakyPage:
-        name, settings = await settings_and_target(parts, asked)
-        query: FlakyQuery = asked.query
+    async def load(request: PageRequest) -> FlakyPage:
+        name, settings = await settings_and_target(parts, request)
+        query: FlakyQuery = request.query
         targets = configured_targets(settings)
         if settings.results is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
-        of = asked_tests(asked, name, settings, query.target)
-        found = await asked.pages.run(parts.store.lists.flaky, of, parts.moment() - query.days * DAY)
+        stored_query = store_query(request, name, settings, query.target)
+        flaky = await request.pages.run(parts.store.lists.flaky, stored_query, parts.moment() - query.days * DAY)
         return FlakyPage(
             takes_results=True,
             targets=targets,
-            has_results=found.suites > 0,
-            total=found.total,
-            pages=page_count(found.total),
-            tests=[_row(one) for one in found.tests],
+            has_results=flaky.suites > 0,
+            total=flaky.total,
+            pages=page_count(flaky.total),
+            tests=[_row(test) for test in flaky.tests],
         )
 
     return Page(
@@ -94,20 +94,20 @@ def flaky_page(parts: DashboardParts) -> Page:
     )
 
 
-def _row(one: FlakyTest) -> FlakyTestRow:
+def _row(test: FlakyTest) -> FlakyTestRow:
     proofs = [
         FlakyProof(sha=proof.sha, committed_at=moment_of(proof.committed_at), run_id=proof.run_id, runs=proof.runs)
-        for proof in one.proofs
+        for proof in test.proofs
     ]
     return FlakyTestRow(
-        target=one.about.full_name,
-        suite=one.suite,
-        test=one.test,
-        proved=one.proved,
-        failed=one.failed,
-        runs=one.runs,
-        flips=one.flips,
-        explains=one.explains,
+        target=test.about.full_name,
+        suite=test.suite,
+        test=test.test,
+        proved=test.proved,
+        failed=test.failed,
+        runs=test.runs,
+        flips=test.flips,
+        explains=test.explains,
         proofs=proofs,
     )
 
@@ -115,7 +115,7 @@ def _row(one: FlakyTest) -> FlakyTestRow:
 def _table(page: FlakyPage) -> CsvTable:
     columns = ("target", "suite", "test", "proved", "failed", "runs", "flips")
     rows = (
-        [*(getattr(one, column) for column in columns), " ".join(proof.sha for proof in one.proofs)]
-        for one in page.tests
+        [*(getattr(test, column) for column in columns), " ".join(proof.sha for proof in test.proofs)]
+        for test in page.tests
     )
     return CsvTable((*columns, "proofs"), rows)

@@ -21,9 +21,9 @@ from handlers.dashboard.content import content_of_results
 from handlers.dashboard.rows import (
     MOST_ROWS,
     GridRow,
+    ListedRows,
     RowFilter,
     RowKind,
-    RowsFound,
     find_tests,
     rows_of,
     rows_of_tests,
@@ -120,11 +120,11 @@ class GridPage(BaseModel):
 def grid_page(parts: DashboardParts) -> Page:
     """Return the page with the grid of a repository."""
 
-    async def load(asked: PageRequest) -> GridPage:
-        name, settings = await settings_and_target(parts, asked)
+    async def load(request: PageRequest) -> GridPage:
+        name, settings = await settings_and_target(parts, request)
         if settings.results is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
-        return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.moment())
+        return await request.pages.run(read_grid, parts.store, name, settings, request.query, parts.moment())
 
     return Page(
         path="/r/{owner}/{repo}",
@@ -141,13 +141,13 @@ def grid_page(parts: DashboardParts) -> Page:
 
 
 def read_grid(
-    store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, now: float
+    store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, moment: float
 ) -> GridPage:
     """Read the part of the grid that a query names; it blocks."""
     assert settings.results is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
-    asked = GridRange(
+    grid_range = GridRange(
         repository,
         lab or None,
         target or None,
@@ -156,45 +156,50 @@ def read_grid(
         float(query.before) if query.before else None,
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
         settings.aliases,
-        quarantine_of(settings, now),
+        quarantine_of(settings, moment),
         counts=not (query.status or query.q or (query.target and query.suite)),
     )
-    wanted = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
-    if wanted.status or wanted.text:
-        grid, found = _tests(store, asked, wanted, configured, now)
+    row_filter = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
+    if row_filter.status or row_filter.text:
+        grid, listed = _tests(store, grid_range, row_filter, configured, moment)
     else:
-        grid = store.grids.read(asked)
-        found = rows_of(grid, store.grids.names, wanted, configured, now)
+        grid = store.grids.read(grid_range)
+        listed = rows_of(grid, store.grids.names, row_filter, configured, moment)
     return GridPage(
         takes_results=True,
         targets=configured,
-        commits=[ListedNightly(sha=sha, committed_at=datetime.fromtimestamp(at, UTC)) for at, sha in grid.commits],
-        rows=found.rows,
-        more=found.more,
+        commits=[
+            ListedNightly(sha=sha, committed_at=datetime.fromtimestamp(committed_at, UTC))
+            for committed_at, sha in grid.commits
+        ],
+        rows=listed.rows,
+        more=listed.unlisted,
         older=f"{grid.commits[-1][0]!r}" if grid.older else None,
     )
 
 
 def _tests(
-    store: ResultsStore, asked: GridRange, wanted: RowFilter, configured: Sequence[str], now: float
-) -> tuple[Grid, RowsFound]:
+    store: ResultsStore, grid_range: GridRange, row_filter: RowFilter, configured: Sequence[str], moment: float
+) -> tuple[Grid, ListedRows]:
     """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
-    newest = store.grids.read(replace(asked, newest_only=True, explain=wanted.status in EXPLAINED))
-    tests = find_tests(newest, store.grids.names, wanted)
-    grid = store.grids.read(replace(asked, places={series: set(places) for series, places in tests.places.items()}))
-    return grid, rows_of_tests(grid, store.grids.names, tests, configured, now)
+    newest = store.grids.read(replace(grid_range, newest_only=True, explain=row_filter.status in EXPLAINED))
+    tests = find_tests(newest, store.grids.names, row_filter)
+    grid = store.grids.read(
+        replace(grid_range, places={series: set(places) for series, places in tests.places.items()})
+    )
+    return grid, rows_of_tests(grid, store.grids.names, tests, configured, moment)
 
 
 def _table(page: GridPage) -> CsvTable:
-    of_row, of_cell = ("kind", "target", "suite", "folder"), tuple(GridCell.model_fields)
+    row_columns, cell_columns = ("kind", "target", "suite", "folder"), tuple(GridCell.model_fields)
     rows = (
         [
-            *(getattr(row, name) for name in of_row),
+            *(getattr(row, name) for name in row_columns),
             commit.sha,
             commit.committed_at,
-            *(getattr(cell, name) for name in of_cell),
+            *(getattr(cell, name) for name in cell_columns),
         ]
         for row in page.rows
         for commit, cell in zip(page.commits, row.cells, strict=True)
     )
-    return CsvTable((*of_row, "sha", "committed_at", *of_cell), rows)
+    return CsvTable((*row_columns, "sha", "committed_at", *cell_columns), rows)

@@ -58,10 +58,10 @@ LONGEST_MESSAGE = 1000
 def history_page(parts: DashboardParts) -> Page:
     """Return the page about one test."""
 
-    async def load(asked: PageRequest) -> HistoryPage:
-        name, settings = await settings_and_target(parts, asked)
+    async def load(request: PageRequest) -> HistoryPage:
+        name, settings = await settings_and_target(parts, request)
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
-        return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links, parts.moment())
+        return await request.pages.run(read_test, parts.store, name, settings, request.query, links, parts.moment())
 
     return Page(
         path="/r/{owner}/{repo}/tests",
@@ -79,9 +79,17 @@ def history_page(parts: DashboardParts) -> Page:
 
 def _table(page: HistoryPage) -> CsvTable:
     rows = (
-        (f"{on.lab}/{on.target}", on.suite, one.sha, one.committed_at, one.name, one.cell.state, one.seconds)
-        for on in page.targets
-        for one in on.runs
+        (
+            f"{history.lab}/{history.target}",
+            history.suite,
+            commit.sha,
+            commit.committed_at,
+            commit.name,
+            commit.cell.state,
+            commit.seconds,
+        )
+        for history in page.targets
+        for commit in history.runs
     )
     return CsvTable(("target", "suite", "sha", "committed_at", "test", "state", "seconds"), rows)
 
@@ -100,20 +108,20 @@ def read_test(
     settings: RepositoryConfig,
     query: HistoryQuery,
     links: HistoryAddresses,
-    now: float,
+    moment: float,
 ) -> HistoryPage:
     """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
     lab, _, target = (query.target or "").partition("/")
     lines = store.grids.lines_of_test(GridRange(repository, lab or None, target or None), query.id)
     if not lines:
         raise LookupError(query.id)
-    shown = lines[:MOST_LINES]
-    found = []
-    for _, of_suite in groupby(sorted(shown, key=lambda line: line.suite), key=lambda line: line.suite):
-        found += _on_targets(store, settings, list(of_suite), query.id, links, now)
-    order = {(line.about, line.suite): place for place, line in enumerate(shown)}
-    found.sort(key=lambda one: order[TargetKey(repository, one.lab, one.target), one.suite])
-    return HistoryPage(id=query.id, targets=found, more=len(lines) - len(shown))
+    page_lines = lines[:MOST_LINES]
+    histories = []
+    for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.suite), key=lambda line: line.suite):
+        histories += _on_targets(store, settings, list(suite_lines), query.id, links, moment)
+    order = {(line.about, line.suite): index for index, line in enumerate(page_lines)}
+    histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
+    return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
 
 
 def _on_targets(
@@ -122,26 +130,29 @@ def _on_targets(
     lines: Sequence[GridLine],
     test: str,
     links: HistoryAddresses,
-    now: float,
+    moment: float,
 ) -> list[HistoryOnTarget]:
-    """Return the test on each target of one suite; one statement reads what all of the targets need."""
+    """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
     repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
-    asked = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, now))
-    runs = store.grids.runs_of_test(lines, test, traced, asked)
-    called = {(series, run.sha): run for series, those in runs.items() for run in those[:RUNS]}
-    seconds = store.grids.durations(lines[0].row, called)
-    every = []
+    grid_range = GridRange(
+        repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
+    )
+    runs = store.grids.runs_of_test(lines, test, traced, grid_range)
+    newest_runs = {(series, run.sha): run for series, test_runs in runs.items() for run in test_runs[:RUNS]}
+    seconds = store.grids.durations(lines[0].row, newest_runs)
+    test_lines = []
     for line in lines:
         segments = traced.get(line.about, ())
         if last := _last_seen(store, line, runs[line.series], segments):
-            every.append(TestOnLine(line, runs[line.series], segments, last))
-    flaky = _flakiness(store, [seen for seen in every if seen.flaky], test, settings)
-    failing = _failing(store, [seen for seen in every if seen.is_failing], test, aliases)
+            test_lines.append(TestOnLine(line, runs[line.series], segments, last))
+    flaky = _flakiness(store, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings)
+    failing = _failing(store, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
     return [
-        _on_target(settings, seen, nightly, seconds, test, links, now, flaky.get(number), failing.get(number))
-        for number, seen in ((seen.line.series, seen) for seen in every)
+        _on_target(settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series))
+        for test_line in test_lines
+        for series in (test_line.line.series,)
     ]
 
 
@@ -158,7 +169,7 @@ class TestOnLine:
     last: Segment
 
     @property
-    def flaky(self) -> list[str]:
+    def flaky_commits(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
         return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
 
@@ -170,12 +181,12 @@ class TestOnLine:
     @property
     def first(self) -> Segment:
         """Return the first segment in which the test existed."""
-        return first_of(one for one in self.segments if one.status is not None)
+        return first_of(segment for segment in self.segments if segment.status is not None)
 
     @property
     def names(self) -> list[str]:
         """Return the names that the test has had, newest first."""
-        return list(dict.fromkeys(one.name for one in reversed(self.segments) if one.status is not None))
+        return list(dict.fromkeys(segment.name for segment in reversed(self.segments) if segment.status is not None))
 
 
 def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], segments: TestHistory) -> Segment | None:
@@ -187,57 +198,57 @@ def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], seg
         if run.linked and (status := status_of(run.now)):
             return Segment(run.sha, run.committed_at, status, is_flaky(run.now), run.name)
     until = END
-    for one in reversed(segments):
-        if one.status is not None and (position := store.grids.last_run_before(line, until)):
-            return replace(one, committed_at=position[0], sha=position[1])
-        until = (one.committed_at, one.sha)
+    for segment in reversed(segments):
+        if segment.status is not None and (position := store.grids.last_run_before(line, until)):
+            return replace(segment, committed_at=position[0], sha=position[1])
+        until = (segment.committed_at, segment.sha)
     return None
 
 
 def _on_target(
     settings: RepositoryConfig,
-    seen: TestOnLine,
+    test_line: TestOnLine,
     nightly: Sequence[Position],
     seconds: Mapping[tuple[int, str], float],
     test: str,
     links: HistoryAddresses,
-    now: float,
+    moment: float,
     flaky: HistoryFlakiness | None,
     failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
-    line, last = seen.line, seen.last
+    line, last = test_line.line, test_line.last
     expected = line.about.full_name in configured_targets(settings)
-    steps = _reproduce(settings, line, last, test)
-    shown = failing.shown if failing else None
+    reproduce = _reproduce(settings, line, last, test)
+    summary = failing.summary if failing else None
     return HistoryOnTarget(
         lab=line.about.lab,
         target=line.about.target,
         suite=line.suite,
-        runs=list(_commits(seen, nightly, seconds, test, now, expected=expected)),
-        failing=shown,
+        runs=list(_commits(test_line, nightly, seconds, test, moment, expected=expected)),
+        failing=summary,
         flakiness=flaky,
-        quarantine=_quarantine(settings, line, last, now),
-        first_seen=seen.first.sha,
-        first_seen_at=datetime.fromtimestamp(seen.first.committed_at, UTC),
-        renamed_from=[name for name in seen.names if name != test],
-        reproduce=steps,
+        quarantine=_quarantine(settings, line, last, moment),
+        first_seen=test_line.first.sha,
+        first_seen_at=datetime.fromtimestamp(test_line.first.committed_at, UTC),
+        renamed_from=[name for name in test_line.names if name != test],
+        reproduce=reproduce,
         source=_source(links, last, failing.failure if failing else None),
-        issue_url=_issue_url(links, line, test, shown, flaky, steps) if shown or flaky else "",
+        issue_url=_issue_url(links, line, test, summary, flaky, reproduce) if summary or flaky else "",
     )
 
 
 def _commits(
-    seen: TestOnLine,
+    test_line: TestOnLine,
     nightly: Sequence[Position],
     seconds: Mapping[tuple[int, str], float],
     test: str,
-    now: float,
+    moment: float,
     *,
     expected: bool,
 ) -> Iterator[HistoryCommit]:
     """Yield the newest commits: those with a run of the test, and those that only other targets have tested."""
-    runs = {run.position: run for run in seen.runs[:RUNS]}
-    later = [one for one in nightly if runs and one > min(runs)]
+    runs = {run.position: run for run in test_line.runs[:RUNS]}
+    later = [position for position in nightly if runs and position > min(runs)]
     for committed_at, sha in sorted({*runs, *later}, reverse=True)[:RUNS]:
         run = runs.get((committed_at, sha))
         yield HistoryCommit(
@@ -245,85 +256,100 @@ def _commits(
             committed_at=datetime.fromtimestamp(committed_at, UTC),
             cell=test_cell(run.run_id, run.infra, run.was, run.now, complete=run.complete)
             if run
-            else no_cell(seen.line, committed_at, now, expected=expected),
+            else no_cell(test_line.line, committed_at, moment, expected=expected),
             name=run.name if run else test,
-            seconds=seconds.get((seen.line.series, sha)),
+            seconds=seconds.get((test_line.line.series, sha)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class FailingOnTarget:
-    """How a test fails on a target."""
+    """How a test fails on a target: the failure, and what the page says about it."""
 
     failure: NewFailure
-    shown: HistoryFailing
+    summary: HistoryFailing
 
 
 def _failing(
-    store: ResultsStore, every: Sequence[TestOnLine], test: str, aliases: Aliases
+    store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
-    details = store.grids.details({one.line.series: TestAt(one.line, one.last.sha, one.last.name) for one in every})
-    asked = [AskedOnTarget(on_target(one.line), one.last.sha, _baseline(store, one), [test]) for one in every]
-    contexts = store.timelines.contexts_on(asked, aliases)
-    found = {}
-    for one in every:
-        series, last = one.line.series, one.last
+    details = store.grids.details(
+        {
+            test_line.line.series: TestAt(test_line.line, test_line.last.sha, test_line.last.name)
+            for test_line in test_lines
+        }
+    )
+    queries = [
+        AskedOnTarget(on_target(test_line.line), test_line.last.sha, _baseline(store, test_line), [test])
+        for test_line in test_lines
+    ]
+    contexts = store.timelines.contexts_on(queries, aliases)
+    failing = {}
+    for test_line in test_lines:
+        series, last = test_line.line.series, test_line.last
         assert last.status is not None
         detail = details.get(series, Detail())
-        seen = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
+        outcome = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
         context = contexts[series].get(test, FailureContext())
-        shown = HistoryFailing(
+        summary = HistoryFailing(
             since=context.since or last.sha,
             last_passed_at=context.good,
             older=context.older,
             failed_before=context.failed,
             runs_before=context.runs,
             also_on=list(context.also_on),
-            message=seen.message[:LONGEST_MESSAGE],
+            message=outcome.message[:LONGEST_MESSAGE],
         )
-        found[series] = FailingOnTarget(NewFailure(one.line.suite, last.name, seen, {last.name: detail}), shown)
-    return found
+        failing[series] = FailingOnTarget(
+            NewFailure(test_line.line.suite, last.name, outcome, {last.name: detail}), summary
+        )
+    return failing
 
 
-def _baseline(store: ResultsStore, seen: TestOnLine) -> str:
+def _baseline(store: ResultsStore, test_line: TestOnLine) -> str:
     """Return the commit of the series before the last one that has the test, empty for none."""
-    here = seen.last.committed_at, seen.last.sha
-    for run in seen.runs:
-        if run.linked and run.position < here:
+    position = test_line.last.committed_at, test_line.last.sha
+    for run in test_line.runs:
+        if run.linked and run.position < position:
             return run.sha
-    earlier = store.grids.last_run_before(seen.line, here)
+    earlier = store.grids.last_run_before(test_line.line, position)
     return earlier[1] if earlier else ""
 
 
 def _flakiness(
-    store: ResultsStore, every: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+    store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
-    if not every:
+    if not test_lines:
         return {}
-    suites = [on_target(one.line) for one in every]
+    suites = [on_target(test_line.line) for test_line in test_lines]
     newest = store.failures.newest_flakiness(suites, test, settings.aliases)
     described = {}
-    for seen in every:
-        line, last = seen.line, seen.last
-        sha, found = newest.get(line.series, ("", Flakiness()))
+    for test_line in test_lines:
+        line, last = test_line.line, test_line.last
+        sha, flakiness = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
-            now = {test: SeenTest(last.status, last.flaky)}
-            of_last = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases)
-            found = of_last.get(test, Flakiness())
-        if found.proved and last.status is not None:
+            outcomes = {test: SeenTest(last.status, last.flaky)}
+            flakiness_by_test = store.failures.flakiness(line.about, line.suite, last.sha, outcomes, settings.aliases)
+            flakiness = flakiness_by_test.get(test, Flakiness())
+        if flakiness.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
-                runs=found.runs, failed=found.failed, words=how_flaky(found), proofs=seen.flaky[:MOST_PROOFS]
+                runs=flakiness.runs,
+                failed=flakiness.failed,
+                words=how_flaky(flakiness),
+                proofs=test_line.flaky_commits[:MOST_PROOFS],
             )
     return described
 
 
-def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, now: float) -> HistoryQuarantine | None:
-    item = quarantine_of(settings, now)(line.about).of(last.name)
-    if item is None:
+def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, moment: float) -> HistoryQuarantine | None:
+    quarantine = quarantine_of(settings, moment)(line.about).of(last.name)
+    if quarantine is None:
         return None
-    return HistoryQuarantine(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until)
+    return HistoryQuarantine(
+        owner=quarantine.owner, reason=quarantine.reason, issue=quarantine.issue, until=quarantine.until
+    )
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:

@@ -107,28 +107,28 @@ class HistoryOnTarget(BaseModel):
     @property
     def with_results(self) -> int:
         """Count the listed commits that have results."""
-        return sum(bool(one.cell.run_id) for one in self.runs)
+        return sum(bool(commit.cell.run_id) for commit in self.runs)
 
     @property
     def all_passed(self) -> bool:
         """Say whether the test passed at every listed commit that has results."""
-        return all(one.cell.state is CellState.PASS for one in self.runs if one.cell.run_id)
+        return all(commit.cell.state is CellState.PASS for commit in self.runs if commit.cell.run_id)
 
     @property
     def run_ids(self) -> dict[str, str]:
         """Return the run of each listed commit that has results, by its SHA."""
-        return {one.sha: one.cell.run_id for one in self.runs if one.cell.run_id}
+        return {commit.sha: commit.cell.run_id for commit in self.runs if commit.cell.run_id}
 
     def strip(self, repository: str) -> Markup:
         """Return its cells as HTML, newest first."""
-        cells = ((one.sha, one.cell) for one in self.runs)
+        cells = ((commit.sha, commit.cell) for commit in self.runs)
         return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
 
     @property
     def chart(self) -> DurationChart | None:
         """Return the chart of its duration by commit; None if there is too little to draw."""
         return duration_chart(
-            [(one.sha, one.seconds, one.cell.failed > 0) for one in self.runs if one.seconds is not None]
+            [(commit.sha, commit.seconds, commit.cell.failed > 0) for commit in self.runs if commit.seconds is not None]
         )
 
 

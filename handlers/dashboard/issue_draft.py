@@ -58,8 +58,8 @@ class IssueDraft:
         return "\n\n".join(self._parts(most))
 
     def _parts(self, most: int) -> Iterator[str]:
-        shown = {name: code(truncate(getattr(self, name), most)) for name in ("test", "suite", "target")}
-        yield texts.ISSUE_WHERE.format(**shown)
+        quoted = {name: code(truncate(getattr(self, name), most)) for name in ("test", "suite", "target")}
+        yield texts.ISSUE_WHERE.format(**quoted)
         if self.flaky:
             proofs = ", ".join(self._commit(sha) for sha in self.proofs[:MOST_PROOFS])
             yield texts.ISSUE_IS_FLAKY.format(words=self.flaky) + (

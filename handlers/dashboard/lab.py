@@ -14,7 +14,6 @@ from bot.results.state import Run, RunState
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.percentiles import percentile
@@ -23,12 +22,13 @@ from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
 from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.results import Lab
     from bot.results.store.lab_reports import LabActivity, TargetActivity
     from bot.results.store.store import ResultsStore
-    from handlers.branches.record import TrackingMove
+    from handlers.tracking_branches.records import TrackingMove
 
 DAY = 86400.0
 DAYS = 30
@@ -124,22 +124,22 @@ class LabPage(BaseModel):
 def lab_page(parts: DashboardParts) -> Page:
     """Return the page of a lab."""
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
-    of_results = content_of_results(parts)
+    results_content = content_of_results(parts)
 
-    async def content(asked: PageRequest) -> Content | None:
-        results = await of_results(asked)
-        degraded = await _degraded(parts, asked.repository)
-        return results and (*results, await branches.moves(asked.repository), degraded)
+    async def content(request: PageRequest) -> Content | None:
+        results = await results_content(request)
+        degraded = await _degraded(parts, request.repository)
+        return results and (*results, await branches.moves(request.repository), degraded)
 
-    async def load(asked: PageRequest) -> LabPage:
-        repository, _, results = results_of(parts, asked.repository)
-        name = asked.path["lab"]
+    async def load(request: PageRequest) -> LabPage:
+        repository, _, results = results_of(parts, request.repository)
+        name = request.path["lab"]
         lab = results.labs.get(name)
         if lab is None:
             raise LookupError(name)
-        moves = await branches.moves(asked.repository)
-        degraded = await _degraded(parts, asked.repository)
-        about = (
+        moves = await branches.moves(request.repository)
+        degraded = await _degraded(parts, request.repository)
+        arguments = (
             repository,
             name,
             lab,
@@ -149,7 +149,7 @@ def lab_page(parts: DashboardParts) -> Page:
             f"{parts.github}/{repository}",
             parts.public_url,
         )
-        return await asked.pages.run(read_lab, parts.store, *about)
+        return await request.pages.run(read_lab, parts.store, *arguments)
 
     return Page(
         path="/r/{owner}/{repo}/labs/{lab}",
@@ -176,28 +176,28 @@ def read_lab(
     lab: Lab,
     moves: Sequence[TrackingMove],
     degraded: Mapping[str, DegradedTarget],
-    now: float,
+    moment: float,
     github: str,
     public_url: str,
 ) -> LabPage:
     """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
-    activity = store.labs.of(repository, name, now - DAYS * DAY)
-    runs, size = store.usage(repository, name, now - now % DAY)
-    moved = _moved(moves, now)
+    activity = store.labs.of(repository, name, moment - DAYS * DAY)
+    runs, size = store.usage(repository, name, moment - moment % DAY)
+    moved = _moved(moves, moment)
     # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
 
     could_move = {
         target
-        for target, of in lab.targets.items()
-        if target in activity.targets and of.tier != EVERY_PUSH and f"{name}/{target}" not in degraded
+        for target, settings in lab.targets.items()
+        if target in activity.targets and settings.tier != EVERY_PUSH and f"{name}/{target}" not in degraded
     }
     flips = store.labs.flips(repository, name, could_move)
 
     def promotion(target: str, tier: int, missing: tuple[int, int]) -> Promotion | None:
         if target not in could_move:
             return None
-        return promotion_of(tier, activity.targets[target], flips.get(target, ()), missing, available, now)
+        return promotion_of(tier, activity.targets[target], flips.get(target, ()), missing, available, moment)
 
     return LabPage(
         lab=name,
@@ -212,21 +212,21 @@ def read_lab(
             megabytes_per_day=lab.megabytes_per_day,
         ),
         targets=[
-            _target(target, of.tier, degraded.get(f"{name}/{target}"), activity, nightly, now, promotion)
-            for target, of in lab.targets.items()
+            _target(target, settings.tier, degraded.get(f"{name}/{target}"), activity, nightly, moment, promotion)
+            for target, settings in lab.targets.items()
         ],
         unusable=[_run(run) for run in activity.unusable],
     )
 
 
-def _moved(moves: Iterable[TrackingMove], now: float) -> dict[str, float]:
+def _moved(moves: Iterable[TrackingMove], moment: float) -> dict[str, float]:
     """Return the commits to which the nightly branch moved in the last `DAYS`, and when."""
-    found = {}
+    moved = {}
     for move in moves:
-        at = datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
-        if move["sha"] and at >= now - DAYS * DAY:
-            found[move["sha"]] = at
-    return found
+        moved_at = datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
+        if move["sha"] and moved_at >= moment - DAYS * DAY:
+            moved[move["sha"]] = moved_at
+    return moved
 
 
 def _target(
@@ -235,19 +235,19 @@ def _target(
     degraded: DegradedTarget | None,
     activity: LabActivity,
     nightly: Mapping[str, float],
-    now: float,
+    moment: float,
     promotion: Callable[[str, int, tuple[int, int]], Promotion | None],
 ) -> LabTarget:
-    sent = activity.targets.get(target)
-    newest = sent.newest if sent else None
-    expected, missing = _missing(sent, nightly, now) if sent else (0, [])
-    latencies, commits = (sent.latencies, sent.commits.values()) if sent else ((), ())
+    target_activity = activity.targets.get(target)
+    newest = target_activity.newest if target_activity else None
+    expected, missing = _missing(target_activity, nightly, moment) if target_activity else (0, [])
+    latencies, commits = (target_activity.latencies, target_activity.commits.values()) if target_activity else ((), ())
     return LabTarget(
         target=target,
         tier=effective_tier(tier, degraded),
         degraded=_degraded_state(degraded) if degraded and tier < NIGHTLY_ONLY else None,
         newest=_run(newest) if newest else None,
-        stale=newest is None or now - newest.received_at > STALE_SECONDS,
+        stale=newest is None or moment - newest.received_at > STALE_SECONDS,
         results=len(latencies),
         seconds_p50=percentile(latencies, 0.5),
         seconds_p90=percentile(latencies, 0.9),
@@ -260,22 +260,32 @@ def _target(
     )
 
 
-def _degraded_state(known: DegradedTarget) -> DegradedState:
-    since = datetime.fromtimestamp(known.since, UTC)
-    return DegradedState(since=since, sha=known.sha, infra=known.infra, missing=known.missing)
+def _degraded_state(target: DegradedTarget) -> DegradedState:
+    since = datetime.fromtimestamp(target.since, UTC)
+    return DegradedState(since=since, sha=target.sha, infra=target.infra, missing=target.missing)
 
 
-def _missing(sent: TargetActivity, nightly: Mapping[str, float], now: float) -> tuple[int, list[MissingNightlyRun]]:
+def _missing(
+    activity: TargetActivity, nightly: Mapping[str, float], moment: float
+) -> tuple[int, list[MissingNightlyRun]]:
     """Return how many commits a target had to test, and those without any result, newest first.
 
     A target owes nothing for commits before its first result, nor yet for those of the last `STALE_SECONDS`.
     """
-    first = sent.first
+    first = activity.first
     if first is None:
         return 0, []
-    expected = {sha: at for sha, at in nightly.items() if first <= at <= now - STALE_SECONDS or sha in sent.commits}
-    missing = sorted(((at, sha) for sha, at in expected.items() if sha not in sent.commits), reverse=True)
-    return len(expected), [MissingNightlyRun(sha=sha, at=datetime.fromtimestamp(at, UTC)) for at, sha in missing]
+    expected = {
+        sha: committed_at
+        for sha, committed_at in nightly.items()
+        if first <= committed_at <= moment - STALE_SECONDS or sha in activity.commits
+    }
+    missing = sorted(
+        ((committed_at, sha) for sha, committed_at in expected.items() if sha not in activity.commits), reverse=True
+    )
+    return len(expected), [
+        MissingNightlyRun(sha=sha, at=datetime.fromtimestamp(committed_at, UTC)) for committed_at, sha in missing
+    ]
 
 
 def _run(run: Run) -> LabRun:
@@ -295,12 +305,12 @@ def _table(page: LabPage) -> CsvTable:
     numbers = ("stale", "results", "seconds_p50", "seconds_p90", "infra", "infra_of", "missing", "expected")
     rows = (
         [
-            one.target,
-            one.tier,
-            one.degraded.since if one.degraded else None,
-            *(getattr(one.newest, column, None) for column in newest),
-            *(getattr(one, column) for column in numbers),
+            target.target,
+            target.tier,
+            target.degraded.since if target.degraded else None,
+            *(getattr(target.newest, column, None) for column in newest),
+            *(getattr(target, column) for column in numbers),
         ]
-        for one in page.targets
+        for target in page.targets
     )
     return CsvTable(("target", "tier", "degraded_since", *newest, *numbers), rows)

@@ -45,16 +45,16 @@ class TestsOfRepository(BaseModel):
     pages: int
 
 
-def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
+def store_query(request: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
     """Translate the query of a page into that of the store; a CSV file begins with the first test, not with a page."""
-    query: ListQuery = asked.query
-    limit = asked.most_rows(ROWS)
-    lab, _, on = (target or "").partition("/")
+    query: ListQuery = request.query
+    limit = request.most_rows(ROWS)
+    lab, _, device = (target or "").partition("/")
     return AskedTests(
         name,
-        (lab, on) if target else None,
+        (lab, device) if target else None,
         (query.q or "").lower(),
-        0 if asked.as_csv else (query.page - 1) * ROWS,
+        0 if request.as_csv else (query.page - 1) * ROWS,
         limit,
         settings.aliases,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.nightly_route import NightlyBranch, NightlyBranches
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.wiring import DashboardParts
+from handlers.nightly.route import NightlyBranch, NightlyBranches
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 
 class NightlyRules(BaseModel):
@@ -35,22 +35,22 @@ class NightlyPage(BaseModel):
 
 
 def nightly_page(parts: DashboardParts) -> Page:
-    """Return the page of the nightly branch; `handlers/branches` has the route of its JSON twin."""
+    """Return the page of the nightly branch; `handlers/tracking_branches` has the route of its JSON twin."""
     read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY))
 
-    async def load(asked: PageRequest) -> NightlyPage:
-        settings = parts.config.repository(asked.repository)
+    async def load(request: PageRequest) -> NightlyPage:
+        settings = parts.config.repository(request.repository)
         if settings is None:
-            raise LookupError(asked.repository)
+            raise LookupError(request.repository)
         nightly = settings.nightly
         try:
-            tracked = NightlyBranch.model_validate(await read(asked.repository)) if nightly else None
+            tracked = NightlyBranch.model_validate(await read(request.repository)) if nightly else None
         except LookupError as error:
             if isinstance(error, KeyError | IndexError):  # a bug, not an answer
                 raise
             tracked = None
         return NightlyPage(
-            github=f"{parts.github}/{asked.repository}",
+            github=f"{parts.github}/{request.repository}",
             rules=NightlyRules(
                 branch=nightly.branch,
                 source=nightly.source,

@@ -13,11 +13,11 @@ from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
-from handlers.branches.last_good import LastGoods
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
+from handlers.last_good.route import LastGoods
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.results import Results
@@ -94,24 +94,24 @@ def overview_page(parts: DashboardParts) -> Page:
     nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
     last_goods = LastGoods(parts.config, parts.records, parts.moment)
 
-    async def content(asked: PageRequest) -> Content:
-        public = [name for name in parts.config.repositories if await asked.pages.is_public(name)]
-        branches = [(await _known(nightlies.of, name), await _known(last_goods, name)) for name in public]
-        return public, await asked.pages.look_up(parts.store.revisions.of, public), branches, parts.moment()
+    async def content(request: PageRequest) -> Content:
+        public = [name for name in parts.config.repositories if await request.pages.is_public(name)]
+        branches = [(await _read_record(nightlies.of, name), await _read_record(last_goods, name)) for name in public]
+        return public, await request.pages.look_up(parts.store.revisions.of, public), branches, parts.moment()
 
-    async def load(asked: PageRequest) -> OverviewPage:
-        found = []
-        visible, unknown = await visible_repositories(asked, list(parts.config.repositories))
+    async def load(request: PageRequest) -> OverviewPage:
+        overviews = []
+        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
         for name in visible:
             settings = parts.config.repositories[name]
             results = settings.results
             targets = (
-                await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.moment())
+                await request.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.moment())
                 if results
                 else []
             )
-            nightly, last_good = await _known(nightlies.of, name), await _known(last_goods, name)
-            found.append(
+            nightly, last_good = await _read_record(nightlies.of, name), await _read_record(last_goods, name)
+            overviews.append(
                 RepositoryOverview(
                     repository=name,
                     takes_results=results is not None,
@@ -120,7 +120,7 @@ def overview_page(parts: DashboardParts) -> Page:
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
-        return OverviewPage(repositories=found, private_unknown=unknown)
+        return OverviewPage(repositories=overviews, private_unknown=unknown)
 
     return Page(
         path="/",
@@ -134,54 +134,59 @@ def overview_page(parts: DashboardParts) -> Page:
     )
 
 
-async def visible_repositories(asked: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
+async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
     """Return the repositories that the reader may see, and whether private ones may be missing.
 
     They may be missing if GitHub did not say which of them the reader may read.
     """
-    public = {name for name in names if await asked.pages.is_public(name)}
+    public = {name for name in names if await request.pages.is_public(name)}
     unknown = False
     private: Collection[str] = ()
     try:
-        private = await asked.pages.viewers.readable(asked.request, [name for name in names if name not in public])
+        private = await request.pages.viewers.readable(request.request, [name for name in names if name not in public])
     except TryAgain:
         unknown = True
     return [name for name in names if name in public or name in private], unknown
 
 
 def target_overviews(
-    store: ResultsStore, repository: str, results: Results, aliases: Aliases, now: float
+    store: ResultsStore, repository: str, results: Results, aliases: Aliases, moment: float
 ) -> list[TargetOverview]:
     """Read the last results of each target, in the order of app.yaml; it blocks."""
     newest = store.newest(repository)
-    found = store.timelines.targets_now(repository, MOST_FAILING, aliases)
-    every = [TargetKey(repository, lab, target) for lab, of in results.labs.items() for target in of.targets]
-    return [_target(about, newest.get(about), found.get(about), now) for about in every]
+    states = store.timelines.targets_now(repository, MOST_FAILING, aliases)
+    targets = [
+        TargetKey(repository, lab, target)
+        for lab, lab_settings in results.labs.items()
+        for target in lab_settings.targets
+    ]
+    return [_target(target, newest.get(target), states.get(target), moment) for target in targets]
 
 
-def _target(about: TargetKey, received: float | None, found: TargetNow | None, now: float) -> TargetOverview:
+def _target(target: TargetKey, received: float | None, state: TargetNow | None, moment: float) -> TargetOverview:
     return TargetOverview(
-        lab=about.lab,
-        target=about.target,
+        lab=target.lab,
+        target=target.target,
         received_at=datetime.fromtimestamp(received, UTC) if received is not None else None,
-        stale=received is None or now - received > STALE_SECONDS,
-        sha=found.sha if found else None,
-        suites=found.suites if found else 0,
-        failing=found.failing if found else 0,
+        stale=received is None or moment - received > STALE_SECONDS,
+        sha=state.sha if state else None,
+        suites=state.suites if state else 0,
+        failing=state.failing if state else 0,
         failures=[
-            FailingNow(suite=one.suite, test=one.test, since=one.since) for one in (found.failures if found else ())
+            FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
+            for failure in (state.failures if state else ())
         ],
     )
 
 
-async def _known(read: Any, repository: str) -> Mapping[str, Any] | None:
+async def _read_record(read: Any, repository: str) -> Mapping[str, Any] | None:
     try:
-        found: Mapping[str, Any] = await read(repository)
+        record: Mapping[str, Any] = await read(repository)
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # a bug, not an answer
             raise
         return None
-    return found
+    return record
 
 
 def _nightly(record: Mapping[str, Any]) -> BranchOverview:
@@ -214,11 +219,14 @@ def _table(page: OverviewPage) -> CsvTable:
 
 def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
     """Yield a row for each target, and one row for a repository without targets."""
-    for one in page.repositories:
-        known = [(branch.sha, branch.behind) if branch else (None, None) for branch in (one.nightly, one.last_good)]
-        branches = [cell for branch in known for cell in branch]
-        for target in one.targets:
+    for repository in page.repositories:
+        heads = [
+            (branch.sha, branch.behind) if branch else (None, None)
+            for branch in (repository.nightly, repository.last_good)
+        ]
+        branches = [cell for branch in heads for cell in branch]
+        for target in repository.targets:
             sent = (getattr(target, column) for column in columns)
-            yield [one.repository, f"{target.lab}/{target.target}", *sent, *branches]
-        if not one.targets:
-            yield [one.repository, None, *(None for _ in columns), *branches]
+            yield [repository.repository, f"{target.lab}/{target.target}", *sent, *branches]
+        if not repository.targets:
+            yield [repository.repository, None, *(None for _ in columns), *branches]

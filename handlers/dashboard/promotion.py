@@ -36,11 +36,11 @@ class Promotion(BaseModel):
 
 def promotion_of(
     tier: int,
-    sent: TargetActivity,
+    activity: TargetActivity,
     runs: Sequence[RunFlips],
     missing: tuple[int, int],
     available: Mapping[str, float],
-    now: float,
+    moment: float,
 ) -> Promotion:
     """Return what a target of tier `tier` lacks for the next better tier, `tier - 1`.
 
@@ -48,14 +48,14 @@ def promotion_of(
     commits that it missed, and of all that it had to test. `available` has the time since which labs could test each
     commit, in seconds since 1970.
     """
-    commits = sent.commits.values()
+    commits = activity.commits.values()
     waits = sorted(
-        at - max(available[sha], sent.commits[sha].committed_at)
-        for sha, at in sent.arrived.items()
-        if sha in sent.commits
+        arrived_at - max(available[sha], activity.commits[sha].committed_at)
+        for sha, arrived_at in activity.arrived.items()
+        if sha in activity.commits
     )
     evidence = PromotionEvidence(
-        age=now - sent.first if sent.first is not None else None,
+        age=moment - activity.first if activity.first is not None else None,
         seconds=percentile(waits, 0.9),
         missing=missing[0],
         expected=missing[1],

@@ -106,21 +106,21 @@ class PullPage(BaseModel):
 def pull_page(parts: DashboardParts) -> Page:
     """Return the page about one pull request."""
 
-    async def load(asked: PageRequest) -> PullPage:
-        query, number = asked.query, _number(asked.path["n"])
-        repository_id = await repository_id_of(parts.records, asked.repository)
-        if parts.config.repository(asked.repository) is None or repository_id is None:
-            raise LookupError(asked.repository)
+    async def load(request: PageRequest) -> PullPage:
+        query, number = request.query, _number(request.path["n"])
+        repository_id = await repository_id_of(parts.records, request.repository)
+        if parts.config.repository(request.repository) is None or repository_id is None:
+            raise LookupError(request.repository)
         head = await head_of(parts.records, repository_id, number)
-        found = await _deliveries(parts.journal, repository_id, number, query.before)
-        if head is None and not found:
+        records = await _deliveries(parts.journal, repository_id, number, query.before)
+        if head is None and not records:
             raise LookupError(str(number))
         pending = await pending_merge(parts.records, repository_id, number)
-        github = f"{parts.github}/{asked.repository}"
+        github = f"{parts.github}/{request.repository}"
         teller = StoryTeller(parts.redact, github)
-        stories = await asked.pages.run(lambda: [teller.delivery(record) for record in found])
-        _, commands = await parts.list_commands(asked.repository) or ("", ())
-        shown = [one for one in stories if query.all or one.state != "ignored"]
+        stories = await request.pages.run(lambda: [teller.delivery(record) for record in records])
+        _, commands = await parts.list_commands(request.repository) or ("", ())
+        listed = [story for story in stories if query.all or story.state != "ignored"]
         return PullPage(
             number=number,
             github=github,
@@ -128,9 +128,9 @@ def pull_page(parts: DashboardParts) -> Page:
             merge=_merge(pending, stories) if pending else None,
             sections=await _sections(parts, repository_id, number, head.sha if head else ""),
             commands=list(commands),
-            deliveries=shown,
-            ignored=len(stories) - len(shown),
-            older=found[-1].job.job_id if len(found) == DELIVERIES else None,
+            deliveries=listed,
+            ignored=len(stories) - len(listed),
+            older=records[-1].job.job_id if len(records) == DELIVERIES else None,
             done_days=round(DONE_DAYS),
             failed_days=round(FAILED_DAYS),
         )
@@ -147,26 +147,28 @@ def pull_page(parts: DashboardParts) -> Page:
     )
 
 
-async def _deliveries(journal: Journal, repository_id: int, number: int, before: int | None) -> list[DeliveryRecord]:
+async def _deliveries(
+    journal: Journal, repository_id: int, number: int, before_job: int | None
+) -> list[DeliveryRecord]:
     """Return the newest deliveries about a pull request and about its groups in the merge queue.
 
     The two have different locks, so that nothing else of the pull request delays its merge.
     """
-    return await journal.of_locks(locks_of(repository_id, number), DELIVERIES, before)
+    return await journal.of_locks(locks_of(repository_id, number), DELIVERIES, before_job)
 
 
 async def _sections(parts: DashboardParts, repository_id: int, number: int, head: str) -> list[StickySection]:
     """Return the sections of the bot's comment, without those that are empty now."""
-    found = await parts.records.under(SECTION, repository_id, number)
+    sections = await parts.records.under(SECTION, repository_id, number)
     return [
         StickySection(
             section=name,
-            sha=shown.sha,
-            at=datetime.fromtimestamp(shown.as_of, UTC),
-            out_of_date=bool(head) and shown.sha != head,
+            sha=section.sha,
+            at=datetime.fromtimestamp(section.as_of, UTC),
+            out_of_date=bool(head) and section.sha != head,
         )
-        for name, shown in sorted(found.items())
-        if shown.digest
+        for name, section in sorted(sections.items())
+        if section.digest
     ]
 
 
@@ -177,7 +179,7 @@ def _number(text: str) -> int:
 
 
 def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory]) -> WaitingMerge:
-    of_merge = (plan for one in stories for plan in reversed(one.plans) if plan.handler in MERGE_HANDLERS)
+    merge_plans = (plan for story in stories for plan in reversed(story.plans) if plan.handler in MERGE_HANDLERS)
     return WaitingMerge(
         sha=pending.sha,
         base=pending.base,
@@ -185,7 +187,7 @@ def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory]) -> WaitingMe
         url=pending.url,
         asked_at=_moment(pending.asked_at),
         queued=pending.queued,
-        why=next((plan.why for plan in of_merge if plan.why), ""),
+        why=next((plan.why for plan in merge_plans if plan.why), ""),
     )
 
 

@@ -89,97 +89,101 @@ class RowFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsFound:
+class ListedRows:
     """The listed rows, and how many more match."""
 
     rows: list[GridRow]
-    more: int = 0
+    unlisted: int = 0
 
 
-def rows_of(grid: Grid, names_of: NamesOf, wanted: RowFilter, configured: Sequence[str], now: float) -> RowsFound:
+def rows_of(
+    grid: Grid, names_of: NamesOf, row_filter: RowFilter, configured: Sequence[str], moment: float
+) -> ListedRows:
     """Return the rows that match a filter; results are expected only of `configured`, the targets of app.yaml."""
-    rows = _Rows(grid, names_of, set(configured), now)
-    if wanted.suite and wanted.target:
-        return rows.folders(wanted.folder)
-    if wanted.target:
-        return RowsFound([rows.suite(line) for line in grid.lines])
+    rows = _Rows(grid, names_of, set(configured), moment)
+    if row_filter.suite and row_filter.target:
+        return rows.folders(row_filter.folder)
+    if row_filter.target:
+        return ListedRows([rows.suite(line) for line in grid.lines])
     return rows.targets(configured)
 
 
 @dataclass(frozen=True, slots=True)
-class TestsFound:
+class MatchingTests:
     """The places of the matching tests in the columns, by series, and how many more match."""
 
     places: Mapping[int, Sequence[int]]
-    more: int
+    unlisted: int
 
 
-def find_tests(newest: Grid, names_of: NamesOf, wanted: RowFilter) -> TestsFound:
+def find_tests(newest: Grid, names_of: NamesOf, row_filter: RowFilter) -> MatchingTests:
     """Find the tests that match a filter in the newest run of their suite.
 
     `newest` has the newest point of each line.
     """
-    found: dict[int, Sequence[int]] = {}
-    named: dict[SuiteRow, bytes] = {}
-    left, more = MOST_ROWS, 0
+    places: dict[int, Sequence[int]] = {}
+    matching_names: dict[SuiteRow, bytes] = {}
+    remaining, unlisted = MOST_ROWS, 0
     points = {series: point for (series, _), point in newest.points.items()}
     for line in newest.lines:
         if line.series not in points:
             continue
-        wanted_ones = _wanted_tests(line, names_of, points[line.series], wanted, named)
-        total = wanted_ones.count(1)
-        more += max(0, total - left)
-        if total and left:
-            found[line.series] = marked_places(wanted_ones, left)
-            left -= len(found[line.series])
-    return TestsFound(found, more)
+        marks = _wanted_tests(line, names_of, points[line.series], row_filter, matching_names)
+        total = marks.count(1)
+        unlisted += max(0, total - remaining)
+        if total and remaining:
+            places[line.series] = marked_places(marks, remaining)
+            remaining -= len(places[line.series])
+    return MatchingTests(places, unlisted)
 
 
-def rows_of_tests(grid: Grid, names_of: NamesOf, found: TestsFound, configured: Sequence[str], now: float) -> RowsFound:
-    """Return a row for each test in `found`, with cells from `grid`, which has the series of these tests."""
-    rows = _Rows(grid, names_of, set(configured), now)
-    return RowsFound(
-        [row for line in grid.lines for row in rows.tests(line, found.places.get(line.series, ()))], found.more
+def rows_of_tests(
+    grid: Grid, names_of: NamesOf, tests: MatchingTests, configured: Sequence[str], moment: float
+) -> ListedRows:
+    """Return a row for each test in `tests`, with cells from `grid`, which has the series of these tests."""
+    rows = _Rows(grid, names_of, set(configured), moment)
+    return ListedRows(
+        [row for line in grid.lines for row in rows.tests(line, tests.places.get(line.series, ()))], tests.unlisted
     )
 
 
 def _wanted_tests(
-    line: GridLine, names_of: NamesOf, newest: GridPoint, wanted: RowFilter, named: dict[SuiteRow, bytes]
+    line: GridLine, names_of: NamesOf, newest: GridPoint, row_filter: RowFilter, matching_names: dict[SuiteRow, bytes]
 ) -> bytes:
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
     pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
-    ended = pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete))
-    if not (wanted.text or wanted.folder):
+    ended = pairs.translate(_table_of(row_filter.status or "", newest.before is not None, newest.complete))
+    if not (row_filter.text or row_filter.folder):
         return ended
-    if line.row not in named:
+    if line.row not in matching_names:
         # Names are the same on all targets of a suite, so they are searched once.
-        named[line.row] = bytes(
-            wanted.text in name.lower() and name.startswith(wanted.folder) for name in names_of(line)
+        matching_names[line.row] = bytes(
+            row_filter.text in name.lower() and name.startswith(row_filter.folder) for name in names_of(line)
         )
-    return both_marked(ended, named[line.row])
+    return both_marked(ended, matching_names[line.row])
 
 
 class _Rows:
-    def __init__(self, grid: Grid, names_of: NamesOf, configured: set[str], now: float) -> None:
+    def __init__(self, grid: Grid, names_of: NamesOf, configured: set[str], moment: float) -> None:
         self._grid = grid
         self._names_of = names_of
         self._configured = configured
-        self._now = now
+        self._now = moment
 
-    def targets(self, configured: Sequence[str]) -> RowsFound:
+    def targets(self, configured: Sequence[str]) -> ListedRows:
         """Return a row for each target: those of app.yaml first, with or without results, then all others."""
         lines: dict[str, list[GridLine]] = {target: [] for target in configured}
         for line in self._grid.lines:
             lines.setdefault(line.about.full_name, []).append(line)
-        return RowsFound([self._target_row(target, of) for target, of in lines.items()])
+        return ListedRows([self._target_row(target, target_lines) for target, target_lines in lines.items()])
 
     def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
-        of_suites = [self.suite(line).cells for line in lines]
+        suite_cells = [self.suite(line).cells for line in lines]
         nothing = GridCell(state=CellState.NONE)
         cells = [
-            joined_cell([of_suite[place] for of_suite in of_suites]) if lines else nothing
-            for place in range(len(self._grid.commits))
+            joined_cell([cells_of_suite[column] for cells_of_suite in suite_cells]) if lines else nothing
+            for column in range(len(self._grid.commits))
         ]
         return GridRow(kind=RowKind.TARGET, name=target, target=target, suite="", folder="", cells=cells)
 
@@ -192,17 +196,17 @@ class _Rows:
             kind=RowKind.SUITE, name=line.suite, target=line.about.full_name, suite=line.suite, folder="", cells=cells
         )
 
-    def folders(self, folder: str) -> RowsFound:
+    def folders(self, folder: str) -> ListedRows:
         """Return the rows below a folder of one suite: folders and files first, then tests."""
         rows: list[GridRow] = []
-        more = 0
+        unlisted = 0
         for line in self._grid.lines:
             names = self._names_of(line)
             inner = only_folder(names, folder)
-            found, further = self._below(line, names, inner)
-            rows += found
-            more += further
-        return RowsFound(rows, more)
+            children, unlisted_children = self._below(line, names, inner)
+            rows += children
+            unlisted += unlisted_children
+        return ListedRows(rows, unlisted)
 
     def _below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
         numbers: dict[str, int] = {}
@@ -212,16 +216,18 @@ class _Rows:
         points = self._points(line)
         counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
         ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
-        seen = [(child, number) for child, number in ordered if any(number in one for one in counts)]
+        present = [
+            (child, number) for child, number in ordered if any(number in point_counts for point_counts in counts)
+        ]
         rows = []
-        for child, number in seen[:MOST_ROWS]:
+        for child, number in present[:MOST_ROWS]:
             cells = [
-                counted_cell(point, of.get(number, NO_TESTS)) if point else self._none(line, place)
-                for place, (point, of) in enumerate(zip(points, counts, strict=True))
+                counted_cell(point, point_counts.get(number, NO_TESTS)) if point else self._none(line, column)
+                for column, (point, point_counts) in enumerate(zip(points, counts, strict=True))
             ]
             kind = RowKind.TEST if _is_test(child, folder) else RowKind.FOLDER
             rows.append(self._row(line, kind, child, child.removeprefix(folder), cells))
-        return rows, len(seen) - len(rows)
+        return rows, len(present) - len(rows)
 
     def tests(self, line: GridLine, places: Sequence[int]) -> Iterator[GridRow]:
         """Yield the rows of some tests of a suite."""
@@ -241,10 +247,12 @@ class _Rows:
         return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]
 
     def _cells(self, line: GridLine, cell_of: Callable[[GridPoint], GridCell]) -> list[GridCell]:
-        return [cell_of(point) if point else self._none(line, place) for place, point in enumerate(self._points(line))]
+        return [
+            cell_of(point) if point else self._none(line, column) for column, point in enumerate(self._points(line))
+        ]
 
-    def _none(self, line: GridLine, place: int) -> GridCell:
-        committed_at = self._grid.commits[place][0]
+    def _none(self, line: GridLine, column: int) -> GridCell:
+        committed_at = self._grid.commits[column][0]
         return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
 
 
@@ -256,12 +264,15 @@ def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
     """
     states = MATCHES.get(status, set(CellState) - {CellState.ABSENT})
     pairs = product(range(STATUS_BYTES), repeat=2)
-    return bytes(state_of_test(was if has_before else None, now, complete=complete) in states for was, now in pairs)
+    return bytes(
+        state_of_test(earlier if has_before else None, current, complete=complete) in states
+        for earlier, current in pairs
+    )
 
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:
-    was = None if point.before is None else at(point.before, place)
-    return test_cell(point.run.key.run_id, point.infra, was, at(point.now, place), complete=point.complete)
+    earlier = None if point.before is None else at(point.before, place)
+    return test_cell(point.run.key.run_id, point.infra, earlier, at(point.now, place), complete=point.complete)
 
 
 def _child(name: str, folder: str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 from nightjar_formats.model import RunKey, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +23,6 @@ from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.markdown import plain_html
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 
@@ -31,6 +33,8 @@ MOST_CLAIMS = 50
 """The most entries of an environment that the page shows."""
 LONGEST_CLAIM = 500
 """The most characters that the page shows of the name or the value of an entry."""
+QUIET = ("link", "autolink", "image", "html_inline", "linkify")
+"""Rules of Markdown that are off: our sentences need none, and text of a lab in a sentence must not use them."""
 PARTS = tuple(
     Parameter(name, words, {"type": "string"})
     for name, words in (
@@ -120,7 +124,7 @@ class RunDetails(BaseModel):
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
 
     @property
-    def why_html(self) -> object:
+    def why_html(self) -> Markup:
         """Return the reason for the check run's conclusion, as HTML."""
         return plain_html(self.check.why if self.check else "")
 
@@ -128,21 +132,21 @@ class RunDetails(BaseModel):
 def run_page(parts: DashboardParts) -> Page:
     """Return the page of one run."""
 
-    async def load(asked: PageRequest) -> RunDetails:
-        name, settings, _ = results_of(parts, asked.repository)
-        key = RunKey(name, asked.path["lab"], asked.path["target"], asked.path["sha"], asked.path["run_id"])
-        run = await asked.pages.run(parts.store.run, key)
+    async def load(request: PageRequest) -> RunDetails:
+        name, settings, _ = results_of(parts, request.repository)
+        key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
+        run = await request.pages.run(parts.store.run, key)
         if run is None:
             raise LookupError(key.folder)
-        listed = await asked.pages.run(parts.store.commits.runs, key.about, key.sha)
-        results = parts.results.running_in(asked.pages.run)
+        listed = await request.pages.run(parts.store.commits.runs, key.about, key.sha)
+        results = parts.results.running_in(request.pages.run)
         state = await results.state(key.about, key.sha)
         # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
         # GitHub's quota.
         compared = await compared_suites(results, None, name, state, settings.aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
-        return await asked.pages.run(_page_of, run, listed, findings)
+        return await request.pages.run(_page_of, run, listed, findings)
 
     return Page(
         path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
@@ -157,10 +161,10 @@ def run_page(parts: DashboardParts) -> Page:
 
 
 def _findings(
-    settings: RepositoryConfig, about: TargetKey, state: TargetState, compared: dict[str, ComparedSuite], now: float
+    settings: RepositoryConfig, target: TargetKey, state: TargetState, compared: dict[str, ComparedSuite], moment: float
 ) -> Findings:
-    quarantine, ended = quarantine_at(settings.quarantine, about, now)
-    lab = settings.results.labs.get(about.lab) if settings.results else None
+    quarantine, ended = quarantine_at(settings.quarantine, target, moment)
+    lab = settings.results.labs.get(target.lab) if settings.results else None
     reproduce = (lab.reproduce if lab else None) or ""
     return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
 
@@ -169,7 +173,7 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
-    found = causes_of(findings, lambda failure: _command(findings, failure))
+    grouped = causes_of(findings, lambda failure: _command(findings, failure))
     return RunDetails(
         lab=key.lab,
         target=key.target,
@@ -179,14 +183,14 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
         run=_seen(run),
         claims=_claims(run),
         environment=_environment(run),
-        others=[_seen(other) for other in listed if other.key != key],
+        others=[_seen(other_run) for other_run in listed if other_run.key != key],
         check=_check(findings) if state.suites else None,
-        suites=[_suite(suite, comparison_, findings) for suite, comparison_ in findings.suites],
+        suites=[_suite(suite, compared, findings) for suite, compared in findings.suites],
         missing_suites=list(state.missing_suites),
-        failures=found.counts,
-        causes=found.causes,
-        more_causes=found.more,
-        unlisted=found.unjudged,
+        failures=grouped.counts,
+        causes=grouped.causes,
+        more_causes=grouped.unlisted,
+        unlisted=grouped.ungrouped,
     )
 
 
@@ -206,7 +210,7 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
         failed=counts.failed + counts.errored,
         skipped=counts.skipped,
         flaky=counts.flaky,
-        new_failures=sum(one.suite == suite.suite for one in findings.new_failures),
+        new_failures=sum(failure.suite == suite.suite for failure in findings.new_failures),
         still_failing=len(comparison.still_failing),
         known_flaky=len(comparison.known_flaky),
         fixed=len(comparison.fixed),
@@ -218,18 +222,18 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
 
 
 def _command(findings: Findings, failure: NewFailure) -> str:
-    about = findings.state.about
-    return command(findings.reproduce, failure, about.target, findings.state.sha) if findings.reproduce else ""
+    target = findings.state.about
+    return command(findings.reproduce, failure, target.target, findings.state.sha) if findings.reproduce else ""
 
 
 def _seen(run: Run) -> SeenRun:
     claims = run.claims
-    parts = claims.shard_total if claims else 1
+    shards = claims.shard_total if claims else 1
     return SeenRun(
         run_id=run.key.run_id,
         suite=claims.suite if claims else None,
         attempt=claims.attempt if claims else None,
-        shard=f"{claims.shard_index}/{parts}" if claims and parts > 1 else "",
+        shard=f"{claims.shard_index}/{shards}" if claims and shards > 1 else "",
         state=run.state,
         reason=run.reason,
         received_at=datetime.fromtimestamp(run.received_at, UTC),
@@ -257,5 +261,15 @@ def _environment(run: Run) -> list[ClaimedFact]:
 
 
 def _facts(pairs: Iterable[tuple[str, str]]) -> list[ClaimedFact]:
-    given = [(name, value) for name, value in pairs if value][:MOST_CLAIMS]
-    return [ClaimedFact(name=name[:LONGEST_CLAIM], value=value[:LONGEST_CLAIM]) for name, value in given]
+    facts = [(name, value) for name, value in pairs if value][:MOST_CLAIMS]
+    return [ClaimedFact(name=name[:LONGEST_CLAIM], value=value[:LONGEST_CLAIM]) for name, value in facts]
+
+
+def plain_html(text: str) -> Markup:
+    """Render one line of Markdown; links and HTML in it stay text."""
+    return Markup(_parser().renderInline(text))  # noqa: S704 (the parser escapes HTML, and renders no links)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).disable(list(QUIET), ignoreInvalid=True)

@@ -24,27 +24,30 @@ MOST_NAMED = 20
 
 
 def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
-    """Return a repository's name and settings, as `DashboardParts.named`; raise LookupError if there are none."""
-    found = parts.named(repository)
-    if found is None:
+    """Return a repository's name as in app.yaml, and its settings; raise LookupError if app.yaml does not list it."""
+    named = parts.name_and_settings(repository)
+    if named is None:
         raise LookupError(repository)
-    return found
+    return named
 
 
-async def settings_and_target(parts: DashboardParts, asked: PageRequest) -> tuple[str, RepositoryConfig]:
+async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tuple[str, RepositoryConfig]:
     """Return a repository's name and settings, as `settings_of`, after checking the target that the query names.
 
     Raises `Problem` 400 if app.yaml does not list the target and no results of it are stored: those of
     a target that was removed from app.yaml can still be read.
     """
-    name, settings = settings_of(parts, asked.repository)
-    target, configured = asked.query.target, configured_targets(settings)
+    name, settings = settings_of(parts, request.repository)
+    target, configured = request.query.target, configured_targets(settings)
     if target and settings.results and target not in configured:
         lab, _, device = target.partition("/")
-        if TargetKey(name, lab, device) not in await asked.pages.run(parts.store.newest, name):
-            known = ", ".join(configured[:MOST_NAMED]) or "none"
-            more = len(configured) - MOST_NAMED
-            raise Problem(400, NO_SUCH_TARGET.format(target=target, known=known, more=f" and {more} more" * (more > 0)))
+        if TargetKey(name, lab, device) not in await request.pages.run(parts.store.newest, name):
+            available = ", ".join(configured[:MOST_NAMED]) or "none"
+            unlisted = len(configured) - MOST_NAMED
+            raise Problem(
+                400,
+                NO_SUCH_TARGET.format(target=target, known=available, more=f" and {unlisted} more" * (unlisted > 0)),
+            )
     return name, settings
 
 
@@ -56,12 +59,12 @@ def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryC
     return name, settings, settings.results
 
 
-def quarantine_of(settings: RepositoryConfig, now: float) -> QuarantineOf:
-    """Return how the current quarantine of a target is found, `now` in seconds since 1970."""
-    return lambda about: quarantine_at(settings.quarantine, about, now)[0]
+def quarantine_of(settings: RepositoryConfig, moment: float) -> QuarantineOf:
+    """Return a function that returns the quarantine of a target at `moment`, in seconds since 1970."""
+    return lambda target: quarantine_at(settings.quarantine, target, moment)[0]
 
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:
     """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
     labs = settings.results.labs if settings.results else {}
-    return [f"{lab}/{target}" for lab, of in labs.items() for target in of.targets]
+    return [f"{lab}/{target}" for lab, lab_settings in labs.items() for target in lab_settings.targets]

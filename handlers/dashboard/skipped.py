@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
+from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
@@ -68,20 +68,20 @@ class SkippedPage(TestsOfRepository):
 def skipped_page(parts: DashboardParts) -> Page:
     """Return the page of skipped tests."""
 
-    async def load(asked: PageRequest) -> SkippedPage:
-        name, settings = await settings_and_target(parts, asked)
-        query: ListQuery = asked.query
-        of = asked_tests(asked, name, settings, query.target)
-        found = await asked.pages.run(parts.store.lists.skipped, of, parts.moment() - WEEK)
+    async def load(request: PageRequest) -> SkippedPage:
+        name, settings = await settings_and_target(parts, request)
+        query: ListQuery = request.query
+        stored_query = store_query(request, name, settings, query.target)
+        skipped = await request.pages.run(parts.store.lists.skipped, stored_query, parts.moment() - WEEK)
         return SkippedPage(
             takes_results=settings.results is not None,
             targets=configured_targets(settings),
-            has_results=found.suites > 0,
-            total=found.total,
-            pages=page_count(found.total),
-            tests=[_row(one) for one in found.tests],
-            idle=[_idle_row(one) for one in found.idle],
-            idle_total=found.idle_total,
+            has_results=skipped.suites > 0,
+            total=skipped.total,
+            pages=page_count(skipped.total),
+            tests=[_row(test) for test in skipped.tests],
+            idle=[_idle_row(test) for test in skipped.idle],
+            idle_total=skipped.idle_total,
         )
 
     return Page(
@@ -97,39 +97,39 @@ def skipped_page(parts: DashboardParts) -> Page:
     )
 
 
-def _row(one: SkippedTest) -> SkippedTestRow:
+def _row(test: SkippedTest) -> SkippedTestRow:
     return SkippedTestRow(
-        suite=one.suite,
-        test=one.test,
-        skipped=[_here(where) for where in one.skipped_on],
-        runs_on=[about.full_name for about in one.runs_on],
+        suite=test.suite,
+        test=test.test,
+        skipped=[_here(skip) for skip in test.skipped_on],
+        runs_on=[target.full_name for target in test.runs_on],
     )
 
 
-def _here(where: SkippedOn) -> SkippedHere:
+def _here(skip: SkippedOn) -> SkippedHere:
     return SkippedHere(
-        target=where.about.full_name,
-        since=where.since,
-        since_at=moment_of(where.since_at),
-        at_least=where.at_least,
-        reason=where.why[:SHOWN_REASON],
+        target=skip.about.full_name,
+        since=skip.since,
+        since_at=moment_of(skip.since_at),
+        at_least=skip.at_least,
+        reason=skip.why[:SHOWN_REASON],
     )
 
 
-def _idle_row(one: IdleTest) -> IdleTestRow:
+def _idle_row(test: IdleTest) -> IdleTestRow:
     return IdleTestRow(
-        suite=one.suite,
-        test=one.test,
-        skipped_on=[about.full_name for about in one.skipped_on],
-        silent=[about.full_name for about in one.silent],
+        suite=test.suite,
+        test=test.test,
+        skipped_on=[target.full_name for target in test.skipped_on],
+        silent=[target.full_name for target in test.silent],
     )
 
 
 def _table(page: SkippedPage) -> CsvTable:
     columns = ("suite", "test", "target", "since", "since_at", "reason")
     rows: list[tuple[Cell, ...]] = [
-        (one.suite, one.test, where.target, where.since, where.since_at, where.reason)
-        for one in page.tests
-        for where in one.skipped
+        (test.suite, test.test, skip.target, skip.since, skip.since_at, skip.reason)
+        for test in page.tests
+        for skip in test.skipped
     ]
     return CsvTable(columns, rows)

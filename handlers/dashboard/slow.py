@@ -10,7 +10,7 @@ from bot.results.store.slow_tests import GOOD_RUNS
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.lists import ListQuery, TestsOfRepository, asked_tests, page_count
+from handlers.dashboard.lists import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
@@ -57,37 +57,37 @@ class SlowPage(TestsOfRepository):
 def slow_page(parts: DashboardParts) -> Page:
     """Return the page of slow tests."""
 
-    async def load(asked: PageRequest) -> SlowPage:
-        name, settings = await settings_and_target(parts, asked)
-        query: ListQuery = asked.query
+    async def load(request: PageRequest) -> SlowPage:
+        name, settings = await settings_and_target(parts, request)
+        query: ListQuery = request.query
         targets = configured_targets(settings)
 
         def read(store: ResultsStore) -> tuple[str | None, Durations | None]:
-            found = None
+            durations = None
             for target in [query.target] if query.target else targets:
-                found = store.lists.slow(asked_tests(asked, name, settings, target))
-                if found.timed:
-                    return target, found
-            return query.target, found
+                durations = store.lists.slow(store_query(request, name, settings, target))
+                if durations.timed:
+                    return target, durations
+            return query.target, durations
 
-        target, found = await asked.pages.run(read, parts.store)
+        target, durations = await request.pages.run(read, parts.store)
         return SlowPage(
             takes_results=settings.results is not None,
             targets=targets,
-            has_results=found is not None and found.runs > 0,
-            total=found.listed if found else 0,
-            pages=page_count(found.listed if found else 0),
+            has_results=durations is not None and durations.runs > 0,
+            total=durations.listed if durations else 0,
+            pages=page_count(durations.listed if durations else 0),
             target=target,
             good_runs=GOOD_RUNS,
-            timed=found.timed if found else 0,
-            minutes=found.seconds / MINUTE if found else 0.0,
+            timed=durations.timed if durations else 0,
+            minutes=durations.seconds / MINUTE if durations else 0.0,
             cut_offs=[
-                SlowCutOff(seconds=one.seconds, tests=one.tests, minutes_saved=one.saved / MINUTE)
-                for one in (found.cut_offs if found else ())
+                SlowCutOff(seconds=cut_off.seconds, tests=cut_off.tests, minutes_saved=cut_off.saved / MINUTE)
+                for cut_off in (durations.cut_offs if durations else ())
             ],
             tests=[
-                SlowTestRow(suite=one.suite, test=one.test, seconds=one.seconds, failed=one.failed, runs=one.runs)
-                for one in (found.slowest if found else ())
+                SlowTestRow(suite=test.suite, test=test.test, seconds=test.seconds, failed=test.failed, runs=test.runs)
+                for test in (durations.slowest if durations else ())
             ],
         )
 
@@ -106,4 +106,4 @@ def slow_page(parts: DashboardParts) -> Page:
 
 def _table(page: SlowPage) -> CsvTable:
     columns = ("suite", "test", "seconds", "failed", "runs")
-    return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.tests))
+    return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))

@@ -149,8 +149,8 @@ class StoryTeller:
 
 def effect_words(kind: str) -> str:
     """Split the name of a kind of effect into words: `EnsureLabel` becomes `Ensure label`."""
-    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", kind).strip().capitalize()
+    return _CAPITAL.sub(lambda match: f" {match[0].lower()}", kind).strip().capitalize()
 
 
-def _sha(found: Any) -> str:
-    return found if isinstance(found, str) and _SHA.fullmatch(found) else ""
+def _sha(sha: Any) -> str:
+    return sha if isinstance(sha, str) and _SHA.fullmatch(sha) else ""

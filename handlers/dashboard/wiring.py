@@ -29,15 +29,16 @@ MOMENT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DashboardParts:
-    """The parts that pages read from: `now` returns seconds since 1970, `github` is the address of GitHub's own pages.
+    """The parts that pages read from.
 
+    `clock` returns seconds since 1970, `github` is the address of GitHub's own pages.
     `redact` removes secrets from a text of the audit log, `list_commands` gives the commands of a repository.
     """
 
     config: Config
     records: Records
     results: ResultsService
-    now: Callable[[], float]
+    clock: Callable[[], float]
     journal: Journal
     redact: Callable[[str], str]
     list_commands: ListCommands
@@ -49,8 +50,8 @@ class DashboardParts:
         So statements about time, such as that a result is late, stay the same for that long, and all readers share one
         cached page.
         """
-        now = self.now()
-        return now - now % MOMENT_SECONDS
+        seconds = self.clock()
+        return seconds - seconds % MOMENT_SECONDS
 
     @property
     def public_url(self) -> str:
@@ -62,7 +63,7 @@ class DashboardParts:
         """Return the store of results; its methods block, so call them in `PageRequest.pages.run`."""
         return self.results.store
 
-    def named(self, repository: str) -> tuple[str, RepositoryConfig] | None:
+    def name_and_settings(self, repository: str) -> tuple[str, RepositoryConfig] | None:
         """Return a repository's name as app.yaml has it, and its settings; None where app.yaml does not list it.
 
         Addresses may have any letter case, as on GitHub, but results are stored under the name of app.yaml.

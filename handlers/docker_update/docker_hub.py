@@ -47,10 +47,10 @@ class DockerHub:
             if answer is None:
                 break
             listed = Payload(answer, "tags")
-            found = {tag.text("name"): _pushed(tag) for tag in listed.items("results")}
-            fit = {tag: at for tag, at in found.items() if at is not None and BUILT.fullmatch(tag)}
-            if fit or not listed.has("next"):
-                return fit
+            pushed_at = {tag.text("name"): _pushed(tag) for tag in listed.items("results")}
+            built = {tag: moment for tag, moment in pushed_at.items() if moment is not None and BUILT.fullmatch(tag)}
+            if built or not listed.has("next"):
+                return built
         return {}
 
 

@@ -26,7 +26,7 @@ from bot.github.refs import branch_head
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.docker_update.docker_hub import DockerHub
-from handlers.docker_update.images import Update, places, staged, updated
+from handlers.docker_update.images import Update, find_references, staged, update_tags
 from handlers.docker_update.texts import (
     BODY,
     NEWER_TAGS,
@@ -58,38 +58,40 @@ router = Router()
 async def update_images(context: Context) -> Plan:
     """Read the file on the base branch and the tags of its images, and propose the newest tags."""
     config = context.config.docker_update
-    assert config is not None, "the handler is asked where the feature is on"
+    assert config is not None, "the handler runs only where the feature is on"
     with ranked(Rank.SWEEP):
         base_sha = await branch_head(context.github, context.repository.full_name, config.base)
         if base_sha is None:
             raise UserError(NO_BASE.format(branch=code(config.base)))
         text = await _text(context, config, base_sha)
-    found = places(text, (config.namespace, config.staging))
+    images = find_references(text, (config.namespace, config.staging))
     registry = DockerHub(context.part(READER), config.registry)
-    tags = {place.key: await _tags(registry, place, config) for place in found}
-    update = updated(text, found, tags, config.namespace)
-    return plan_docker_update(update, found, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
+    tags = {image.key: await _tags(registry, image, config) for image in images}
+    update = update_tags(text, images, tags, config.namespace)
+    return plan_docker_update(update, images, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
 
 
 def plan_docker_update(
-    update: Update, found: Sequence[ImageReference], config: DockerUpdate, base_sha: str, at: str
+    update: Update, images: Sequence[ImageReference], config: DockerUpdate, base_sha: str, moment: str
 ) -> Plan:
-    """Return the plan for the pull request: `at` is the time in ISO 8601, `base_sha` the commit below its change."""
-    if not found:
+    """Return the plan for the pull request. `moment` is in ISO 8601, `base_sha` the commit below its change."""
+    if not images:
         return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
     notes = "".join(f"; {note}" for note in update.notes)
     if not update.changes:
-        return Plan((EnsurePull(config.branch, config.base, at),), why=NO_NEWER_TAGS.format(all=len(found)) + notes)
-    names = "\n".join(f"{change.key}={change.after}" for change in update.changes)
+        return Plan(
+            (EnsurePull(config.branch, config.base, moment),), why=NO_NEWER_TAGS.format(all=len(images)) + notes
+        )
+    names = "\n".join(f"{change.key}={change.new_image}" for change in update.changes)
     rows = [
-        ROW.format(key=code(change.key), before=code(change.before), after=code(change.after))
+        ROW.format(key=code(change.key), before=code(change.old_image), after=code(change.new_image))
         for change in update.changes
     ]
     footnote = NOT_UPDATED.format(notes="; ".join(update.notes)) if update.notes else ""
     ensure = EnsurePull(
         branch=config.branch,
         base=config.base,
-        at=at,
+        at=moment,
         base_sha=base_sha,
         path=config.file,
         content=update.text,
@@ -99,24 +101,24 @@ def plan_docker_update(
         body=BODY.format(file=config.file, rows="\n".join(rows), notes=footnote),
         message=f"{TITLE}\n\n{names}",
     )
-    return Plan((ensure,), why=NEWER_TAGS.format(count=len(update.changes), all=len(found)) + notes)
+    return Plan((ensure,), why=NEWER_TAGS.format(count=len(update.changes), all=len(images)) + notes)
 
 
 async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
-    found = await found_at(context.github, context.repository.full_name, config.file, base_sha)
-    if found is None or found.kind != FILE:
+    file = await found_at(context.github, context.repository.full_name, config.file, base_sha)
+    if file is None or file.kind != FILE:
         raise UserError(NO_IMAGES_FILE.format(path=code(config.file), branch=code(config.base)))
     try:
-        text = found.raw.decode()
+        text = file.raw.decode()
     except UnicodeDecodeError:
         text = ""
-    if not text or found.size > LARGEST_FILE:
+    if not text or file.size > LARGEST_FILE:
         raise UserError(NOT_TEXT.format(path=code(config.file), most=LARGEST_FILE // 1024))
     return text
 
 
-async def _tags(registry: DockerHub, place: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
+async def _tags(registry: DockerHub, image: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
     """Return the tags of an image in both namespaces, with the time of the last push."""
-    released = await registry.tags(place.in_main(config.namespace))
-    waiting = await registry.tags(staged(place.name, config.staging))
+    released = await registry.tags(image.in_main(config.namespace))
+    waiting = await registry.tags(staged(image.name, config.staging))
     return {tag: max(released.get(tag, 0.0), waiting.get(tag, 0.0)) for tag in {*released, *waiting}}

@@ -80,8 +80,8 @@ class TagChange:
     """An image before and after the update."""
 
     key: str
-    before: str
-    after: str
+    old_image: str
+    new_image: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class _References(configparser.Interpolation):
     ) -> str:
         parts, pending, followed = list[str](), [value], 0
         while pending:
-            before, percent, rest = pending.pop().partition("%")
-            parts.append(before)
+            literal, percent, rest = pending.pop().partition("%")
+            parts.append(literal)
             reference = _REFERENCE.match(rest)
             if percent and rest.startswith("%"):
                 parts.append("%")
@@ -166,23 +166,23 @@ def _none() -> dict[str, str]:
     raise UserError(NO_SECTION.format(section=SECTION))
 
 
-def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
+def find_references(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
     """Return the images of the file that are in one of `namespaces`. Raises `UserError`."""
     images = read_images(text)
     raw = _Parser.of(text)
-    found = []
+    references = []
     for key, image in images.items():
-        whole = IMAGE.fullmatch(image)
-        if whole is None or whole["namespace"] not in namespaces:
+        match = IMAGE.fullmatch(image)
+        if match is None or match["namespace"] not in namespaces:
             continue
         sharing = _SHARING.fullmatch(raw.get(SECTION, key, raw=True))
         # configparser has all keys in lower case:
         # https://docs.python.org/3/library/configparser.html#configparser.ConfigParser.optionxform
         variable = sharing["variable"].lower() if sharing else ""
-        found.append(ImageReference(key, whole["namespace"], whole["name"], whole["tag"], variable))
-    if len(found) > MOST_IMAGES:
-        raise UserError(TOO_MANY_IMAGES.format(count=len(found), most=MOST_IMAGES))
-    return found
+        references.append(ImageReference(key, match["namespace"], match["name"], match["tag"], variable))
+    if len(references) > MOST_IMAGES:
+        raise UserError(TOO_MANY_IMAGES.format(count=len(references), most=MOST_IMAGES))
+    return references
 
 
 @dataclass(slots=True)
@@ -194,8 +194,8 @@ class _Edits:
     notes: list[str] = field(default_factory=list)
 
 
-def updated(
-    text: str, found: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
+def update_tags(
+    text: str, references: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
 ) -> Update:
     """Return the file with the newest tag of each image; images that share a tag get the newest one that all have.
 
@@ -203,15 +203,15 @@ def updated(
     namespace, such as staging, moves to `namespace`. Raises `UserError` if the file cannot be edited in place.
     """
     groups = defaultdict(list)
-    for place in found:
-        groups[place.variable, "" if place.variable else place.key].append(place)
+    for reference in references:
+        groups[reference.variable, "" if reference.variable else reference.key].append(reference)
     edits = _Edits()
     for members in groups.values():
         _choose(edits, members, tags, namespace)
     if not edits.changes:
         return Update(text, notes=tuple(edits.notes))
     edited = _edited(text, edits.values)
-    expected = {**read_images(text), **edits.values, **{change.key: change.after for change in edits.changes}}
+    expected = {**read_images(text), **edits.values, **{change.key: change.new_image for change in edits.changes}}
     # Our own patterns edited the lines, so let configparser verify the result: nothing but the tags may differ.
     if read_images(edited) != expected:
         raise UserError(NOT_IN_PLACE.format(names=", ".join(change.key for change in edits.changes)))
@@ -221,24 +221,24 @@ def updated(
 def _choose(
     edits: _Edits, members: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
 ) -> None:
-    untagged = [place for place in members if not tags.get(place.key)]
-    edits.notes += [NO_TAGS.format(image=code(place.in_main(namespace))) for place in untagged]
+    untagged = [reference for reference in members if not tags.get(reference.key)]
+    edits.notes += [NO_TAGS.format(image=code(reference.in_main(namespace))) for reference in untagged]
     if untagged:
         return
-    common = set.intersection(*(set(tags[place.key]) for place in members))
+    common = set.intersection(*(set(tags[reference.key]) for reference in members))
     variable = members[0].variable
     if not common:
-        images = ", ".join(code(place.key) for place in members)
+        images = ", ".join(code(reference.key) for reference in members)
         edits.notes.append(NO_COMMON_TAG.format(images=images, variable=code(variable)))
         return
     # For images that share a tag, the time at which the last of them got it counts.
-    newest = max(common, key=lambda tag: (min(tags[place.key][tag] for place in members), tag))
-    for place in members:
-        name = f"{place.namespace}/{place.name}" if variable else place.in_main(namespace)
-        after = f"{name}:{newest}" if newest != place.tag else place.image
-        if after != place.image:
-            edits.changes.append(TagChange(place.key, place.image, after))
-            edits.values[variable or place.key] = newest if variable else after
+    newest = max(common, key=lambda tag: (min(tags[reference.key][tag] for reference in members), tag))
+    for reference in members:
+        name = f"{reference.namespace}/{reference.name}" if variable else reference.in_main(namespace)
+        new_image = f"{name}:{newest}" if newest != reference.tag else reference.image
+        if new_image != reference.image:
+            edits.changes.append(TagChange(reference.key, reference.image, new_image))
+            edits.values[variable or reference.key] = newest if variable else new_image
 
 
 def _edited(text: str, values: Mapping[str, str]) -> str:

@@ -82,32 +82,32 @@ class KnownFailures:
     news: str = ""
     reported_at: float = 0.0
 
-    def reporting(self, news: str, at: float) -> KnownFailures:
-        """Return the state after a message with this key was sent at `at`, in seconds since 1970."""
-        return replace(self, news=news, reported_at=max(at, self.reported_at + 1))
+    def reporting(self, news: str, moment: float) -> KnownFailures:
+        """Return the state after a message with this key was sent at `moment`, in seconds since 1970."""
+        return replace(self, news=news, reported_at=max(moment, self.reported_at + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class BranchScan:
     """The result of a scan: the newest commits of a branch, newest first, and the signals of the first few."""
 
-    at: float
+    scanned_at: float
     commits: Sequence[Commit]
     signals: Sequence[Sequence[Signal]]
 
     def position(self, sha: str) -> int | None:
         """Return how many commits are newer than this one; None if it is too far back, or no longer on the branch."""
-        return next((place for place, commit in enumerate(self.commits) if commit.sha == sha), None)
+        return next((index for index, commit in enumerate(self.commits) if commit.sha == sha), None)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureChanges:
-    """What changed since the last scan; `removed` failed and is no longer reported. `known` is for the next scan."""
+    """What changed since the last scan; `removed` failed and is no longer reported. `state` is for the next scan."""
 
     began: tuple[FailingContext, ...]
     recovered: tuple[Recovery, ...]
     removed: tuple[FailingContext, ...]
-    known: KnownFailures
+    state: KnownFailures
 
     @property
     def is_news(self) -> bool:
@@ -117,101 +117,117 @@ class FailureChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The result of a context on the commit at a position; `failed` is None while there is no verdict."""
+    """The result of a context on the commit at `position` of the scan; `failed` is None while there is no verdict."""
 
-    place: int
+    position: int
     signal: Signal
     failed: bool | None
 
 
-def decide_alarms(before: KnownFailures | None, scan: BranchScan, contexts: Sequence[str]) -> FailureChanges:
+def decide_alarms(stored: KnownFailures | None, scan: BranchScan, contexts: Sequence[str]) -> FailureChanges:
     """Compare a scan with the stored state; `contexts` are the patterns of watched contexts.
 
     The very first scan reports a failure only if an older commit of the scan is green; other failures are only stored.
     """
-    known = before or KnownFailures()
+    last = stored or KnownFailures()
     results = _results(scan.signals, contexts)
     began, recovered, removed = [], [], []
     failing: dict[str, FailingContext] = {}
-    for name in sorted(results.keys() | known.failing.keys()):
-        listed = results.get(name, [])
-        old = known.failing.get(name)
-        if old is None:
-            new = _begun(name, listed, scan, known)
-            if new is not None:
-                failing[name] = new
-                if before is not None or any(result.failed is False for result in listed):
-                    began.append(new)
-        elif (recovery := _recovery(old, listed, scan)) is not None:
+    for name in sorted(results.keys() | last.failing.keys()):
+        context_results = results.get(name, [])
+        earlier = last.failing.get(name)
+        if earlier is None:
+            failure = _begun(name, context_results, scan, last)
+            if failure is not None:
+                failing[name] = failure
+                if stored is not None or any(result.failed is False for result in context_results):
+                    began.append(failure)
+        elif (recovery := _recovery(earlier, context_results, scan)) is not None:
             recovered.append(recovery)
-        elif not listed and old.missing_since and scan.at - old.missing_since >= REMOVED_AFTER:
-            removed.append(old)
+        elif not context_results and earlier.missing_since and scan.scanned_at - earlier.missing_since >= REMOVED_AFTER:
+            removed.append(earlier)
         else:
             # A context that no commit reports may only be late, so it stays until `REMOVED_AFTER`.
-            failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or scan.at)
-    after = replace(known, failing=failing, seen=_seen(results, scan, known))
-    return FailureChanges(tuple(began), tuple(recovered), tuple(removed), after)
+            failing[name] = replace(
+                earlier, missing_since=0.0 if context_results else earlier.missing_since or scan.scanned_at
+            )
+    state = replace(last, failing=failing, seen=_seen(results, scan, last))
+    return FailureChanges(tuple(began), tuple(recovered), tuple(removed), state)
 
 
-def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: KnownFailures) -> FailingContext | None:
+def _begun(
+    name: str, context_results: Sequence[_Result], scan: BranchScan, last: KnownFailures
+) -> FailingContext | None:
     """Return the new failure of a context that did not fail before: the oldest of its newest failures in a row.
 
     A failure that an earlier scan has seen is not new: it was reported then, or a newer commit was green.
     """
-    ended = (result for result in listed if result.failed is not None)
-    row = list(takewhile(lambda r: r.failed and name not in known.seen.get(scan.commits[r.place].sha, ()), ended))
-    if not row:
+    ended = (result for result in context_results if result.failed is not None)
+    failures_in_a_row = list(
+        takewhile(
+            lambda result: result.failed and name not in last.seen.get(scan.commits[result.position].sha, ()), ended
+        )
+    )
+    if not failures_in_a_row:
         return None
-    broken, signal = scan.commits[row[-1].place], row[-1].signal
+    broken, signal = scan.commits[failures_in_a_row[-1].position], failures_in_a_row[-1].signal
     return FailingContext(
         name=name,
         sha=broken.sha,
         title=broken.title,
         says=(signal.says or signal.result.replace("_", " "))[:LONGEST_WORDS],
         url=signal.url if len(signal.url) <= LONGEST_URL else "",
-        since=scan.at,
+        since=scan.scanned_at,
     )
 
 
-def _recovery(old: FailingContext, listed: Sequence[_Result], scan: BranchScan) -> Recovery | None:
+def _recovery(failure: FailingContext, context_results: Sequence[_Result], scan: BranchScan) -> Recovery | None:
     """Return the recovery of a context, or None; results older than the commit that broke it don't count."""
-    broken = scan.position(old.sha)
-    ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
+    broken = scan.position(failure.sha)
+    ended = (
+        result
+        for result in context_results
+        if result.failed is not None and (broken is None or result.position <= broken)
+    )
     newest = next(ended, None)
     if newest is None or newest.failed:
         return None
-    commits = broken - newest.place if broken is not None else None
-    return Recovery(old, scan.commits[newest.place], commits, max(0.0, scan.at - old.since), newest.signal.url)
+    commits = broken - newest.position if broken is not None else None
+    return Recovery(
+        failure, scan.commits[newest.position], commits, max(0.0, scan.scanned_at - failure.since), newest.signal.url
+    )
 
 
 def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> dict[str, list[_Result]]:
     """Return the results of each watched context, by name, those of the newest commit first."""
-    found: dict[str, list[_Result]] = {}
-    for place, of_commit in enumerate(signals):
+    results: dict[str, list[_Result]] = {}
+    for position, commit_signals in enumerate(signals):
         by_name: dict[str, list[Signal]] = {}
-        for signal in of_commit:
+        for signal in commit_signals:
             if not signal.is_workflow_run and matches(contexts, signal.name):
                 by_name.setdefault(signal.name, []).append(signal)
-        for name, same in by_name.items():
-            found.setdefault(name, []).append(_result(place, same))
-    return found
+        for name, same_name in by_name.items():
+            results.setdefault(name, []).append(_result(position, same_name))
+    return results
 
 
-def _result(place: int, same: Iterable[Signal]) -> _Result:
+def _result(position: int, signals: Iterable[Signal]) -> _Result:
     """Return the result of a context with a status or checks of several Apps: the worst of them counts."""
     by_rank = {True: 0, None: 1, False: 2}
-    failed, signal = min(((has_failed(s.result), s) for s in same), key=lambda pair: by_rank[pair[0]])
-    return _Result(place, signal, failed)
+    failed, signal = min(((has_failed(signal.result), signal) for signal in signals), key=lambda pair: by_rank[pair[0]])
+    return _Result(position, signal, failed)
 
 
-def _seen(
-    results: Mapping[str, Sequence[_Result]], scan: BranchScan, known: KnownFailures
-) -> dict[str, frozenset[str]]:
+def _seen(results: Mapping[str, Sequence[_Result]], scan: BranchScan, last: KnownFailures) -> dict[str, frozenset[str]]:
     """Return which contexts have failed on which of the scanned commits, now or in an earlier scan."""
     seen: dict[str, frozenset[str]] = {}
-    for place, commit in enumerate(scan.commits[: len(scan.signals)]):
-        now = {name for name, listed in results.items() if any(r.place == place and r.failed for r in listed)}
-        names = known.seen.get(commit.sha, frozenset()) | now
+    for position, commit in enumerate(scan.commits[: len(scan.signals)]):
+        failing = {
+            name
+            for name, context_results in results.items()
+            if any(result.position == position and result.failed for result in context_results)
+        }
+        names = last.seen.get(commit.sha, frozenset()) | failing
         if names:
             seen[commit.sha] = names
     return seen

@@ -75,9 +75,9 @@ class RequestScan:
         return Applied(SCAN_REQUESTED.format(branch=self.branch), changed=new)
 
 
-def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
-    """Return whether a pending scan will see what happened at `at`, so that no new request is needed.
+def is_scan_pending(record: NextScan | None, moment: float, wait: float) -> bool:
+    """Return whether a pending scan will see what happened at `moment`, so that no new request is needed.
 
     A scan that is more than `wait` seconds away does not count: a clock or app.yaml was changed.
     """
-    return record is not None and 0 <= record.scan_at - at <= wait
+    return record is not None and 0 <= record.scan_at - moment <= wait

@@ -97,22 +97,22 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
     failed = has_failed(result)
     if failed is None or (name and not matches(watched.contexts, name)):
         return None
-    ours = tuple(dict.fromkeys(watched.branches))
-    found = tuple(branch for branch in ours if branch in branches)
-    if not found and len(branches) >= MOST_BRANCHES:
+    watched_branches = tuple(dict.fromkeys(watched.branches))
+    affected = tuple(branch for branch in watched_branches if branch in branches)
+    if not affected and len(branches) >= MOST_BRANCHES:
         # A merged commit may be on dozens of branches, and GitHub lists only ten.
-        found = ours  # each may be one of those that GitHub did not list
-    return ScanTrigger(found, name, failed) if found else None
+        affected = watched_branches  # each may be one of those that GitHub did not list
+    return ScanTrigger(affected, name, failed) if affected else None
 
 
 def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
     """Return the result and the branch of a failed workflow; recoveries come from the check runs of its jobs."""
     run = payload.at("workflow_run")
-    ours = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
+    is_own_branch = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
         "repository", "id"
     )
     result = run.text("conclusion")
-    return (result, [run.text("head_branch")]) if ours and has_failed(result) else ("", [])
+    return (result, [run.text("head_branch")]) if is_own_branch and has_failed(result) else ("", [])
 
 
 def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -127,18 +127,18 @@ async def on_trigger(context: Context) -> Plan:
     watched = _watched(context)
     # Check again: the settings may have changed since the delivery was routed.
     trigger = trigger_of(context.delivery, watched)
-    at, wait = context.delivery.received_at, seconds(watched.wait)
-    asked = []
+    received_at, wait = context.delivery.received_at, seconds(watched.wait)
+    requests = []
     for branch in trigger.branches if trigger else ():
-        known = await context.records.get(FAILURES.of(context.repository.id, branch)) or KnownFailures()
+        failures = await context.records.get(FAILURES.of(context.repository.id, branch)) or KnownFailures()
         scan_at = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
-        if trigger and _differs(trigger, known) and not is_scan_pending(scan_at, at, wait):
-            asked.append(RequestScan(branch, context.delivery.guid, at, wait))
-    return _asking(asked)
+        if trigger and _differs(trigger, failures) and not is_scan_pending(scan_at, received_at, wait):
+            requests.append(RequestScan(branch, context.delivery.guid, received_at, wait))
+    return _plan_requests(requests)
 
 
-def _differs(trigger: ScanTrigger, known: KnownFailures) -> bool:
-    return trigger.failed != (trigger.name in known.failing)
+def _differs(trigger: ScanTrigger, failures: KnownFailures) -> bool:
+    return trigger.failed != (trigger.name in failures.failing)
 
 
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature=KEY)
@@ -147,107 +147,109 @@ async def sweep(context: Context) -> Plan:
 
     Also request one of each branch that is no longer watched and has an issue, so that the issue is closed.
     """
-    at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
+    moment, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
     watched = list(dict.fromkeys(_watched(context).branches))
-    before = (await context.records.get(WATCHED_BRANCHES.of(number)) or WatchedBranches()).branches
-    open_ones = [
+    earlier = (await context.records.get(WATCHED_BRANCHES.of(number)) or WatchedBranches()).branches
+    with_issue = [
         branch
-        for branch in before
-        if branch not in watched and await context.records.get(ISSUE.of(number, _issue_of(branch))) is not None
+        for branch in earlier
+        if branch not in watched and await context.records.get(ISSUE.of(number, _issue_key(branch))) is not None
     ]
-    asking = _asking([RequestScan(branch, guid, at) for branch in (*watched, *open_ones)])
-    if before == (*watched, *open_ones):
-        return asking
-    remembered = StoreRecord.of(WATCHED_BRANCHES.of(number), WatchedBranches((*watched, *open_ones)))
-    return replace(asking, effects=(remembered, *asking.effects))
+    requests_plan = _plan_requests([RequestScan(branch, guid, moment) for branch in (*watched, *with_issue)])
+    if earlier == (*watched, *with_issue):
+        return requests_plan
+    store_branches = StoreRecord.of(WATCHED_BRANCHES.of(number), WatchedBranches((*watched, *with_issue)))
+    return replace(requests_plan, effects=(store_branches, *requests_plan.effects))
 
 
-def _asking(asked: list[RequestScan]) -> Plan:
-    branches = ", ".join(effect.branch for effect in asked)
-    return Plan(tuple(asked), why=TO_SCAN.format(branches=branches) if asked else NOTHING_TO_SCAN)
+def _plan_requests(requests: list[RequestScan]) -> Plan:
+    branches = ", ".join(effect.branch for effect in requests)
+    return Plan(tuple(requests), why=TO_SCAN.format(branches=branches) if requests else NOTHING_TO_SCAN)
 
 
 @router.on(SCAN_EVENT.name, name=f"{NAME}-scan", feature=KEY)
 async def scan_branch(context: Context) -> Plan:
     """Read the results on the newest commits of a branch, and report what has changed since the last scan."""
     watched = _watched(context)
-    asked = SCAN_EVENT.read(context.delivery.payload)
-    branch = asked.branch
+    event = SCAN_EVENT.read(context.delivery.payload)
+    branch = event.branch
     if branch not in watched.branches:
-        return not_watched(context, branch, float(asked.at))
+        return not_watched(context, branch, float(event.at))
     key = FAILURES.of(context.repository.id, branch)
-    before = await context.records.get(key)
+    stored = await context.records.get(key)
     commits = await _commits(context, branch)
-    if not commits and not (before and before.failing):
+    if not commits and not (stored and stored.failing):
         raise UserError(NO_BRANCH.format(branch=branch))
     repository = context.repository.full_name
-    ours = Ours.of(context.me, context.config).on(branch)
-    signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
-    scan = BranchScan(float(asked.at), commits, signals)
-    change = decide_alarms(before, scan, watched.contexts)
-    decided = plan(change, branch, key, watched, before, scan.at)
+    own_contexts = Ours.of(context.me, context.config).on(branch)
+    signals = [
+        await signals_of(context.github, repository, commit.sha, own_contexts) for commit in commits[:MOST_COMMITS]
+    ]
+    scan = BranchScan(float(event.at), commits, signals)
+    change = decide_alarms(stored, scan, watched.contexts)
+    news_plan = plan_news(change, branch, key, watched, stored, scan.scanned_at)
     if (
         change.is_news
         or "issue" not in watched.to
-        or await is_posted(context.records, context.repository.id, change.known.news)
+        or await is_posted(context.records, context.repository.id, change.state.news)
     ):
-        return decided
-    return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
+        return news_plan
+    return replace(news_plan, effects=(*news_plan.effects, issue_effect(change.state, branch)))
 
 
-def not_watched(context: Context, branch: str, at: float) -> Plan:
+def not_watched(context: Context, branch: str, moment: float) -> Plan:
     """Return what to do about a branch that app.yaml no longer names: close its issue, and forget its failures.
 
     Without an issue, this sends no request to GitHub.
     """
-    number, issue = context.repository.id, _issue_of(branch)
-    reported = NOT_WATCHED.format(branch=code(branch))
-    closed = EnsureIssue(issue, news=reported, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
-    return Plan((StoreRecord.of(FAILURES.of(number, branch), None), closed), why=NOT_WATCHED.format(branch=branch))
+    number, issue = context.repository.id, _issue_key(branch)
+    news = NOT_WATCHED.format(branch=code(branch))
+    close_issue = EnsureIssue(issue, news=news, news_key=f"{issue}:{context.delivery.guid}", as_of=moment)
+    return Plan((StoreRecord.of(FAILURES.of(number, branch), None), close_issue), why=NOT_WATCHED.format(branch=branch))
 
 
-def plan(
+def plan_news(
     change: FailureChanges,
     branch: str,
     key: Key[KnownFailures],
     watched: MainFailures,
-    before: KnownFailures | None,
-    at: float,
+    stored: KnownFailures | None,
+    moment: float,
 ) -> Plan:
-    """Return what to do about a change that a scan found at `at`, in seconds since 1970.
+    """Return what to do about a change that a scan found at `moment`, in seconds since 1970.
 
     The record comes first, so that no other scan finds the same change again.
     """
-    known = change.known.reporting(_news_key(change, branch), at) if change.is_news else change.known
-    effects: list[Effect] = [StoreRecord.of(key, known)] if known != before else []
+    state = change.state.reporting(_news_key(change, branch), moment) if change.is_news else change.state
+    effects: list[Effect] = [StoreRecord.of(key, state)] if state != stored else []
     if not change.is_news:
-        return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
+        return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(state.failing)))
     news = failure_news(change, branch)
     issue = IssueState(
-        _issue_of(branch), *issue_text(known, branch), begins=bool(change.began), as_of=known.reported_at
+        _issue_key(branch), *issue_text(state, branch), begins=bool(change.began), as_of=state.reported_at
     )
-    effects += message_effects(watched.to, known.news, news, issue)
+    effects += message_effects(watched.to, state.news, news, issue)
     return Plan(tuple(effects), why=news.title)
 
 
-def issue_of(known: KnownFailures, branch: str) -> EnsureIssue:
+def issue_effect(state: KnownFailures, branch: str) -> EnsureIssue:
     """Return the effect that adds the last news to the issue, which may lack it after a long outage of GitHub.
 
     Scans run one by one, each after all effects of the last one have ended, so nothing else writes to the issue now.
     """
-    return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.reported_at)
+    return EnsureIssue(_issue_key(branch), *issue_text(state, branch), news_key=state.news, as_of=state.reported_at)
 
 
-def _issue_of(branch: str) -> str:
+def _issue_key(branch: str) -> str:
     return f"{NAME}:{branch}"
 
 
 def _news_key(change: FailureChanges, branch: str) -> str:
     """Return a key from the content of news: if another scan finds the same changes, it is the same news."""
     reported = [
-        [[one.name, one.sha] for one in change.began],
-        [[one.failure.name, one.failure.sha, one.commit.sha] for one in change.recovered],
-        [[one.name, one.sha] for one in change.removed],
+        [[failure.name, failure.sha] for failure in change.began],
+        [[recovery.failure.name, recovery.failure.sha, recovery.commit.sha] for recovery in change.recovered],
+        [[failure.name, failure.sha] for failure in change.removed],
     ]
     return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(reported).encode()).hexdigest()[:24]}"
 
@@ -264,5 +266,5 @@ async def _commits(context: Context, branch: str) -> list[Commit]:
 
 def _watched(context: Context) -> MainFailures:
     watched = context.config.main_failures
-    assert watched is not None, "the handler is asked where the feature is on"
+    assert watched is not None, "the handler runs only where the feature is on"
     return watched

@@ -54,21 +54,21 @@ def failure_news(change: FailureChanges, branch: str) -> News:
         *map(_recovered, change.recovered),
         *map(_no_longer_reported, change.removed),
     ]
-    still = len(change.known.failing) - len(change.began)
+    still = len(change.state.failing) - len(change.began)
     notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
     notes += [STILL.format(what=_checks(still))] if still else []
-    return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.known.failing)
+    return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.state.failing)
 
 
-def issue_text(known: KnownFailures, branch: str) -> tuple[str, str]:
+def issue_text(state: KnownFailures, branch: str) -> tuple[str, str]:
     """Return the title and the body, in Markdown, of the issue; the body is empty if nothing fails."""
-    failing = sorted(known.failing.values(), key=lambda failure: (failure.since, failure.name))
+    failing = sorted(state.failing.values(), key=lambda failure: (failure.since, failure.name))
     title = ISSUE_TITLE.format(branch=branch)
     if not failing:
         return title, ""
-    given = [_line(failure) for failure in failing[:MOST_LISTED]]
-    sizes = accumulate(len(line) + 1 for line in given)
-    lines = [line for line, size in zip(given, sizes, strict=True) if size <= LIST_LIMIT]
+    all_lines = [_line(failure) for failure in failing[:MOST_LISTED]]
+    sizes = accumulate(len(line) + 1 for line in all_lines)
+    lines = [line for line, size in zip(all_lines, sizes, strict=True) if size <= LIST_LIMIT]
     if len(lines) < len(failing):
         lines.append(ISSUE_MORE.format(count=len(failing) - len(lines)))
     return title, "\n\n".join([ISSUE_INTRO.format(branch=code(branch)), "\n".join(lines), ISSUE_END])
@@ -76,9 +76,9 @@ def issue_text(known: KnownFailures, branch: str) -> tuple[str, str]:
 
 def _title(change: FailureChanges, branch: str, shas: Sequence[str]) -> str:
     if change.began:
-        where = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
-        return BEGAN.format(what=_checks(len(change.began)), branch=branch) + where
-    if change.recovered and not change.known.failing:
+        place = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
+        return BEGAN.format(what=_checks(len(change.began)), branch=branch) + place
+    if change.recovered and not change.state.failing:
         return ALL_WELL.format(branch=branch) + _after(change.recovered)
     if change.recovered:
         return SOME_WELL.format(what=_checks(len(change.recovered)), branch=branch)
@@ -91,8 +91,8 @@ def _began(failure: FailingContext, *, alone: bool) -> NewsItem:
 
 
 def _recovered(recovery: Recovery) -> NewsItem:
-    said = WELL if recovery.commits is None else WELL_LATER if recovery.commits else WELL_ON_RERUN
-    text = said.format(
+    template = WELL if recovery.commits is None else WELL_LATER if recovery.commits else WELL_ON_RERUN
+    text = template.format(
         sha=recovery.commit.sha[:7],
         commits=_commits(recovery.commits or 0),
         broken=recovery.failure.sha[:7],
@@ -120,10 +120,10 @@ def _after(recovered: Sequence[Recovery]) -> str:
     """Return how long a recovery took: the longest time of all that recovered."""
     longest = max(recovered, key=lambda recovery: recovery.seconds)
     reported = [_commits(longest.commits)] if longest.commits else []
-    unit = next(((length, one, many) for length, one, many in UNITS if longest.seconds >= length), None)
+    unit = next(((length, singular, plural) for length, singular, plural in UNITS if longest.seconds >= length), None)
     if unit is not None:
-        length, one, many = unit
-        reported.append(_counted(int(longest.seconds // length), one, many))
+        length, singular, plural = unit
+        reported.append(_counted(int(longest.seconds // length), singular, plural))
     return AFTER.format(how_long=" and ".join(reported)) if reported else ""
 
 
@@ -135,5 +135,5 @@ def _commits(count: int) -> str:
     return _counted(count, ONE_COMMIT, COMMITS)
 
 
-def _counted(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many.format(count=count)
+def _counted(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural.format(count=count)

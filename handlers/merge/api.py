@@ -60,12 +60,12 @@ async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeF
     """Return what only GraphQL reports, with one request; with two if the server is too old for merge queues."""
     owner, _, name = repository.partition("/")
     try:
-        found = await github.graphql(_FACTS, owner=owner, name=name, number=number)
+        data = await github.graphql(_FACTS, owner=owner, name=name, number=number)
     except QueryError as error:
         if not is_unknown_field(error):
             raise
-        found = await github.graphql(_FACTS_WITHOUT_QUEUES, owner=owner, name=name, number=number)
-    answer = Payload(found, "merge facts")
+        data = await github.graphql(_FACTS_WITHOUT_QUEUES, owner=owner, name=name, number=number)
+    answer = Payload(data, "merge facts")
     pull = answer.at("repository", "pullRequest")
     templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
     return MergeFacts(
@@ -82,11 +82,11 @@ async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeF
 
 async def commits_of(github: GitHub, repository: str, number: int) -> list[AuthoredCommit]:
     """Return the pull request's commits, oldest first, with one request for each hundred."""
-    where = {"repo": repository, "number": str(number)}
-    found = []
-    async for item in github.getiter(COMMITS, url_vars=where):
+    url_vars = {"repo": repository, "number": str(number)}
+    commits = []
+    async for item in github.getiter(COMMITS, url_vars=url_vars):
         commit = Payload(item, "commit")
-        found.append(
+        commits.append(
             AuthoredCommit(
                 # Null if no account has the commit's email address:
                 # https://docs.github.com/rest/pulls/pulls#list-commits-on-a-pull-request
@@ -97,7 +97,7 @@ async def commits_of(github: GitHub, repository: str, number: int) -> list[Autho
                 is_merge=len(list(commit.items("parents"))) > 1,
             )
         )
-    return found
+    return commits
 
 
 async def put_merge(github: GitHub, repository: str, number: int, body: Mapping[str, str]) -> str:
@@ -106,8 +106,8 @@ async def put_merge(github: GitHub, repository: str, number: int, body: Mapping[
     https://docs.github.com/rest/pulls/pulls#merge-a-pull-request: 405 if it cannot be merged, 409 if the head is not
     `sha`. The request is never repeated by itself: check first whether the merge happened.
     """
-    where = {"repo": repository, "number": str(number)}
-    return Payload(await github.put(MERGE, url_vars=where, data=dict(body)), "merge").text("sha")
+    url_vars = {"repo": repository, "number": str(number)}
+    return Payload(await github.put(MERGE, url_vars=url_vars, data=dict(body)), "merge").text("sha")
 
 
 async def enqueue(github: GitHub, node_id: str, sha: str) -> None:

@@ -26,7 +26,7 @@ from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import BlockerKind, RestartCommand, listed_blockers, merge_blockers, undecided
+from handlers.merge.readiness import BlockerKind, RestartCommand, is_undecided, listed_blockers, merge_blockers
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
@@ -85,37 +85,37 @@ UPDATE = CommandSpec(
 router = Router()
 
 
-async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def merge(request: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now, or list everything that blocks the merge."""
-    merge_state, found = await _refresh(asked)
-    if found:
-        return CommandAnswer(say=texts.NOT_MERGED.format(why=listed_blockers(found)), done=False)
-    return _merging(asked, merge_state)
+    merge_state, blockers = await _read_blockers(request)
+    if blockers:
+        return CommandAnswer(say=texts.NOT_MERGED.format(why=listed_blockers(blockers)), done=False)
+    return _merging(request, merge_state)
 
 
-async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def merge_when_green(request: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now if nothing blocks it; wait if all blockers can resolve without a push; else list them."""
-    merge_state, found = await _refresh(asked)
-    if not found:
-        return _merging(asked, merge_state)
-    if not all(reason.can_resolve for reason in found):
-        return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed_blockers(found)), done=False)
-    number = asked.pull.number
+    merge_state, blockers = await _read_blockers(request)
+    if not blockers:
+        return _merging(request, merge_state)
+    if not all(blocker.can_resolve for blocker in blockers):
+        return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed_blockers(blockers)), done=False)
+    number = request.pull.number
     # The answer below already says that the branch is behind; `refused` keeps a refresh from saying it again.
     pending = replace(
-        _pending_of(asked, merge_state), refused=any(reason.kind is BlockerKind.BEHIND for reason in found)
+        _pending_of(request, merge_state), refused=any(blocker.kind is BlockerKind.BEHIND for blocker in blockers)
     )
-    cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
-    say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed_blockers(found), cancel=cancel)
+    cancel = code(f"{request.context.app_config.mentions[0]} {CANCEL.name}")
+    say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed_blockers(blockers), cancel=cancel)
     return CommandAnswer((StorePendingMerge(number, pending), RequestRefresh(number, watch=pending.sha)), say)
 
 
-async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def cancel(request: CommandRequest, command: Command) -> CommandAnswer:
     """Cancel the pending merge, and remove it from the merge queue if it is there."""
-    number = asked.pull.number
-    pending = await pending_merge(asked.context.records, asked.context.repository.id, number)
+    number = request.pull.number
+    pending = await pending_merge(request.context.records, request.context.repository.id, number)
     # Stored even if no merge is pending: an earlier command of this comment may just have asked for one.
-    said_at = asked.comment.written_at or asked.pull.updated_at
+    said_at = request.comment.written_at or request.pull.updated_at
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=said_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
     if pending is None:
@@ -127,27 +127,30 @@ async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
     )
 
 
-async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
-    """Return the pull request's merge state, and what blocks its merge.
+async def _read_blockers(request: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
+    """Read the pull request's merge state from GitHub; return it, and what blocks its merge.
 
     Raises `UserError` if its head is not the one that the person saw, and `TryAgain` while GitHub computes conflicts.
     """
-    context, sha = asked.context, asked.pull.head_sha
-    await _check_head(asked)
+    context, sha = request.context, request.pull.head_sha
+    await _check_head(request)
     config = context.config.merge
     assert config is not None
-    ours = Ours.of(context.me, context.config)
+    own_contexts = Ours.of(context.me, context.config)
     repository = context.repository.full_name
-    merge_state = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
+    number = request.pull.number
+    merge_state = await merge_state_of(context.github, repository, number, own_contexts, config.required)
     if merge_state.pull.head_sha != sha:
         raise TryAgain(texts.WHY_UNDECIDED)  # somebody has just pushed: the webhook is on its way
-    found = merge_blockers(merge_state, config, await _restart_command(asked, merge_state), update_command(context))
-    if undecided(merge_state, found):
+    blockers = merge_blockers(
+        merge_state, config, await _restart_command(request, merge_state), update_command(context)
+    )
+    if is_undecided(merge_state, blockers):
         raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
-    return merge_state, found
+    return merge_state, blockers
 
 
-async def _check_head(asked: CommandRequest) -> None:
+async def _check_head(request: CommandRequest) -> None:
     """Raise `UserError` if a webhook has reported that the head moved after the command was written.
 
     A command may be handled hours after it was written, because GitHub redelivers webhooks that failed. If no webhook
@@ -156,18 +159,18 @@ async def _check_head(asked: CommandRequest) -> None:
     refusal would be permanent, because another command would not tell us more. `approve ci`, which needs no approval,
     refuses.
     """
-    known, new = asked.known_head, asked.pull.head_sha
-    if known is not None and known != new:
-        raise UserError(texts.HEAD_MOVED.format(old=code(known[:7]), new=code(new[:7])))
-    head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
-    if head is not None and head.may_follow(asked.comment.written_at):
-        raise UserError(texts.HEAD_MOVED_SINCE.format(new=code(new[:7])))
+    seen_head, head_sha = request.known_head, request.pull.head_sha
+    if seen_head is not None and seen_head != head_sha:
+        raise UserError(texts.HEAD_MOVED.format(old=code(seen_head[:7]), new=code(head_sha[:7])))
+    recorded_head = await head_of(request.context.records, request.context.repository.id, request.pull.number)
+    if recorded_head is not None and recorded_head.may_follow(request.comment.written_at):
+        raise UserError(texts.HEAD_MOVED_SINCE.format(new=code(head_sha[:7])))
 
 
-async def update(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def update(request: CommandRequest, command: Command) -> CommandAnswer:
     """Have GitHub merge the base branch into the head that the comment's author saw."""
-    await _check_head(asked)
-    pull = asked.pull
+    await _check_head(request)
+    pull = request.pull
     return CommandAnswer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
 
 
@@ -176,34 +179,34 @@ def update_command(context: Context) -> str:
     return f"{context.app_config.mentions[0]} {UPDATE.name}"
 
 
-async def _restart_command(asked: CommandRequest, merge_state: MergeState) -> RestartCommand | None:
+async def _restart_command(request: CommandRequest, merge_state: MergeState) -> RestartCommand | None:
     """Return the command that restarts failed runs; None if nothing failed, `rerun` is off, or a CI is unavailable.
 
     Only runs that `rerun` can restart are offered. Finding them takes three requests, and none if no check failed.
     """
     failed = any(signal.state is State.RED for signal in merge_state.signals)
-    if not failed or asked.context.config.rerun is None:
+    if not failed or request.context.config.rerun is None:
         return None
-    found = await asked.runs()
-    if found.troubles:
+    found_runs = await request.runs()
+    if found_runs.troubles:
         return None
-    names = frozenset(name for run in found.runs if not run.untouchable for name in run.names)
-    return RestartCommand(f"{asked.context.app_config.mentions[0]} {RERUN.name}", names)
+    names = frozenset(name for run in found_runs.runs if not run.untouchable for name in run.names)
+    return RestartCommand(f"{request.context.app_config.mentions[0]} {RERUN.name}", names)
 
 
-def _pending_of(asked: CommandRequest, merge_state: MergeState) -> PendingMerge:
-    pull, comment = merge_state.pull, asked.comment
-    return PendingMerge(pull.head_sha, pull.base_ref, asked.by, comment.url, comment.written_at or pull.updated_at)
+def _pending_of(request: CommandRequest, merge_state: MergeState) -> PendingMerge:
+    pull, comment = merge_state.pull, request.comment
+    return PendingMerge(pull.head_sha, pull.base_ref, request.by, comment.url, comment.written_at or pull.updated_at)
 
 
-def _merging(asked: CommandRequest, merge_state: MergeState) -> CommandAnswer:
+def _merging(request: CommandRequest, merge_state: MergeState) -> CommandAnswer:
     pull = merge_state.pull
     say = (
         texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref))
         if merge_state.rules.queue
         else ""
     )
-    return CommandAnswer((MergePull(pull.number, _pending_of(asked, merge_state)),), say)
+    return CommandAnswer((MergePull(pull.number, _pending_of(request, merge_state)),), say)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

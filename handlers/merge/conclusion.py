@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 MERGED = MergeResult(MergeEnd.MERGED)
 
 
-def end_pending_merge(number: int, pending: PendingMerge, why: str) -> tuple[Effect, ...]:
+def end_pending_merge(number: int, pending: PendingMerge, reason: str) -> tuple[Effect, ...]:
     """Comment that a pending merge will not happen, and why; then remove it."""
-    sha, by = code(pending.sha[:7]), code(pending.by.login)
-    text = texts.PENDING_OFF.format(sha=sha, by=by, url=pending.url, why=why)
+    sha, person = code(pending.sha[:7]), code(pending.by.login)
+    text = texts.PENDING_OFF.format(sha=sha, by=person, url=pending.url, why=reason)
     return Reply(number, text, since=pending.asked_at), EndPendingMerge(number, pending)
 
 
 def decide_after_command(outcomes: Sequence[EffectOutcome]) -> tuple[Effect, ...]:
     """Decide what follows from a merge by command. A failure needs nothing: the answer to the command explains it."""
-    return tuple(effect for one in outcomes if not one.state.is_failure for effect in _after_merge(one))
+    return tuple(effect for outcome in outcomes if not outcome.state.is_failure for effect in _after_merge(outcome))
 
 
 def decide_after_wait(outcome: EffectOutcome) -> tuple[Effect, ...]:

@@ -26,7 +26,7 @@ from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
 from handlers.merge.api import MergeFacts, commits_of, dequeue, enqueue, merge_facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_merge
-from handlers.merge.readiness import MergeState, listed_blockers, merge_blockers, undecided
+from handlers.merge.readiness import MergeState, is_undecided, listed_blockers, merge_blockers
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class MergePull:
         merge_state = await _read_merge_state(context, self.number)
         # An earlier try, or a worker that was frozen, may have merged it already.
         if merge_state.merged and merge_state.pull.head_sha == self.pending.sha:
-            return self._over(texts.WHY_MERGED_ALREADY, merge_state, changed=False)
+            return self._merged_outcome(texts.WHY_MERGED_ALREADY, merge_state, changed=False)
         self._check(merge_state, config)
         if await role_of(context.github, repository, self.pending.by) not in MAY_WRITE:
             raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.pending.by.login)))
@@ -106,7 +106,7 @@ class MergePull:
         commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await merge_facts_of(context.github, repository, self.number)
         if facts.is_queued:
-            return self._queued(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
+            return self._queued_outcome(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
         # GitHub verifies the head of a merge but not its base, which may have changed since we read the merge state.
         if (facts.base, facts.head_sha) != (self.pending.base, self.pending.sha):
             raise TryAgain(texts.WHY_CHANGED, retry_in=COMPUTING_SECONDS)
@@ -114,22 +114,24 @@ class MergePull:
             return await self._enqueue(context, merge_state, facts)
         if config.method == REBASE:
             await self._check_message(context, merge_state)
-        return await self._merge(context, merge_state, await self._words(merge_state, config, facts, commits))
+        return await self._merge(
+            context, merge_state, await self._merge_parameters(merge_state, config, facts, commits)
+        )
 
     async def _is_stored(self, context: EffectContext) -> bool:
         stored = await pending_merge(context.records, context.repository.id, self.number)
         return stored is not None and stored.sha == self.pending.sha
 
     def _check(self, merge_state: MergeState, config: Merge) -> None:
-        new, base = merge_state.pull.head_sha, merge_state.pull.base_ref
-        if merge_state.pull.is_open and new != self.pending.sha:
-            raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.pending.sha[:7]), new=code(new[:7])))
+        head, base = merge_state.pull.head_sha, merge_state.pull.base_ref
+        if merge_state.pull.is_open and head != self.pending.sha:
+            raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.pending.sha[:7]), new=code(head[:7])))
         if merge_state.pull.is_open and base != self.pending.base:
             raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.pending.base)))
-        found = merge_blockers(merge_state, config)
-        if found:
-            raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed_blockers(found)))
-        if undecided(merge_state, found):
+        blockers = merge_blockers(merge_state, config)
+        if blockers:
+            raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed_blockers(blockers)))
+        if is_undecided(merge_state, blockers):
             raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _check_message(self, context: EffectContext, merge_state: MergeState) -> None:
@@ -139,10 +141,10 @@ class MergePull:
         https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs
         """
         if skips_ci(await message_at(context.github, context.repository.full_name, self.pending.sha)):
-            where = {"sha": code(self.pending.sha[:7]), "base": code(merge_state.pull.base_ref)}
-            raise RefusedToPerson(texts.SKIPS_CI.format(**where))
+            values = {"sha": code(self.pending.sha[:7]), "base": code(merge_state.pull.base_ref)}
+            raise RefusedToPerson(texts.SKIPS_CI.format(**values))
 
-    async def _words(
+    async def _merge_parameters(
         self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[AuthoredCommit]
     ) -> dict[str, str]:
         """Return the merge method and the message; a rebase has no message because it creates no commit of its own."""
@@ -157,38 +159,38 @@ class MergePull:
             "commit_message": await run_in_thread(write, body),
         }
 
-    async def _merge(self, context: EffectContext, merge_state: MergeState, words: Mapping[str, str]) -> Applied:
+    async def _merge(self, context: EffectContext, merge_state: MergeState, parameters: Mapping[str, str]) -> Applied:
         repository = context.repository.full_name
         try:
             # With `sha`, GitHub answers 409 instead of merging a head that somebody pushed since the check above.
             # https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
-            commit = await put_merge(context.github, repository, self.number, {"sha": self.pending.sha, **words})
+            commit = await put_merge(context.github, repository, self.number, {"sha": self.pending.sha, **parameters})
         except Exception as error:
             if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
                 raise UserError(NEEDS_WORKFLOWS) from error
             # 405 and 409 have many causes, which differ only in GitHub's text. So read the merge state again.
             if not is_conflict(error):
                 raise
-            now = await _read_merge_state(context, self.number)
+            current = await _read_merge_state(context, self.number)
             # Somebody pressed GitHub's button at the same moment.
-            if now.merged and now.pull.head_sha == self.pending.sha:
-                return self._over(texts.WHY_MERGED_ALREADY, now, changed=False)
-            if self.waited and (now.blocked or now.behind):
-                return self._still_waits(message_of(error))
-            if now.pull.is_open and now.mergeable is None:
+            if current.merged and current.pull.head_sha == self.pending.sha:
+                return self._merged_outcome(texts.WHY_MERGED_ALREADY, current, changed=False)
+            if self.waited and (current.blocked or current.behind):
+                return self._waiting_outcome(message_of(error))
+            if current.pull.is_open and current.mergeable is None:
                 # The base has just moved, and GitHub computes conflicts again.
                 raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             refused = texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
-            is_same = (now.pull.head_sha, now.pull.base_ref) == (self.pending.sha, self.pending.base)
-            if now.pull.is_open and is_same and any(text in message_of(error).casefold() for text in _RACES):
+            is_same = (current.pull.head_sha, current.pull.base_ref) == (self.pending.sha, self.pending.base)
+            if current.pull.is_open and is_same and any(text in message_of(error).casefold() for text in _RACES):
                 raise TryAgain(refused) from error
             raise RefusedToPerson(refused) from error
-        return self._over(texts.WHY_MERGED, merge_state, commit=commit)
+        return self._merged_outcome(texts.WHY_MERGED, merge_state, commit=commit)
 
-    def _still_waits(self, message: str) -> Applied:
+    def _waiting_outcome(self, message: str) -> Applied:
         """Leave the merge pending: classic protection may require more approvals, and only admins can read it."""
-        said = texts.WHY_REFUSED_YET.format(sha=self.pending.sha[:7])
-        return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message), page=self._page)
+        text = texts.WHY_REFUSED_YET.format(sha=self.pending.sha[:7])
+        return Applied(text, changed=False, value=MergeResult(MergeEnd.WAITS, message), page=self._page)
 
     async def _enqueue(self, context: EffectContext, merge_state: MergeState, facts: MergeFacts) -> Applied:
         try:
@@ -199,24 +201,24 @@ class MergePull:
                 raise
             # GitHub refuses a second entry, and somebody may have added this one since we looked.
             if (await merge_facts_of(context.github, context.repository.full_name, self.number)).is_queued:
-                return self._queued(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
+                return self._queued_outcome(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
             raise RefusedToPerson(
                 texts.QUEUE_REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._queued(texts.WHY_QUEUED, merge_state)
+        return self._queued_outcome(texts.WHY_QUEUED, merge_state)
 
-    def _over(self, text: str, merge_state: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
-        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit[:7])
+    def _merged_outcome(self, text: str, merge_state: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
+        outcome_text = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit[:7])
         page = commit_on_github(commit) or self._page
-        return Applied(said, changed=changed, value=MergeResult(MergeEnd.MERGED), page=page)
+        return Applied(outcome_text, changed=changed, value=MergeResult(MergeEnd.MERGED), page=page)
 
     @property
     def _page(self) -> GitHubPage:
         return pull_on_github(self.number)
 
-    def _queued(self, text: str, merge_state: MergeState, *, changed: bool = True) -> Applied:
-        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref)
-        return Applied(said, changed=changed, value=MergeResult(MergeEnd.QUEUED), page=self._page)
+    def _queued_outcome(self, text: str, merge_state: MergeState, *, changed: bool = True) -> Applied:
+        outcome_text = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref)
+        return Applied(outcome_text, changed=changed, value=MergeResult(MergeEnd.QUEUED), page=self._page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +245,8 @@ class LeaveQueue:
 
 async def _read_merge_state(context: EffectContext, number: int) -> MergeState:
     required = context.config.merge.required if context.config.merge else ()
-    ours = Ours.of(context.me, context.config)
-    return await merge_state_of(context.github, context.repository.full_name, number, ours, required)
+    own_contexts = Ours.of(context.me, context.config)
+    return await merge_state_of(context.github, context.repository.full_name, number, own_contexts, required)
 
 
 def merge_target(number: int) -> str:

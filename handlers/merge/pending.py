@@ -78,44 +78,44 @@ REFRESH_COUNT = Record("merge-refreshes", 1, RefreshCount, "how many refreshes o
 RECORDS = (MERGE_REQUEST, MERGE_WATCH, REFRESH_COUNT)
 
 
-def request_after(known: MergeRequest | None, pending: PendingMerge | None, moment: str) -> MergeRequest | None:
-    """Return what to store in place of the known request, None if that one is newer.
+def request_after(stored: MergeRequest | None, pending: PendingMerge | None, moment: str) -> MergeRequest | None:
+    """Return the request to store in place of `stored`, None if that one is newer.
 
     `moment` (ISO 8601) is when the merge was asked for, or, if `pending` is None, when it ended; if empty, the time is
     unknown and any pending merge ends. The record stores it, so that a late request does not restart a merge that has
     ended.
     """
-    over = known is not None and known.pending is None
-    last = "" if known is None else known.pending.asked_at if known.pending else known.ended_at
+    has_ended = stored is not None and stored.pending is None
+    stored_at = "" if stored is None else stored.pending.asked_at if stored.pending else stored.ended_at
     if pending is None:
-        return MergeRequest(ended_at=max(moment, last)) if not moment or moment >= last else None
-    if pending.queued and over:
+        return MergeRequest(ended_at=max(moment, stored_at)) if not moment or moment >= stored_at else None
+    if pending.queued and has_ended:
         # This is not a request but the state at GitHub: to remove it from the queue, we must know that it is there.
         return MergeRequest(pending)
     # An equal time is the request that has ended, applied once more.
-    return None if moment < last or (over and moment == last) else MergeRequest(pending)
+    return None if moment < stored_at or (has_ended and moment == stored_at) else MergeRequest(pending)
 
 
 async def pending_merge(records: Records, repository_id: int, number: int) -> PendingMerge | None:
     """Return the pending merge of a pull request, None where it has none."""
-    known = await records.get(MERGE_REQUEST.of(repository_id, number))
-    return known.pending if known is not None else None
+    request = await records.get(MERGE_REQUEST.of(repository_id, number))
+    return request.pending if request is not None else None
 
 
-async def watching(records: Records, repository_id: int, sha: str) -> tuple[int, ...]:
+async def watching_pulls(records: Records, repository_id: int, sha: str) -> tuple[int, ...]:
     """Return the pull requests whose merge waits for a commit."""
     return (await records.get(MERGE_WATCH.of(repository_id, sha)) or WatchedCommit()).numbers
 
 
-async def waiting(records: Records, repository_id: int) -> list[int]:
+async def waiting_pulls(records: Records, repository_id: int) -> list[int]:
     """Return a repository's pull requests with a pending merge, the longest waiting first, for the timer.
 
     Found by the record of each pull request: one record with a list would lose one of two concurrent writes.
     """
-    found = await records.under(MERGE_REQUEST, repository_id)
-    pending = [(request.pending, int(number)) for number, request in found.items()]
-    waits = sorted((one.asked_at, number) for one, number in pending if one is not None and not one.queued)
-    return [number for _, number in waits][-MOST_WAITING:]
+    requests = await records.under(MERGE_REQUEST, repository_id)
+    pending = [(request.pending, int(number)) for number, request in requests.items()]
+    ordered = sorted((merge.asked_at, number) for merge, number in pending if merge is not None and not merge.queued)
+    return [number for _, number in ordered][-MOST_WAITING:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,12 +80,12 @@ class RequestRefresh:
         # The number after the watch: an event between the two then requests the same refresh or a later one.
         refresh = await next_refresh(context.records, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
-        new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
-        said = texts.REFRESH_REQUESTED if new else texts.REFRESH_PENDING
-        return Applied(said.format(number=self.number), changed=new)
+        is_new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
+        template = texts.REFRESH_REQUESTED if is_new else texts.REFRESH_PENDING
+        return Applied(template.format(number=self.number), changed=is_new)
 
-    def _watched(self, known: WatchedCommit | None) -> WatchedCommit | None:
-        numbers = known.numbers if known is not None else ()
+    def _watched(self, watched: WatchedCommit | None) -> WatchedCommit | None:
+        numbers = watched.numbers if watched is not None else ()
         return WatchedCommit((*numbers, self.number)) if self.number not in numbers else None
 
 
@@ -115,11 +115,11 @@ class EndPendingMerge:
 async def _store(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
     newest = True
 
-    def change(known: MergeRequest | None) -> MergeRequest | None:
+    def change(stored: MergeRequest | None) -> MergeRequest | None:
         nonlocal newest
-        after = request_after(known, pending, moment)
-        newest = after is not None
-        return after
+        replacement = request_after(stored, pending, moment)
+        newest = replacement is not None
+        return replacement
 
     if not await context.records.change(MERGE_REQUEST.of(context.repository.id, number), change):
         raise TryAgain(texts.PENDING_CHANGED, retry_in=SETTLE_SECONDS)

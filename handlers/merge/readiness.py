@@ -77,11 +77,11 @@ class MergeBlocker:
 class PullReview:
     """A review as GitHub lists it.
 
-    `by_id` is 0 if the account was deleted; `sha` is empty if GitHub does not name the commit.
+    `author_id` is 0 if the account was deleted; `sha` is empty if GitHub does not name the commit.
     """
 
-    by_id: int
-    by: str
+    author_id: int
+    author: str
     state: str
     sha: str
     url: str
@@ -143,7 +143,7 @@ def merge_blockers(
     """Return everything that blocks a merge, in the order of `BlockerKind`; empty where nothing does.
 
     `restart` and `update` (the command that merges the base) are what the texts offer; None and empty: nothing. What
-    GitHub has not computed yet is no reason: call `undecided` as well.
+    GitHub has not computed yet is no reason: call `is_undecided` as well.
     """
     pull = merge_state.pull
     if not pull.is_open:
@@ -160,31 +160,31 @@ def merge_blockers(
     ]
 
 
-def undecided(merge_state: MergeState, found: Sequence[MergeBlocker]) -> bool:
+def is_undecided(merge_state: MergeState, open_blockers: Sequence[MergeBlocker]) -> bool:
     """Return whether the only open question is whether there are conflicts, which GitHub is still computing."""
-    return not found and merge_state.mergeable is None
+    return not open_blockers and merge_state.mergeable is None
 
 
 def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
     """Return the latest approval or request for changes of each person, without dismissed ones."""
     opinions: dict[int, PullReview] = {}
     for review in reviews:
-        if review.state in OPINIONS and review.by_id:
-            opinions[review.by_id] = review
+        if review.state in OPINIONS and review.author_id:
+            opinions[review.author_id] = review
     # Removed only now: dismissing a review does not bring back the earlier one.
     return [review for review in opinions.values() if review.state != DISMISSED]
 
 
-def listed_blockers(found: Iterable[MergeBlocker]) -> str:
+def listed_blockers(reasons: Iterable[MergeBlocker]) -> str:
     """Write reasons as a list, with the first few of each kind."""
     lines: list[str] = []
     by_kind: dict[BlockerKind, list[MergeBlocker]] = {}
-    for reason in found:
-        by_kind.setdefault(reason.kind, []).append(reason)
-    for same in by_kind.values():
-        lines += [f"- {reason.text}" for reason in same[:MOST_LISTED]]
-        if (more := len(same) - MOST_LISTED) > 0:
-            lines.append(f"- {texts.MORE.format(count=more)}")
+    for blocker in reasons:
+        by_kind.setdefault(blocker.kind, []).append(blocker)
+    for group in by_kind.values():
+        lines += [f"- {blocker.text}" for blocker in group[:MOST_LISTED]]
+        if (unlisted := len(group) - MOST_LISTED) > 0:
+            lines.append(f"- {texts.MORE.format(count=unlisted)}")
     return "\n".join(lines)
 
 
@@ -208,8 +208,8 @@ def _behind(merge_state: MergeState, update: str) -> list[MergeBlocker]:
         return []
     base = code(merge_state.pull.base_ref)
     text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_YOURSELF
-    how = text.format(command=code(update), base=base)
-    return [MergeBlocker(BlockerKind.BEHIND, texts.BEHIND.format(base=base, how=how))]
+    remedy = text.format(command=code(update), base=base)
+    return [MergeBlocker(BlockerKind.BEHIND, texts.BEHIND.format(base=base, how=remedy))]
 
 
 def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[MergeBlocker]:
@@ -223,7 +223,7 @@ def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[MergeBlocker]:
 
 def _objections(merge_state: MergeState) -> list[MergeBlocker]:
     return [
-        MergeBlocker(BlockerKind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.by), url=review.url))
+        MergeBlocker(BlockerKind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.author), url=review.url))
         for review in latest(merge_state.reviews)
         if review.state == CHANGES_REQUESTED and review.may_write
     ]
@@ -234,50 +234,52 @@ def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
     approvals = [
         review
         for review in latest(merge_state.reviews)
-        if review.state == APPROVED and review.may_write and review.by_id != pull.author.id
+        if review.state == APPROVED and review.may_write and review.author_id != pull.author.id
     ]
     if not any(review.sha == pull.head_sha for review in approvals):
         older = approvals[-1] if approvals else None
-        where = {"who": code(older.by), "url": older.url, "sha": _short(older.sha)} if older else {}
-        trigger = texts.OLDER_APPROVAL.format(**where) if older else ""
-        said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=trigger)
-        return [MergeBlocker(BlockerKind.APPROVAL, said)]
+        values = {"who": code(older.author), "url": older.url, "sha": _short(older.sha)} if older else {}
+        older_approval = texts.OLDER_APPROVAL.format(**values) if older else ""
+        text = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=older_approval)
+        return [MergeBlocker(BlockerKind.APPROVAL, text)]
     # GitHub counts approvals of older heads too, unless the branch dismisses stale ones:
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     if len(approvals) < merge_state.rules.approvals:
-        counted = {"needed": merge_state.rules.approvals, "there": len(approvals)}
-        return [MergeBlocker(BlockerKind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
+        counts = {"needed": merge_state.rules.approvals, "there": len(approvals)}
+        return [MergeBlocker(BlockerKind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counts))]
     return []
 
 
 def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[MergeBlocker]:
     """Return the checks that the branch's rules require and that are not green, then those of app.yaml, each once."""
     names = {"sha": _short(merge_state.pull.head_sha), "base": code(merge_state.pull.base_ref)}
-    found: dict[tuple[str, str], str] = {}
+    sentences: dict[tuple[str, str], str] = {}
     for required in merge_state.rules.required:
         signals = [signal for signal in merge_state.signals if _is(signal, required)]
         for signal in signals:
-            _note(found, signal, names, restart)
+            _add_sentence(sentences, signal, names, restart)
         if not signals:
             app = texts.FROM_APP.format(app=required.app) if required.app else ""
             text = texts.RULE_MISSING.format(**names, name=_shown(required.name), app=app)
-            found[State.MISSING, required.name] = text
+            sentences[State.MISSING, required.name] = text
     for signal in blockers(patterns or _all_of(merge_state), merge_state.signals):
         if signal.state is State.MISSING:
             # A job that no longer exists still blocks, and the text says so: TVM's list of jobs became outdated
             # without anybody noticing (TVM #14618, #18780).
             text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
-            said = text.format(**names, name=_shown(signal.name))
-            found.setdefault((State.MISSING, signal.name), said)
+            sentence = text.format(**names, name=_shown(signal.name))
+            sentences.setdefault((State.MISSING, signal.name), sentence)
         else:
-            _note(found, signal, names, restart)
+            _add_sentence(sentences, signal, names, restart)
     reported = {signal.name for signal in merge_state.signals if not (signal.ours or signal.is_workflow_run)}
     for expected in merge_state.expected:
-        more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
+        values = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
             if name not in reported:
-                found.setdefault((State.MISSING, name), texts.JOB_MISSING.format(**names, **more, name=_shown(name)))
-    return [MergeBlocker(BlockerKind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
+                sentences.setdefault(
+                    (State.MISSING, name), texts.JOB_MISSING.format(**names, **values, name=_shown(name))
+                )
+    return [MergeBlocker(BlockerKind.CHECK, sentences[key]) for key in sorted(sentences, key=_worst_first)]
 
 
 def _all_of(merge_state: MergeState) -> tuple[str, ...]:
@@ -285,9 +287,9 @@ def _all_of(merge_state: MergeState) -> tuple[str, ...]:
 
     Required checks of the bot itself say nothing about the commit.
     """
-    own = merge_state.own_contexts | {signal.name.casefold() for signal in merge_state.signals if signal.ours}
-    theirs = [one for one in merge_state.rules.required if one.name.casefold() not in own]
-    return () if theirs else (EVERYTHING,)
+    own_names = merge_state.own_contexts | {signal.name.casefold() for signal in merge_state.signals if signal.ours}
+    ci_checks = [check for check in merge_state.rules.required if check.name.casefold() not in own_names]
+    return () if ci_checks else (EVERYTHING,)
 
 
 def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
@@ -301,21 +303,21 @@ def _is(signal: Signal, required: RequiredCheck) -> bool:
     return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
 
 
-def _note(
-    found: dict[tuple[str, str], str], signal: Signal, names: dict[str, str], restart: RestartCommand | None
+def _add_sentence(
+    sentences: dict[tuple[str, str], str], signal: Signal, names: dict[str, str], restart: RestartCommand | None
 ) -> None:
     if signal.state is State.RED:
         text = texts.CHECK_FAILED.format(**names, name=_linked(signal), remedy=_remedy(signal, restart))
-        found[signal.state, signal.name] = text
+        sentences[signal.state, signal.name] = text
     elif signal.state is not State.GREEN:
-        found[signal.state, signal.name] = texts.CHECK_RUNNING.format(**names, name=_linked(signal))
+        sentences[signal.state, signal.name] = texts.CHECK_RUNNING.format(**names, name=_linked(signal))
 
 
 def _remedy(signal: Signal, restart: RestartCommand | None) -> str:
     if restart is None:
         return ""
-    can = signal.name in restart.names
-    return texts.RESTART.format(command=code(restart.text)) if can else texts.CANNOT_RESTART
+    can_restart = signal.name in restart.names
+    return texts.RESTART.format(command=code(restart.text)) if can_restart else texts.CANNOT_RESTART
 
 
 def _linked(signal: Signal) -> str:

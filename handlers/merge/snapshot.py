@@ -38,7 +38,7 @@ ANY_APP = -1
 
 
 async def merge_state_of(
-    github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
+    github: GitHub, repository: str, number: int, own_contexts: Ours, required: Sequence[str] = ()
 ) -> MergeState:
     """Read the merge state of a pull request. Raises GitHub's errors.
 
@@ -58,13 +58,13 @@ async def merge_state_of(
     if not pull.is_open:
         return merge_state
     # What ran because its own branch was pushed is about this pull request, also where that branch is ours.
-    here = ours.on(pull.head_ref)
+    own_on_head = own_contexts.on(pull.head_ref)
     return replace(
         merge_state,
         rules=await rules_of(github, repository, pull.base_ref),
-        signals=tuple(await signals_of(github, repository, pull.head_sha, here)),
-        expected=await expected_of(github, repository, pull.base_ref, required, ours),
-        own_contexts=ours.contexts,
+        signals=tuple(await signals_of(github, repository, pull.head_sha, own_on_head)),
+        expected=await expected_of(github, repository, pull.base_ref, required, own_contexts),
+        own_contexts=own_contexts.contexts,
         reviews=await _reviews(github, repository, pull),
     )
 
@@ -77,17 +77,17 @@ async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
     requires. Only administrators can read how many approvals classic protection requires: GitHub itself refuses the
     merge if some are missing.
     """
-    where = {"repo": repository, "branch": branch}
+    url_vars = {"repo": repository, "branch": branch}
     rules = BranchRules()
     try:
-        async for item in github.getiter(RULES, url_vars=where):
+        async for item in github.getiter(RULES, url_vars=url_vars):
             rules = _with_rule(rules, Payload(item, "rule"))
     except Exception as error:
         # Older servers, and plans without rulesets. GitHub itself refuses a merge that breaks a rule.
         if not (is_not_found(error) or is_forbidden(error)):
             raise
     try:
-        protection = Payload(await github.getitem(BRANCH, url_vars=where), "branch")
+        protection = Payload(await github.getitem(BRANCH, url_vars=url_vars), "branch")
     except Exception as error:
         if is_not_found(error):  # somebody deleted the branch
             return rules
@@ -99,14 +99,16 @@ def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
     match rule.text("type"):
         case "required_status_checks":
             checks = rule.items("parameters", "required_status_checks")
-            found = tuple(RequiredCheck(check.string("context"), _app(check, "integration_id")) for check in checks)
-            return replace(rules, required=(*rules.required, *found))
+            required = tuple(RequiredCheck(check.string("context"), _app(check, "integration_id")) for check in checks)
+            return replace(rules, required=(*rules.required, *required))
         case "pull_request":
-            named = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
-            needed = ("parameters", "required_approving_review_count")
-            approvals = rule.integer(*needed) if rule.has(*needed) else 0
+            allowed = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
+            count_path = ("parameters", "required_approving_review_count")
+            approvals = rule.integer(*count_path) if rule.has(*count_path) else 0
             # A merge must satisfy every ruleset, so only methods that all of them allow remain.
-            methods = tuple(one for one in named if not rules.methods or one in rules.methods) or rules.methods
+            methods = (
+                tuple(method for method in allowed if not rules.methods or method in rules.methods) or rules.methods
+            )
             return replace(rules, approvals=max(rules.approvals, approvals), methods=methods)
         case "merge_queue":
             return replace(rules, queue=True)
@@ -123,10 +125,10 @@ def _classic(branch: Payload) -> Iterable[RequiredCheck]:
         return
     # `contexts` is the older list, without Apps. Servers that know `checks` fill both:
     # https://docs.github.com/rest/branches/branch-protection#get-status-checks-protection
-    named = [RequiredCheck(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
-    yield from named
-    known = {check.name for check in named}
-    yield from (RequiredCheck(str(context)) for context in checks.raw.get("contexts") or () if context not in known)
+    with_apps = [RequiredCheck(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
+    yield from with_apps
+    names = {check.name for check in with_apps}
+    yield from (RequiredCheck(str(context)) for context in checks.raw.get("contexts") or () if context not in names)
 
 
 def _app(check: Payload, key: str) -> int:
@@ -136,22 +138,25 @@ def _app(check: Payload, key: str) -> int:
 
 async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[PullReview, ...]:
     """Return all reviews, oldest first as GitHub lists them, with whether their authors may write."""
-    where = {"repo": repository, "number": str(pull.number)}
-    found: list[PullReview] = []
+    url_vars = {"repo": repository, "number": str(pull.number)}
+    reviews: list[PullReview] = []
     people: dict[int, Person] = {}
-    async for item in github.getiter(REVIEWS, url_vars=where):
+    async for item in github.getiter(REVIEWS, url_vars=url_vars):
         review = Payload(item, "review")
-        by = person_or_ghost(review)
-        people[by.id] = by
+        author = person_or_ghost(review)
+        people[author.id] = author
         # All deleted accounts share this ID; as one person, they would replace each other's opinions.
-        known = by.id if by != GHOST else 0
-        found.append(
-            PullReview(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url"))
+        author_id = author.id if author != GHOST else 0
+        reviews.append(
+            PullReview(
+                author_id, author.login, review.string("state"), review.text("commit_id"), review.text("html_url")
+            )
         )
-    may = await _may_write(github, repository, pull, latest(found), people)
+    may_write = await _may_write(github, repository, pull, latest(reviews), people)
     # Nobody's request for changes is passed over because there were too many to look at.
     return tuple(
-        replace(review, may_write=may.get(review.by_id, review.state == CHANGES_REQUESTED)) for review in found
+        replace(review, may_write=may_write.get(review.author_id, review.state == CHANGES_REQUESTED))
+        for review in reviews
     )
 
 
@@ -159,10 +164,11 @@ async def _may_write(
     github: GitHub, repository: str, pull: PullRequest, opinions: Iterable[PullReview], people: dict[int, Person]
 ) -> dict[int, bool]:
     """Return by ID whether each person with an opinion may write; those who approved the head come first."""
-    others = [review for review in opinions if review.by_id != pull.author.id]
-    others.sort(key=lambda review: review.state == CHANGES_REQUESTED or review.sha != pull.head_sha)
+    judged = [review for review in opinions if review.author_id != pull.author.id]
+    judged.sort(key=lambda review: review.state == CHANGES_REQUESTED or review.sha != pull.head_sha)
     # We ask for the role of this account: TVM's bot searched for its name, and took another's hit for it (TVM #11480).
     roles = {
-        review.by_id: await role_of(github, repository, people[review.by_id]) for review in others[:MOST_REVIEWERS]
+        review.author_id: await role_of(github, repository, people[review.author_id])
+        for review in judged[:MOST_REVIEWERS]
     }
     return {number: role in MAY_WRITE for number, role in roles.items()} | {pull.author.id: False}

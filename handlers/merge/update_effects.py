@@ -59,17 +59,17 @@ class UpdateBranch:
         # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
             return Applied(texts.HAS_BASE.format(**names), changed=False, page=pull_on_github(self.number))
-        where = {"repo": repository, "number": str(self.number)}
+        url_vars = {"repo": repository, "number": str(self.number)}
         try:
-            await github.put(UPDATE, url_vars=where, data={"expected_head_sha": self.sha})
+            await github.put(UPDATE, url_vars=url_vars, data={"expected_head_sha": self.sha})
         except Exception as error:
             if not (is_forbidden(error) or is_unprocessable(error)):
                 raise
-            _, now = await self._pull(github, repository)
+            _, current = await self._pull(github, repository)
             # A head that has moved is one of the reasons for a 422:
             # https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch
-            if now.head_sha != self.sha:
-                return await self._after_a_move(github, repository, now.head_sha)
+            if current.head_sha != self.sha:
+                return await self._after_a_move(github, repository, current.head_sha)
             if may_lack_workflows(error) and await move_changes_workflows(github, repository, self.sha, self.base):
                 raise UserError(NEEDS_WORKFLOWS) from error
             refused = self._refusal(error, answer)
@@ -82,23 +82,23 @@ class UpdateBranch:
         answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(self.number)}))
         return answer, PullRequest.of(answer)
 
-    async def _after_a_move(self, github: GitHub, repository: str, new: str) -> Applied:
-        if await is_update_of(github, repository, new, self.sha):
-            said = texts.UPDATED_ALREADY.format(**self._names)
-            return Applied(said, changed=False, page=pull_on_github(self.number))
-        raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
+    async def _after_a_move(self, github: GitHub, repository: str, head_sha: str) -> Applied:
+        if await is_update_of(github, repository, head_sha, self.sha):
+            text = texts.UPDATED_ALREADY.format(**self._names)
+            return Applied(text, changed=False, page=pull_on_github(self.number))
+        raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(head_sha[:7])))
 
     def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:
         """Return GitHub's refusal as an error for people; None if it is not one that we know."""
-        said, base = message_of(error).casefold(), code(self.base)
-        if is_forbidden(error) and _NO_PUSH in said:
+        message, base = message_of(error).casefold(), code(self.base)
+        if is_forbidden(error) and _NO_PUSH in message:
             return RefusedToPerson(
                 texts.UPDATE_FORK.format(fork=code(pull.text("head", "repo", "full_name")), base=base)
             )
         if not is_unprocessable(error):
             return None
         # GitHub answers 422 for every refusal; only its text tells a conflict from the others.
-        if "conflict" in said:
+        if "conflict" in message:
             return RefusedToPerson(texts.UPDATE_CONFLICTS.format(base=base))
         return RefusedToPerson(texts.UPDATE_REFUSED.format(message=code(message_of(error))))
 

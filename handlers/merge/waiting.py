@@ -34,9 +34,9 @@ from handlers.merge import texts
 from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, MergePull
-from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting, watching
+from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting_pulls, watching_pulls
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import BlockerKind, listed_blockers, merge_blockers, undecided
+from handlers.merge.readiness import BlockerKind, is_undecided, listed_blockers, merge_blockers
 from handlers.merge.snapshot import merge_state_of
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class PendingMergeVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PendingMergeDecision:
-    """A verdict; `why` is the text for people if the merge ends."""
+    """A verdict; `reason` is the text for people if the merge ends."""
 
     verdict: PendingMergeVerdict
-    why: str = ""
+    reason: str = ""
 
 
 def decide_pending_merge(
-    pending: PendingMerge, merge_state: MergeState, found: Sequence[MergeBlocker]
+    pending: PendingMerge, merge_state: MergeState, blockers: Sequence[MergeBlocker]
 ) -> PendingMergeDecision:
     """Decide what to do about a pending merge, by the pull request's merge state and its blockers."""
     pull = merge_state.pull
@@ -91,11 +91,11 @@ def decide_pending_merge(
         return PendingMergeDecision(
             PendingMergeVerdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(pending.base))
         )
-    if not found:
+    if not blockers:
         return PendingMergeDecision(PendingMergeVerdict.MERGE)
-    if all(reason.can_resolve for reason in found):
+    if all(blocker.can_resolve for blocker in blockers):
         return PendingMergeDecision(PendingMergeVerdict.WAIT)
-    return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed_blockers(found)))
+    return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed_blockers(blockers)))
 
 
 # Triggers: statuses, check runs and workflow runs, which name a commit and no pull request
@@ -124,14 +124,14 @@ async def take_trigger(context: Context) -> Plan:
     payload = context.delivery.payload
     event = context.delivery.event
     sha = payload.string("sha") if event == "status" else payload.string(event, "head_sha")
-    watched = await watching(context.records, context.repository.id, sha)
-    wanted = [number for number in watched if await _is_wanted(context, number, sha)]
-    if not wanted:
+    watched = await watching_pulls(context.records, context.repository.id, sha)
+    numbers = [number for number in watched if await _is_wanted(context, number, sha)]
+    if not numbers:
         return Plan(why=texts.WHY_NO_PENDING_MERGE)
     reported_at = context.delivery.received_at
     return Plan(
-        tuple(RequestRefresh(number, reported_at=reported_at) for number in wanted),
-        why=texts.WHY_REFRESH.format(numbers=wanted),
+        tuple(RequestRefresh(number, reported_at=reported_at) for number in numbers),
+        why=texts.WHY_REFRESH.format(numbers=numbers),
     )
 
 
@@ -151,7 +151,7 @@ async def sweep(context: Context) -> Plan:
 
     GitHub's API may lag behind the webhook that reports a change.
     """
-    numbers = await waiting(context.records, context.repository.id)
+    numbers = await waiting_pulls(context.records, context.repository.id)
     return Plan(tuple(RequestRefresh(number) for number in numbers), why=texts.WHY_SWEPT.format(count=len(numbers)))
 
 
@@ -165,8 +165,8 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
         return False
     match delivery.event, delivery.action:
         case "pull_request", "labeled" | "unlabeled":
-            ours = {name.casefold() for name in (*keys.hold_labels, keys.label or "")}
-            return payload.text("label", "name").casefold() in ours
+            relevant_labels = {name.casefold() for name in (*keys.hold_labels, keys.label or "")}
+            return payload.text("label", "name").casefold() in relevant_labels
         case "pull_request", "edited":
             # New titles and texts are `edited` as well; only a new base has `changes.base`.
             # https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=edited#pull_request
@@ -220,10 +220,10 @@ CONCLUDE = ConcludeStage(int, merge_conclusion)
     conclude=CONCLUDE,
 )
 @router.on(REFRESH_EVENT.name, name=NAME, feature=KEY, on_failure=report_failure, accepts=may_matter, conclude=CONCLUDE)
-async def follow(context: Context) -> Plan:
+async def follow_pull_request(context: Context) -> Plan:
     """Decide about the pending merge and the label; ask GitHub only if the payload and our records are not enough."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
-    if _is_ours(context):
+    if _is_own_label_event(context):
         return NOTHING
     number = payload.integer("pull_request", "number")
     pending = await _pending_of(context, number)
@@ -232,20 +232,20 @@ async def follow(context: Context) -> Plan:
     labeled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
         forget = (StorePendingMerge(number, said_at=pending.asked_at),) if pending else ()
-        return Plan((*forget, *_label(context, number, on=False, labeled=labeled)), why=texts.WHY_CLOSED)
+        return Plan((*forget, *_label(context, number, should_have=False, labeled=labeled)), why=texts.WHY_CLOSED)
     if action == "dequeued":
-        return _left_queue(payload, number, pending)
+        return _handle_dequeue(payload, number, pending)
     if action == "synchronize":
-        return await _pushed(context, number, pending, labeled=labeled)
+        return await _handle_push(context, number, pending, labeled=labeled)
     # With a label or a pending merge, a draft has something to lose and needs the refresh.
     if pending is None and not labeled and _cannot_be_ready(payload):
         return Plan(why=texts.WHY_NOT_READY)
-    return await _refresh(context, number, pending)
+    return await _refresh_pull(context, number, pending)
 
 
-async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labeled: bool) -> Plan:
+async def _handle_push(context: Context, number: int, pending: PendingMerge | None, *, labeled: bool) -> Plan:
     """End the pending merge, and remove the label without a refresh: nobody has approved the new head yet."""
-    effects = _label(context, number, on=False, labeled=labeled)
+    effects = _label(context, number, should_have=False, labeled=labeled)
     head = await head_of(context.records, context.repository.id, number)
     if pending is None or head is None or head.sha == pending.sha:
         # No merge waits, or this is a late event of a push before the commit that is to be merged.
@@ -263,73 +263,75 @@ async def _pushed(context: Context, number: int, pending: PendingMerge | None, *
     )
 
 
-async def _is_our_update(context: Context, pending: PendingMerge, new: str) -> bool:
+async def _is_our_update(context: Context, pending: PendingMerge, head_sha: str) -> bool:
     """Say whether this push is our own `update`, on top of the commit that is to be merged."""
     payload = context.delivery.payload
     if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != pending.sha:
         return False
-    return payload.text("after") == new and await is_update_of(
-        context.github, context.repository.full_name, new, pending.sha
+    return payload.text("after") == head_sha and await is_update_of(
+        context.github, context.repository.full_name, head_sha, pending.sha
     )
 
 
-def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> Plan:
+def _handle_dequeue(payload: Payload, number: int, pending: PendingMerge | None) -> Plan:
     """Say why a pull request that we added to the merge queue left it; GitHub itself notifies others who add one."""
     reason = payload.text("reason")
     if pending is None or not pending.queued or reason in MERGED_BY_QUEUE:
         return NOTHING
-    by = code(person_or_ghost(payload, "sender").login)
-    why = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=by)
-    reply = texts.LEFT_QUEUE.format(base=code(pending.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    person = code(person_or_ghost(payload, "sender").login)
+    cause = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=person)
+    reply = texts.LEFT_QUEUE.format(base=code(pending.base), why=cause, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
     return Plan(end_pending_merge(number, pending, reply), why=texts.WHY_LEFT_QUEUE)
 
 
-async def _refresh(context: Context, number: int, pending: PendingMerge | None) -> Plan:
+async def _refresh_pull(context: Context, number: int, pending: PendingMerge | None) -> Plan:
     """Read the merge state once, for label and merge. Raises `TryAgain` while GitHub computes conflicts."""
     config = _config(context)
-    ours = Ours.of(context.me, context.config)
-    merge_state = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
-    found = merge_blockers(merge_state, config, update=update_command(context))
-    if undecided(merge_state, found):
+    own_contexts = Ours.of(context.me, context.config)
+    merge_state = await merge_state_of(
+        context.github, context.repository.full_name, number, own_contexts, config.required
+    )
+    blockers = merge_blockers(merge_state, config, update=update_command(context))
+    if is_undecided(merge_state, blockers):
         raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
     if config.label is not None:
         labeled = config.label.casefold() in (name.casefold() for name in merge_state.labels)
-        effects += _label(context, number, on=not found, labeled=labeled)
-        effects += await _watch(context, merge_state, found)
+        effects += _label(context, number, should_have=not blockers, labeled=labeled)
+        effects += await _watch(context, merge_state, blockers)
     if pending is None or pending.queued:
-        return Plan(tuple(effects), why=texts.WHY_NOT_READY if found else texts.WHY_READY)
-    decision = decide_pending_merge(pending, merge_state, found)
+        return Plan(tuple(effects), why=texts.WHY_NOT_READY if blockers else texts.WHY_READY)
+    decision = decide_pending_merge(pending, merge_state, blockers)
     match decision.verdict:
         case PendingMergeVerdict.MERGE:
             return Plan(
                 (*effects, MergePull(number, pending, waited=True)), why=texts.WHY_READY, conclusion_basis=number
             )
         case PendingMergeVerdict.END:
-            return Plan((*effects, *end_pending_merge(number, pending, decision.why)), why=texts.WHY_NOT_READY)
+            return Plan((*effects, *end_pending_merge(number, pending, decision.reason)), why=texts.WHY_NOT_READY)
         case PendingMergeVerdict.FORGET:
             return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why=texts.WHY_CLOSED)
-    if not pending.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
+    if not pending.refused and (behind := [blocker for blocker in blockers if blocker.kind is BlockerKind.BEHIND]):
         reply = Reply(
             number,
             texts.FELL_BEHIND.format(sha=code(pending.sha[:7]), why=listed_blockers(behind)),
             since=pending.asked_at,
         )
         effects += [reply, StorePendingMerge(number, replace(pending, refused=True))]
-    return Plan(tuple(effects), why=texts.WHY_STILL_WAITING.format(count=len(found)))
+    return Plan(tuple(effects), why=texts.WHY_STILL_WAITING.format(count=len(blockers)))
 
 
-def _label(context: Context, number: int, *, on: bool, labeled: bool) -> tuple[EnsureLabel, ...]:
+def _label(context: Context, number: int, *, should_have: bool, labeled: bool) -> tuple[EnsureLabel, ...]:
     label = _config(context).label
-    return (EnsureLabel(number, label, on),) if label is not None and on != labeled else ()
+    return (EnsureLabel(number, label, should_have),) if label is not None and should_have != labeled else ()
 
 
-async def _watch(context: Context, merge_state: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:
+async def _watch(context: Context, merge_state: MergeState, blockers: Sequence[MergeBlocker]) -> list[Effect]:
     """Watch the checks of a head once only checks block the label, or can block it later."""
     sha, number = merge_state.pull.head_sha, merge_state.pull.number
-    if any(reason.kind is not BlockerKind.CHECK for reason in found):
+    if any(blocker.kind is not BlockerKind.CHECK for blocker in blockers):
         return []
-    watched = await watching(context.records, context.repository.id, sha)
+    watched = await watching_pulls(context.records, context.repository.id, sha)
     return [] if number in watched else [RequestRefresh(number, watch=sha)]
 
 
@@ -341,7 +343,7 @@ def _labels(payload: Payload) -> set[str]:
     return {label.text("name").casefold() for label in payload.items("pull_request", "labels")}
 
 
-def _is_ours(context: Context) -> bool:
+def _is_own_label_event(context: Context) -> bool:
     """Say whether this event is about a label that we added or removed ourselves."""
     # GitHub sends an App the events of its own changes as well.
     labels = context.delivery.action in ("labeled", "unlabeled")

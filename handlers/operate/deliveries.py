@@ -120,15 +120,15 @@ class OperateDeliveryPage(BaseModel):
 def deliveries_page(parts: OperateParts) -> Page:
     """Return the page with the list of deliveries."""
 
-    async def load(asked: PageRequest) -> OperatePage:
-        query: DeliveriesQuery = asked.query
+    async def load(request: PageRequest) -> OperatePage:
+        query: DeliveriesQuery = request.query
         search = DeliverySearch(query.repo, query.pr, query.event, query.state, query.q, query.all)
-        most = MOST_READ if asked.as_csv else SHOWN
-        found = await find_deliveries(parts.journal, parts.records, search, query.before, most)
+        most = MOST_READ if request.as_csv else SHOWN
+        page = await find_deliveries(parts.journal, parts.records, search, query.before, most)
         failed, _ = await parts.journal.failures(1)
         return OperatePage(
-            deliveries=[_row(parts, record) for record in found.records],
-            older=found.older,
+            deliveries=[_row(parts, record) for record in page.records],
+            older=page.older,
             failed=bool(failed),
             done_days=round(DONE_DAYS),
             failed_days=round(FAILED_DAYS),
@@ -150,8 +150,8 @@ def deliveries_page(parts: OperateParts) -> Page:
 def delivery_page(parts: OperateParts) -> Page:
     """Return the page of one delivery."""
 
-    async def load(asked: PageRequest) -> OperateDeliveryPage:
-        return await shown_delivery(parts, asked.path["guid"])
+    async def load(request: PageRequest) -> OperateDeliveryPage:
+        return await shown_delivery(parts, request.path["guid"])
 
     return Page(
         path="/operate/deliveries/{guid}",
@@ -177,8 +177,8 @@ async def shown_delivery(parts: OperateParts, guid: str) -> OperateDeliveryPage:
         more=len(steps[MOST_STEPS:]),
         replayable=record.settled or any(job.state == FAILED for job in record.jobs),
         asked=[
-            ShownReplay(person=one.person, login=one.login, at=datetime.fromtimestamp(one.at, UTC))
-            for one in await replays_asked(parts.records, guid)
+            ShownReplay(person=replay.person, login=replay.login, at=datetime.fromtimestamp(replay.at, UTC))
+            for replay in await replays_asked(parts.records, guid)
         ],
     )
 
@@ -198,7 +198,7 @@ def _row(parts: OperateParts, record: DeliveryRecord) -> OperateDelivery:
 
 def _table(page: OperatePage) -> CsvTable:
     columns = tuple(OperateDelivery.model_fields)
-    return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.deliveries))
+    return CsvTable(columns, ([getattr(delivery, column) for column in columns] for delivery in page.deliveries))
 
 
 def _steps(parts: OperateParts, record: DeliveryRecord) -> Iterator[OperateStep]:

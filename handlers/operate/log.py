@@ -57,25 +57,25 @@ class OperateLog(BaseModel):
 def log_page(parts: OperateParts) -> Page:
     """Return the page of the log."""
 
-    async def load(asked: PageRequest) -> OperateLog:
-        query: LogQuery = asked.query
-        least, wanted = LEVELS.index(query.level or LEVELS[0]), query.q.lower()
-        found = [
+    async def load(request: PageRequest) -> OperateLog:
+        query: LogQuery = request.query
+        least_level, lowered_text = LEVELS.index(query.level or LEVELS[0]), query.q.lower()
+        matching = [
             line
             for line in parts.log.lines()
-            if (line.level not in LEVELS or LEVELS.index(line.level) >= least)
-            and (wanted in line.event.lower() or wanted in line.fields.lower())
+            if (line.level not in LEVELS or LEVELS.index(line.level) >= least_level)
+            and (lowered_text in line.event.lower() or lowered_text in line.fields.lower())
         ]
         return OperateLog(
             process=PROCESS.format(host=socket.gethostname(), pid=os.getpid()),
-            replicas=sum(not one.counts_as_dead for one in await parts.engine.workers()),
+            replicas=sum(not worker.counts_as_dead for worker in await parts.engine.workers()),
             lines=[
                 ShownLine(
                     at=datetime.fromtimestamp(line.at, UTC), level=line.level, event=line.event, fields=line.fields
                 )
-                for line in found[:SHOWN]
+                for line in matching[:SHOWN]
             ],
-            more=len(found[SHOWN:]),
+            more=len(matching[SHOWN:]),
         )
 
     return Page(

@@ -33,18 +33,18 @@ ASKED_REPLAYS = Record(
 )
 
 
-async def note_replay(records: Records, guid: str, person: Person, at: float) -> None:
+async def note_replay(records: Records, guid: str, person: Person, moment: float) -> None:
     """Store that a person asked for a replay of a delivery."""
-    asked = AskedReplay(person.id, person.login, at)
+    replay = AskedReplay(person.id, person.login, moment)
 
-    def added(known: AskedReplays | None) -> AskedReplays:
-        before = known.replays if known else ()
-        return AskedReplays((*before, asked)[-MOST_REPLAYS:])
+    def added(stored: AskedReplays | None) -> AskedReplays:
+        earlier = stored.replays if stored else ()
+        return AskedReplays((*earlier, replay)[-MOST_REPLAYS:])
 
     await records.update(ASKED_REPLAYS.of(guid), added)
 
 
 async def replays_asked(records: Records, guid: str) -> tuple[AskedReplay, ...]:
     """Return who asked for replays of a delivery, oldest first."""
-    known = await records.get(ASKED_REPLAYS.of(guid))
-    return known.replays if known else ()
+    stored = await records.get(ASKED_REPLAYS.of(guid))
+    return stored.replays if stored else ()

@@ -40,7 +40,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
 
     async def replay(request: web.Request) -> web.StreamResponse:
         viewer, guid = await _pressed(parts, request)
-        await note_replay(parts.records, guid, viewer.person, parts.now())
+        await note_replay(parts.records, guid, viewer.person, parts.clock())
         log.info("replay asked for", delivery=guid, person=viewer.person.id, login=viewer.person.login)
         try:
             # The reader does not wait for the replay: the page of the delivery shows its progress.
@@ -97,16 +97,20 @@ async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, s
 
 def _shown(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
     """Describe what each handler would do, in texts without secrets."""
-    found = []
-    for one in plan["plans"]:
-        effects = {"effects": one.get("effects", []), "conclusion": one.get("conclusion")}
+    descriptions = []
+    for handler_plan in plan["plans"]:
+        effects = {"effects": handler_plan.get("effects", []), "conclusion": handler_plan.get("conclusion")}
         text = json.dumps(effects, indent=2, ensure_ascii=False, default=str)
-        found.append(
+        descriptions.append(
             {
-                "handler": one["handler"],
-                "why": parts.shown(one.get("why") or "", LONGEST_PLAN),
-                "error": parts.shown(one.get("error", ""), LONGEST_PLAN),
-                "effects": parts.shown(text, LONGEST_PLAN) if one.get("effects") or one.get("conclusion") else "",
+                "handler": handler_plan["handler"],
+                "why": parts.shown(handler_plan.get("why") or "", LONGEST_PLAN),
+                "error": parts.shown(handler_plan.get("error", ""), LONGEST_PLAN),
+                "effects": parts.shown(text, LONGEST_PLAN)
+                if handler_plan.get("effects") or handler_plan.get("conclusion")
+                else "",
             }
         )
-    return found or [{"handler": "", "why": parts.shown(plan["ignored"], LONGEST_PLAN), "error": "", "effects": ""}]
+    return descriptions or [
+        {"handler": "", "why": parts.shown(plan["ignored"], LONGEST_PLAN), "error": "", "effects": ""}
+    ]

@@ -53,9 +53,9 @@ class DeliverySearch:
         )
 
     def _says(self, record: DeliveryRecord) -> bool:
-        wanted = self.text.lower()
+        lowered_text = self.text.lower()
         names = (record.guid, record.event, record.repository, *(plan.handler for plan in record.plans))
-        return any(wanted in text.lower() for text in (*names, *(job.text for job in record.jobs)))
+        return any(lowered_text in text.lower() for text in (*names, *(job.text for job in record.jobs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +67,38 @@ class FoundDeliveries:
 
 
 async def find_deliveries(
-    journal: Journal, records: Records, search: DeliverySearch, before: int | None, most: int = SHOWN
+    journal: Journal, records: Records, search: DeliverySearch, before_job: int | None, most: int = SHOWN
 ) -> FoundDeliveries:
-    """Return the newest `most` deliveries that match, of those with a job number below `before`; None: of all."""
+    """Return the newest `most` deliveries that match, of those with a job number below `before_job`; None: of all."""
     if search.state == FAILED:
-        return await _find_failed(journal, search, before, most)
+        return await _find_failed(journal, search, before_job, most)
     locks = await _locks(records, search)
-    found: list[DeliveryRecord] = []
+    matching: list[DeliveryRecord] = []
     for _ in range(MOST_READ // READ_AT_ONCE):
         if locks:
-            read = await journal.of_locks(locks, READ_AT_ONCE, before)
+            batch = await journal.of_locks(locks, READ_AT_ONCE, before_job)
         else:
-            read = await journal.recent(READ_AT_ONCE, before)
-        for record in read:
-            before = record.job.job_id
+            batch = await journal.recent(READ_AT_ONCE, before_job)
+        for record in batch:
+            before_job = record.job.job_id
             if search.accepts(record):
-                found.append(record)
-            if len(found) == most:
-                return FoundDeliveries(found, before)
-        if len(read) < READ_AT_ONCE:
-            return FoundDeliveries(found, None)
-    return FoundDeliveries(found, before)
+                matching.append(record)
+            if len(matching) == most:
+                return FoundDeliveries(matching, before_job)
+        if len(batch) < READ_AT_ONCE:
+            return FoundDeliveries(matching, None)
+    return FoundDeliveries(matching, before_job)
 
 
-async def _find_failed(journal: Journal, search: DeliverySearch, before: int | None, most: int) -> FoundDeliveries:
-    """Return deliveries that failed, ordered by their last failure; `before` is the number of a failed job."""
-    found: list[DeliveryRecord] = []
+async def _find_failed(journal: Journal, search: DeliverySearch, before_job: int | None, most: int) -> FoundDeliveries:
+    """Return deliveries that failed, ordered by their last failure; `before_job` is the number of a failed job."""
+    matching: list[DeliveryRecord] = []
     for _ in range(MOST_READ // SHOWN):
-        read, before = await journal.failures(SHOWN, before)
-        found += [record for record in read if search.accepts(record)]
-        if before is None or len(found) >= most:
+        batch, before_job = await journal.failures(SHOWN, before_job)
+        matching += [record for record in batch if search.accepts(record)]
+        if before_job is None or len(matching) >= most:
             break
-    return FoundDeliveries(found, before)
+    return FoundDeliveries(matching, before_job)
 
 
 async def _locks(records: Records, search: DeliverySearch) -> tuple[str, ...]:

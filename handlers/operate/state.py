@@ -89,12 +89,12 @@ def state_page(parts: OperateParts) -> Page:
             queues=[OperateQueue(task=task, waiting=count) for task, count in sorted(backlog.waiting.items())],
             workers=[
                 OperateWorker(
-                    worker=one.worker_id,
-                    heartbeat_seconds=one.silent_seconds,
-                    silent=one.counts_as_dead,
-                    jobs=one.jobs,
+                    worker=worker.worker_id,
+                    heartbeat_seconds=worker.silent_seconds,
+                    silent=worker.counts_as_dead,
+                    jobs=worker.jobs,
                 )
-                for one in await parts.engine.workers()
+                for worker in await parts.engine.workers()
             ],
             quotas=[
                 OperateQuota(
@@ -120,7 +120,7 @@ def state_page(parts: OperateParts) -> Page:
 
 
 async def _timers(parts: OperateParts) -> list[OperateTimer]:
-    states = await timer_states(parts.config, parts.records, parts.journal, parts.now())
+    states = await timer_states(parts.config, parts.records, parts.journal, parts.clock())
     return [
         OperateTimer(
             repository=state.repository,

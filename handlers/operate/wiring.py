@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OperateParts:
-    """The parts that pages read from: `now` returns seconds since 1970, `redact` removes secrets from a text."""
+    """The parts that pages read from: `clock` returns seconds since 1970, `redact` removes secrets from a text."""
 
     config: Config
     engine: Engine
@@ -31,7 +31,7 @@ class OperateParts:
     records: Records
     metrics: Metrics
     log: RecentLog
-    now: Callable[[], float]
+    clock: Callable[[], float]
     redact: Callable[[str], str]
     github: str
     """The address of GitHub's own pages."""

@@ -48,15 +48,15 @@ class StoreRepositoryFile:
     async def apply(self, context: EffectContext) -> Applied:
         """Store the file, unless a newer push is stored."""
         repository = context.repository.full_name
-        known = await stored_file_of(context.records, repository)
-        if known.is_newer_than(self.pushed_at, self.commit):
+        stored = await stored_file_of(context.records, repository)
+        if stored.is_newer_than(self.pushed_at, self.commit):
             return Applied(NEWER_STORED, changed=False)
-        good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
-        now = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
-        if now == known:
+        good = stored.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
+        new = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
+        if new == stored:
             return Applied(ALREADY_IN_FORCE, changed=False)
         # Names of repositories are case-insensitive on GitHub.
-        await context.records.put(REPOSITORY_FILE.of(repository.lower()), now)
+        await context.records.put(REPOSITORY_FILE.of(repository.lower()), new)
         if not self.faults:
             return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else NO_FILE)
         in_force = THE_FILE_OF.format(commit=good.commit[:7]) if good.sha else APP_YAML_IN_FORCE

@@ -51,15 +51,15 @@ def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("push", name=NAME, accepts=_is_pushed)
 @router.on(FILE_FOUND.name, name=NAME, accepts=_is_pushed)
-async def take_over(context: Context) -> Plan:
+async def apply_file(context: Context) -> Plan:
     """Apply the file of a push to the default branch; if it has errors, report them in a check run on its commit."""
     as_of, payload = time.time(), context.delivery.payload
     sha, branch = payload.string("after"), payload.text("repository", "default_branch")
     stored_file = await stored_file_of(context.records, context.repository.full_name)
-    found = await _found(context, sha, stored_file)
-    text, faults = await read_found(found, _given(context))
+    file = await _read_file(context, sha, stored_file)
+    text, faults = await read_found(file, _app_settings(context))
     store = StoreRepositoryFile(
-        sha=name_of(found),
+        sha=name_of(file),
         commit=sha,
         before=payload.text("before"),
         pushed_at=pushed_at(payload),
@@ -67,9 +67,9 @@ async def take_over(context: Context) -> Plan:
         faults=len(faults),
     )
     if not faults:
-        return Plan((store,), why=NO_ERRORS if found else NO_FILE)
-    about = CheckedFile(faults, context.config, context.config, stored_file.good.commit, branch)
-    check = PutCheckRun(CHECK, sha, store.sha, config_report(about), as_of)
+        return Plan((store,), why=NO_ERRORS if file else NO_FILE)
+    checked = CheckedFile(faults, context.config, context.config, stored_file.good.commit, branch)
+    check = PutCheckRun(CHECK, sha, store.sha, config_report(checked), as_of)
     return Plan((store, check), why=ERRORS.format(count=len(faults)))
 
 
@@ -88,34 +88,36 @@ async def check(context: Context) -> Plan:
     as_of, pull = time.time(), context.delivery.payload.at("pull_request")
     repository, head = context.repository.full_name, pull.string("head", "sha")
     stored_file = await stored_file_of(context.records, repository)
-    found = await _found(context, head, stored_file)
+    file = await _read_file(context, head, stored_file)
     # The name is git's hash of the content, so equal names mean equal files.
-    if name_of(found) == stored_file.seen:
+    if name_of(file) == stored_file.seen:
         return Plan(why=SAME_AS_DEFAULT)
     # The head may be behind the default branch: only its own changes count.
-    start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
-    if start is not None and found == await found_at(context.github, repository, PATH, start):
+    base = await merge_base(context.github, repository, pull.string("base", "sha"), head)
+    if base is not None and file == await found_at(context.github, repository, PATH, base):
         return Plan(why=NOT_TOUCHED)
-    return await _checked(context, head, found, stored_file, as_of)
+    return await _put_check(context, head, file, stored_file, as_of)
 
 
-def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
-    of_all = delivery.event == "check_suite"
-    return config.repository_file and (of_all or delivery.payload.text("check_run", "name") == CHECK)
+def _is_rerun_request(delivery: Delivery, config: RepositoryConfig) -> bool:
+    is_suite = delivery.event == "check_suite"
+    return config.repository_file and (is_suite or delivery.payload.text("check_run", "name") == CHECK)
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
+@router.on("check_run", "rerequested", name=AGAIN_NAME, accepts=_is_rerun_request)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, accepts=_is_rerun_request)
 async def check_again(context: Context) -> Plan:
     """Check the file of a commit again, because somebody asked to rerun this check or all checks of the commit."""
     as_of, event = time.time(), context.delivery.event
-    asked = context.delivery.payload.at(event)
-    sha = asked.string("head_sha")
-    ours = asked.integer("app", "id") == context.me.app_id
-    if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
+    rerun = context.delivery.payload.at(event)
+    sha = rerun.string("head_sha")
+    is_own = rerun.integer("app", "id") == context.me.app_id
+    if not is_own or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
         return NOTHING
     stored_file = await stored_file_of(context.records, context.repository.full_name)
-    return await _checked(context, sha, await _found(context, sha, stored_file), stored_file, as_of, again=True)
+    return await _put_check(
+        context, sha, await _read_file(context, sha, stored_file), stored_file, as_of, is_rerun=True
+    )
 
 
 def may_touch(payload: Payload) -> bool:
@@ -138,43 +140,43 @@ def pushed_at(payload: Payload) -> int:
     return written if isinstance(written, int) else 0
 
 
-async def _found(context: Context, sha: str, stored_file: StoredFile) -> FoundFile | None:
+async def _read_file(context: Context, sha: str, stored_file: StoredFile) -> FoundFile | None:
     """Return the file at a commit. A missing file counts as removed only if GitHub already shows the commit."""
     repository = context.repository.full_name
-    found = await found_at(context.github, repository, PATH, sha)
-    if found is None and stored_file.seen and not await knows_commit(context.github, repository, sha):
+    file = await found_at(context.github, repository, PATH, sha)
+    if file is None and stored_file.seen and not await knows_commit(context.github, repository, sha):
         raise TryAgain(NOT_VISIBLE_YET)
-    return found
+    return file
 
 
-async def _checked(
-    context: Context, sha: str, found: FoundFile | None, stored_file: StoredFile, as_of: float, *, again: bool = False
+async def _put_check(
+    context: Context, sha: str, file: FoundFile | None, stored_file: StoredFile, as_of: float, *, is_rerun: bool = False
 ) -> Plan:
-    given = _given(context)
-    text, faults = await read_found(found, given)
-    about = CheckedFile(
+    app_settings = _app_settings(context)
+    text, faults = await read_found(file, app_settings)
+    checked = CheckedFile(
         faults=faults,
-        now=context.config,
-        then=await with_file(given, text),
+        current=context.config,
+        proposed=await with_file(app_settings, text),
         commit=stored_file.good.commit,
         branch=context.delivery.payload.text("repository", "default_branch"),
-        removed=found is None,
+        removed=file is None,
     )
-    content, page = config_report(about), await _page(context, sha)
-    put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again, page)
+    content, page = config_report(checked), await _page(context, sha)
+    put: Effect = PutCheckRun(CHECK, sha, name_of(file), content, as_of, is_rerun, page)
     return Plan((put,), why=content.title)
 
 
 async def _page(context: Context, sha: str) -> str:
     """Return the page of the pull request whose head a commit is; empty without one."""
     payload = context.delivery.payload
-    asked = [payload.integer("pull_request", "number")] if payload.has("pull_request") else []
-    numbers = asked or await pulls_with_head(context.records, context.repository.id, sha)
+    named = [payload.integer("pull_request", "number")] if payload.has("pull_request") else []
+    numbers = named or await pulls_with_head(context.records, context.repository.id, sha)
     return pull_page_url(context, numbers[-1]) if numbers else ""
 
 
-def _given(context: Context) -> RepositoryConfig:
+def _app_settings(context: Context) -> RepositoryConfig:
     """Return what app.yaml says about the repository."""
-    given = context.app_config.repository(context.repository.full_name)
-    assert given is not None, "a handler is asked where app.yaml has the repository"
-    return given
+    app_settings = context.app_config.repository(context.repository.full_name)
+    assert app_settings is not None, "a handler runs only where app.yaml has the repository"
+    return app_settings

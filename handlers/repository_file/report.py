@@ -55,58 +55,59 @@ MOST_SHOWN = 200
 class CheckedFile:
     """The file of a commit: its errors, or if it is valid, the settings before and after it.
 
-    `now` are the settings in force, by the file of `commit` (empty: by app.yaml alone); `then` those with this file.
+    `current` are the settings in force, by the file of `commit` (empty: by app.yaml alone); `proposed` are those with
+    this file.
     `removed`: there is no file. `branch` is the default branch.
     """
 
     faults: Sequence[ConfigFault]
-    now: RepositoryConfig
-    then: RepositoryConfig
+    current: RepositoryConfig
+    proposed: RepositoryConfig
     commit: str
     branch: str
     removed: bool = False
 
 
-def config_report(about: CheckedFile) -> CheckContent:
+def config_report(checked: CheckedFile) -> CheckContent:
     """Return the check run of a commit with this file.
 
     It fails if the file has errors: a merge would have no effect, but look as if it had.
     """
-    return _faulty(about) if about.faults else _fine(about)
+    return _report_faults(checked) if checked.faults else _report_changes(checked)
 
 
-def _faulty(about: CheckedFile) -> CheckContent:
-    count = _counted(len(about.faults), ONE_ERROR, ERRORS_FOUND)
-    in_force = FILE_IN_FORCE.format(commit=code(about.commit[:7])) if about.commit else APP_YAML_IN_FORCE
-    said = INVALID.format(path=code(PATH), count=count, branch=code(about.branch), in_force=in_force)
-    shown = about.faults[:MOST_ANNOTATIONS]
-    lines = [Block(MORE_ERRORS, _line(fault)) for fault in shown]
+def _report_faults(checked: CheckedFile) -> CheckContent:
+    count = _counted(len(checked.faults), ONE_ERROR, ERRORS_FOUND)
+    in_force = FILE_IN_FORCE.format(commit=code(checked.commit[:7])) if checked.commit else APP_YAML_IN_FORCE
+    intro = INVALID.format(path=code(PATH), count=count, branch=code(checked.branch), in_force=in_force)
+    listed = checked.faults[:MOST_ANNOTATIONS]
+    lines = [Block(MORE_ERRORS, _line(fault)) for fault in listed]
     locally = Block("", CHECK_LOCALLY.format(path=PATH))
     return CheckContent(
         conclusion=FAILURE,
         title=count,
-        summary=joined_blocks([Block("", said), locally, *lines]),
-        annotations=tuple(map(_annotation, shown)),
+        summary=joined_blocks([Block("", intro), locally, *lines]),
+        annotations=tuple(map(_annotation, listed)),
         certain=True,
     )
 
 
-def _fine(about: CheckedFile) -> CheckContent:
-    now, then = settings(about.now), settings(about.then)
-    changed = [key for key in dict.fromkeys([*now, *then]) if now.get(key) != then.get(key)]
-    rows = [(code(key), _value(now.get(key)), _value(then.get(key))) for key in changed]
+def _report_changes(checked: CheckedFile) -> CheckContent:
+    current, proposed = settings(checked.current), settings(checked.proposed)
+    changed = [key for key in dict.fromkeys([*current, *proposed]) if current.get(key) != proposed.get(key)]
+    rows = [(code(key), _value(current.get(key)), _value(proposed.get(key))) for key in changed]
     count = _counted(len(changed), ONE_CHANGE, CHANGES_COUNT) if changed else NO_CHANGES
-    said = (REMOVED if about.removed else VALID).format(path=code(PATH), branch=code(about.branch))
+    intro = (REMOVED if checked.removed else VALID).format(path=code(PATH), branch=code(checked.branch))
     changes = Block(LEFT_OUT_CHANGES, table(CHANGES, rows)) if rows else Block("", "")
     return CheckContent(
         conclusion=SUCCESS,
-        title=f"{TITLE_REMOVED if about.removed else TITLE_VALID}; {count}",
-        summary=joined_blocks([Block("", said), changes]),
+        title=f"{TITLE_REMOVED if checked.removed else TITLE_VALID}; {count}",
+        summary=joined_blocks([Block("", intro), changes]),
     )
 
 
-def _counted(count: int, one: str, more: str) -> str:
-    return one if count == 1 else more.format(count=f"{count:,}")
+def _counted(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural.format(count=f"{count:,}")
 
 
 def _value(value: str | None) -> str:

@@ -51,15 +51,15 @@ class FileFound:
 
     def as_push(self) -> Json:
         """Return the payload of a push that would bring the file."""
-        about = {"default_branch": self.branch, "pushed_at": self.pushed_at}
-        return {"ref": f"refs/heads/{self.branch}", "after": self.head, "repository": about}
+        repository = {"default_branch": self.branch, "pushed_at": self.pushed_at}
+        return {"ref": f"refs/heads/{self.branch}", "after": self.head, "repository": repository}
 
 
 FILE_FOUND = InternalEvent(
     "nightjar.repository-file",
     FileFound,
-    guid=lambda repository, found: f"repository-file:{repository}:{found.head}:{found.at}",
-    lock=lambda repository, found: f"ref:{repository}:refs/heads/{found.branch}",
+    guid=lambda repository, file: f"repository-file:{repository}:{file.head}:{file.at}",
+    lock=lambda repository, file: f"ref:{repository}:refs/heads/{file.branch}",
     push=FileFound.as_push,
 )
 
@@ -75,22 +75,22 @@ LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each rep
 
 
 class RepositoryFileSweep:
-    """Reads the files of all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+    """Reads the files of all repositories. `github_for` returns a client for `owner/name`, `clock` seconds."""
 
     def __init__(
         self,
         config: Config,
         records: Records,
         *,
-        accept: Announce,
+        announce_event: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._records = records
-        self._accept = accept
+        self._announce = announce_event
         self._github_for = github_for
-        self._now = now
+        self._clock = clock
 
     @property
     def repositories(self) -> list[str]:
@@ -102,35 +102,37 @@ class RepositoryFileSweep:
 
         A failure in one repository is logged, does not stop the others, and is tried again the next time.
         """
-        known = (await self._records.get(LAST_SCANS.of()) or LastScans()).at
-        scanned = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
+        stored = (await self._records.get(LAST_SCANS.of()) or LastScans()).at
+        scanned = {name.lower(): stored.get(name.lower(), 0.0) for name in self.repositories}
         announced, away = 0, away_by_name(await Repositories(self._config, self._records).all())
         for repository in self.repositories:
             if repository.lower() in away:
                 continue
-            now, stored_file = self._now(), await stored_file_of(self._records, repository)
+            moment, stored_file = self._clock(), await stored_file_of(self._records, repository)
             # A file with faults is always read: a new app.yaml, or a new version of the bot, may accept it.
-            if scanned[repository.lower()] > now - PAUSE and not stored_file.faults:
+            if scanned[repository.lower()] > moment - PAUSE and not stored_file.faults:
                 continue
             with only_logged(texts.NOT_SCANNED, repository=repository), ranked(Rank.SWEEP):
                 announced += await self._scan(repository, stored_file)
-                scanned[repository.lower()] = now
-        if scanned != known:
+                scanned[repository.lower()] = moment
+        if scanned != stored:
             await self._records.put(LAST_SCANS.of(), LastScans(scanned))
         return f"announced {announced}"
 
     async def _scan(self, repository: str, stored_file: StoredFile) -> bool:
         """Announce the file as a push if it differs from the stored one, in order with real pushes to its branch."""
-        github, given = await self._github_for(repository), self._config.repositories[repository]
-        found = await found_at(github, repository, PATH)
-        _, faults = await read_found(found, given)
-        if (name_of(found), len(faults)) == (stored_file.seen, stored_file.faults):
+        github, app_settings = await self._github_for(repository), self._config.repositories[repository]
+        file = await found_at(github, repository, PATH)
+        _, faults = await read_found(file, app_settings)
+        if (name_of(file), len(faults)) == (stored_file.seen, stored_file.faults):
             return False
-        about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-        branch = about.string("default_branch")
+        answer = await github.getitem("/repos/{+repo}", url_vars={"repo": repository})
+        repository_payload = Payload(answer, "repository")
+        branch = repository_payload.string("default_branch")
         head = await branch_head(github, repository, branch)
         # The repository is empty, or its default branch was renamed at this moment; the next sweep sees it.
         if head is None:
             return False
-        file = FileFound(branch, head, about.raw.get("pushed_at"), int(self._now()))
-        return await announce(self._accept, FILE_FOUND, Repository(about.integer("id"), repository, None), file)
+        event = FileFound(branch, head, repository_payload.raw.get("pushed_at"), int(self._clock()))
+        identity = Repository(repository_payload.integer("id"), repository, None)
+        return await announce(self._announce, FILE_FOUND, identity, event)

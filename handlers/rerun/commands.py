@@ -1,7 +1,13 @@
-"""`@ci rerun`: restart runs on a pull request's head: those that failed, all, or those that the command names.
+"""`@ci rerun` and `@ci approve ci`: restart runs on a pull request's head, or approve those that wait for it.
+
+`rerun` restarts the runs that failed, all, or those that the command names.
 
 The commit shows which runs there are. The predecessor had lists of jobs, which became outdated again and again
 (apache/tvm#13571, #13817, #16502), and one removed job stopped all jobs after it (#18780).
+
+GitHub does not start the workflows of a new contributor's fork until somebody with write access has looked at them.
+`approve ci` is for the commit that this person saw: the one that the comment names, or else the head at that time.
+https://docs.github.com/en/actions/how-tos/manage-workflow-runs/approve-runs-from-forks
 """
 
 from __future__ import annotations
@@ -11,16 +17,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.ci.base import CiRun, CiRunPart, CiState
+from bot.ci.rerun_actions import ApproveRun
+from bot.ci.restarts import PullOrigin
 from bot.ci.texts import CANNOT_RESTART
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
+from bot.commands.seen_head import other_head
 from bot.core.listing import MORE, listed
 from bot.core.nearest import nearest_names
 from bot.core.patterns import SPACE, Pattern, glob, is_glob
 from bot.github.markdown import code, truncate
 from bot.plan.handler import Router
 from handlers.rerun import texts
-from handlers.rerun.approve import APPROVE_CI, approve_ci
 
 FAILED = "failed"
 ALL = "all"
@@ -40,6 +48,18 @@ RERUN = CommandSpec(
     ),
     phrases=("run", "run ci", "rerun failed jobs"),
     arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
+)
+
+APPROVE_CI = CommandSpec(
+    name="approve ci",
+    summary=texts.APPROVE_SUMMARY,
+    example="approve ci",
+    feature="rerun",
+    allowed=("write",),
+    # GitHub allows this only to people with write access, so app.yaml cannot allow it to others.
+    fixed=True,
+    synonyms=("approve the ci", "approve workflows", "approve the workflows"),
+    arguments=Arguments(names="SHA"),
 )
 
 _LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
@@ -75,11 +95,11 @@ class RerunDecision:
 def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> RerunDecision:
     """Pick the runs to restart: those that failed, all that ended, or those that the names match."""
     titles = [list(_titles(run)) for run in runs]
-    every = {title for some in titles for title, _ in some}
-    meant = [[_means(name, some, every) for name in names] for some in titles]
-    wanted = _named(runs, meant) if names else [(run, None) for run in runs]
+    all_titles = {title for run_titles in titles for title, _ in run_titles}
+    matches = [[_match(name, run_titles, all_titles) for name in names] for run_titles in titles]
+    chosen = _chosen_runs(runs, matches) if names else [(run, None) for run in runs]
     picks, running, unapproved, untouchable, missing = [], [], [], [], []
-    for run, parts in wanted:
+    for run, parts in chosen:
         if run.untouchable:
             if names or choice == ALL or run.state in (CiState.FAILED, CiState.UNAPPROVED):
                 untouchable.append(run)
@@ -96,44 +116,50 @@ def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Re
             picks.append(_pick(run, parts))
         elif choice == ALL or run.state is CiState.FAILED:
             picks.append(RerunPick(run, failed_only=choice != ALL))
-    unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
-    left = tuple(running), tuple(unapproved), tuple(untouchable), tuple(missing)
-    return RerunDecision(tuple(picks), *left, unmatched, named=bool(names))
+    unmatched = tuple(
+        name for index, name in enumerate(names) if not any(run_matches[index] for run_matches in matches)
+    )
+    others = tuple(running), tuple(unapproved), tuple(untouchable), tuple(missing)
+    return RerunDecision(tuple(picks), *others, unmatched, named=bool(names))
 
 
 def _lost_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
     """Say whether a job's server has posted no status at all on this commit, and so has missed the push."""
-    there = (run.provider, run.server)
-    return all(other.state is CiState.MISSING for other in runs if (other.provider, other.server) == there)
+    server = (run.provider, run.server)
+    return all(
+        other_run.state is CiState.MISSING for other_run in runs if (other_run.provider, other_run.server) == server
+    )
 
 
-def _named(
-    runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[CiRunPart | None]]]
+def _chosen_runs(
+    runs: Sequence[CiRun], matches: Sequence[Sequence[Sequence[CiRunPart | None]]]
 ) -> list[tuple[CiRun, tuple[CiRunPart, ...] | None]]:
     """Return the runs that the names match, with the matched parts, or None for the whole run.
 
-    `meant` has the matches by run, then by name.
+    `matches` has what each name matches, by run, then by name.
     """
-    found: list[tuple[CiRun, tuple[CiRunPart, ...] | None]] = []
-    for run, by_name in zip(runs, meant, strict=True):
-        parts = [part for some in by_name for part in some]
+    chosen: list[tuple[CiRun, tuple[CiRunPart, ...] | None]] = []
+    for run, run_matches in zip(runs, matches, strict=True):
+        parts = [part for name_matches in run_matches for part in name_matches]
         if None in parts:
-            found.append((run, None))
+            chosen.append((run, None))
         elif parts:
-            found.append((run, tuple(dict.fromkeys(part for part in parts if part is not None))))
-    return found
+            chosen.append((run, tuple(dict.fromkeys(part for part in parts if part is not None))))
+    return chosen
 
 
-def _means(name: str, titles: Sequence[tuple[str, CiRunPart | None]], every: Collection[str]) -> list[CiRunPart | None]:
+def _match(
+    name: str, titles: Sequence[tuple[str, CiRunPart | None]], all_titles: Collection[str]
+) -> list[CiRunPart | None]:
     """Return what a name matches in a run with these `titles`: None stands for the whole run, else its parts.
 
-    `every` has the titles of all runs. Letter case does not matter. A name that is the title of something is not a
+    `all_titles` has the titles of all runs. Letter case does not matter. A name that is the title of something is not a
     pattern: jobs may be called `build [arm]`.
     """
-    wanted = _EVENT.sub("", name).casefold()
-    if wanted in every or not is_glob(wanted):
-        return [part for title, part in titles if title == wanted]
-    pattern = glob(wanted)
+    folded_name = _EVENT.sub("", name).casefold()
+    if folded_name in all_titles or not is_glob(folded_name):
+        return [part for title, part in titles if title == folded_name]
+    pattern = glob(folded_name)
     return [part for title, part in titles if pattern.fullmatch(title)]
 
 
@@ -156,10 +182,12 @@ def _pick(run: CiRun, parts: tuple[CiRunPart, ...] | None) -> RerunPick:
 
 def explain_rerun(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> str:
     """Write the answer: which runs are restarted on which commit, which are not, and why."""
-    shown = code(sha[:7])
+    quoted_sha = code(sha[:7])
     if not runs:
-        return texts.NOT_STARTED_YET.format(sha=shown)
-    return "\n".join([*_restarted(decision.picks, shown), *_left_alone(runs, decision, shown, mention)]).strip()
+        return texts.NOT_STARTED_YET.format(sha=quoted_sha)
+    return "\n".join(
+        [*_restarted(decision.picks, quoted_sha), *_left_alone(runs, decision, quoted_sha, mention)]
+    ).strip()
 
 
 def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> Iterator[str]:
@@ -178,14 +206,14 @@ def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mentio
         yield texts.WAITS_FOR_APPROVAL.format(names=_names(decision.unapproved), command=command)
     for run in decision.untouchable[:MOST_LISTED]:
         yield CANNOT_RESTART.format(name=_shown(run.name), reason=run.untouchable)
-    if (more := len(decision.untouchable) - MOST_LISTED) > 0:
-        yield texts.MORE_NOT_RESTARTED.format(count=more)
+    if (unlisted := len(decision.untouchable) - MOST_LISTED) > 0:
+        yield texts.MORE_NOT_RESTARTED.format(count=unlisted)
 
 
 def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> Iterator[str]:
-    there = list(dict.fromkeys(title for run in runs for title in run.names))
+    titles = list(dict.fromkeys(title for run in runs for title in run.names))
     for name in unknown:
-        close = nearest_names(name, there)
+        close = nearest_names(name, titles)
         proposal = (
             texts.DID_YOU_MEAN.format(names=_listed(close)) if close else texts.AVAILABLE.format(names=_names(runs))
         )
@@ -200,8 +228,8 @@ def _restarted(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:
     yield texts.RESTARTING.format(sha=sha)
     for pick in picks[:MOST_LISTED]:
         yield f"- {_shown_pick(pick)}"
-    if (more := len(picks) - MOST_LISTED) > 0:
-        yield f"- {MORE.format(count=more)}"
+    if (unlisted := len(picks) - MOST_LISTED) > 0:
+        yield f"- {MORE.format(count=unlisted)}"
     yield ""  # ends the list
 
 
@@ -235,31 +263,54 @@ def _names(runs: Iterable[CiRun]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    once = list(dict.fromkeys(names))
-    return listed([_shown(name) for name in once[:MOST_LISTED]], MOST_LISTED, len(once))
+    distinct = list(dict.fromkeys(names))
+    return listed([_shown(name) for name in distinct[:MOST_LISTED]], MOST_LISTED, len(distinct))
 
 
-async def rerun(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def rerun(request: CommandRequest, command: Command) -> CommandAnswer:
     """Restart the requested runs, on the head that the person saw."""
-    pull = asked.pull
+    pull = request.pull
     if not pull.is_open:
         return CommandAnswer(say=texts.CLOSED, done=False)
-    if asked.known_head is not None and asked.known_head != pull.head_sha:
-        moved = texts.HEAD_MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
+    if request.known_head is not None and request.known_head != pull.head_sha:
+        moved = texts.HEAD_MOVED.format(old=code(request.known_head[:7]), new=code(pull.head_sha[:7]))
         return CommandAnswer(say=moved, done=False)
-    found = await asked.runs()
-    mention = asked.context.app_config.mentions[0]
+    found_runs = await request.runs()
+    mention = request.context.app_config.mentions[0]
     # In a thread, because 20 names and thousands of jobs take a tenth of a second. `tests/handlers/rerun` shows
     # that the time is linear.
-    decision = await asyncio.to_thread(decide_rerun, found.runs, command.choice or FAILED, command.names)
-    explanation = await asyncio.to_thread(explain_rerun, found.runs, decision, pull.head_sha, mention)
-    effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
+    decision = await asyncio.to_thread(decide_rerun, found_runs.runs, command.choice or FAILED, command.names)
+    explanation = await asyncio.to_thread(explain_rerun, found_runs.runs, decision, pull.head_sha, mention)
+    effects = tuple(found_runs.rerun(pick.run, failed_only=pick.failed_only, part=pick.part) for pick in decision.picks)
     # While a CI is unavailable, "nothing ran" would be a guess.
-    explained = [] if found.troubles and not found.runs else [explanation]
-    say = "\n".join([*explained, *found.troubles])
-    undone = found.troubles or decision.unmatched or not found.runs
+    explained = [] if found_runs.troubles and not found_runs.runs else [explanation]
+    say = "\n".join([*explained, *found_runs.troubles])
+    undone = found_runs.troubles or decision.unmatched or not found_runs.runs
     all_left_alone = bool(decision.untouchable or decision.unapproved) and not effects
     return CommandAnswer(effects, say, done=not (undone or all_left_alone))
+
+
+async def approve_ci(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Approve the waiting workflow runs of the head that the person saw."""
+    pull = request.pull
+    if not pull.is_open:
+        return CommandAnswer(say=texts.APPROVE_CLOSED, done=False)
+    if refusal := await other_head(request, command):
+        return CommandAnswer(say=refusal, done=False)
+    found_runs = await request.runs()
+    waiting = [run for run in found_runs.runs if run.state is CiState.UNAPPROVED and not run.untouchable]
+    sha = code(pull.head_sha[:7])
+    if not waiting:
+        say = "\n".join([*([] if found_runs.troubles else [texts.NOTHING_WAITS.format(sha=sha)]), *found_runs.troubles])
+        return CommandAnswer(say=say, done=not found_runs.troubles)
+    origin = PullOrigin.of(pull)
+    effects = tuple(ApproveRun(int(run.key), pull.head_sha, run.name, origin) for run in waiting)
+    say = "\n".join([texts.APPROVING.format(sha=sha, names=_run_names(waiting)), *found_runs.troubles])
+    return CommandAnswer(effects, say, done=not found_runs.troubles)
+
+
+def _run_names(runs: list[CiRun]) -> str:
+    return listed([code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]], MOST_LISTED, len(runs))
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun), (APPROVE_CI, approve_ci))

@@ -75,7 +75,7 @@ CHOICE = Record(
 class SlowTestsVerdict:
     """Whether the slow tests run for a pull request, and why, in one line of plain text."""
 
-    on: bool
+    is_on: bool
     reason: str
 
 
@@ -106,12 +106,12 @@ async def show_on_head(context: Context) -> Plan:
     choice = await context.records.get(key)
     verdict = decide_slow_tests(config, event.pull.head_ref, choice, context.app_config.mentions[0])
     # A command may come before a retry of this; then this verdict is out of date.
-    shown = replace(
+    status = replace(
         slow_tests_status(config, event.pull.head_sha, verdict, pull_page_url(context, event.pull.number)),
         record=key.name,
         recorded=CHOICE.dump(choice) if choice else None,
     )
-    return Plan((shown,), why=verdict.reason)
+    return Plan((status,), why=verdict.reason)
 
 
 @router.on("push", name="slow-tests-branches", feature=KEY)
@@ -127,54 +127,54 @@ async def show_on_branch(context: Context) -> Plan:
     return Plan((slow_tests_status(config, payload.string("after"), verdict),), why=verdict.reason)
 
 
-async def run_slow_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def run_slow_tests(request: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests on, and restart CI that finished without them."""
-    return await _switch(asked, on=True)
+    return await _switch(request, turn_on=True)
 
 
-async def skip_slow_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
+async def skip_slow_tests(request: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests off."""
-    return await _switch(asked, on=False)
+    return await _switch(request, turn_on=False)
 
 
-async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
+async def _switch(request: CommandRequest, *, turn_on: bool) -> CommandAnswer:
     """Store the choice and show it; the status says the rest, so the answer names only what restarts or doesn't."""
-    context, pull = asked.context, asked.pull
+    context, pull = request.context, request.pull
     config, mention = context.config.slow_tests, context.app_config.mentions[0]
     if config is None or not pull.is_open:
         return CommandAnswer(say=texts.CLOSED, done=False)
     key, url = CHOICE.of(context.repository.id, pull.number), pull_page_url(context, pull.number)
-    before = await context.records.get(key)
-    verdict = decide_slow_tests(config, pull.head_ref, before, mention)
+    earlier = await context.records.get(key)
+    verdict = decide_slow_tests(config, pull.head_ref, earlier, mention)
     if pull.head_ref and matches(config.branches, pull.head_ref):
         files = files_for(context.config, KEY, "branches")
-        say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref), files=files)
-        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say, done=on)
-    choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.comment.written_at)
-    if before is not None and before.at > choice.at:
+        say = (texts.ALWAYS_ON if turn_on else texts.NEVER_OFF).format(branch=code(pull.head_ref), files=files)
+        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say, done=turn_on)
+    choice = SlowTestsChoice(on=turn_on, by=request.by.login, by_id=request.by.id, at=request.comment.written_at)
+    if earlier is not None and earlier.at > choice.at:
         # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
-        later = (RUN_SLOW if before.on else SKIP_SLOW).name
-        say = texts.OVERTAKEN.format(login=code(before.by), command=code(f"{mention} {later}"))
+        later = (RUN_SLOW if earlier.on else SKIP_SLOW).name
+        say = texts.OVERTAKEN.format(login=code(earlier.by), command=code(f"{mention} {later}"))
         return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say)
-    replaces = frozenset({(SKIP_SLOW if on else RUN_SLOW).name})
-    changes = verdict.on is not on
-    if before is not None and not changes:
+    replaces = frozenset({(SKIP_SLOW if turn_on else RUN_SLOW).name})
+    changes = verdict.is_on is not turn_on
+    if earlier is not None and not changes:
         # The reason names who chose first; only the time moves on, so that an older comment no longer counts.
-        choice = replace(before, at=choice.at)
+        choice = replace(earlier, at=choice.at)
     verdict = decide_slow_tests(config, pull.head_ref, choice, mention)
     # The record first: a CI that starts in between asks for the record, not for the status.
     effects: tuple[Effect, ...] = (
         StoreRecord.of(key, choice),
         slow_tests_status(config, pull.head_sha, verdict, url),
     )
-    if not (on and changes):
+    if not (turn_on and changes):
         return CommandAnswer(effects, replaces=replaces)
-    found = await asked.runs()
+    found_runs = await request.runs()
     files = files_for(context.config, KEY, "rerun")
-    restarted, say = catch_up(found.runs, config.rerun, pull.head_sha, mention, files)
-    effects += tuple(found.rerun(run, failed_only=False) for run in restarted)
-    if found.troubles:
-        say = "\n".join(filter(None, [texts.NOTHING_SEEN.format(why=" ".join(found.troubles)), say]))
+    restarted, say = catch_up(found_runs.runs, config.rerun, pull.head_sha, mention, files)
+    effects += tuple(found_runs.rerun(run, failed_only=False) for run in restarted)
+    if found_runs.troubles:
+        say = "\n".join(filter(None, [texts.NOTHING_SEEN.format(why=" ".join(found_runs.troubles)), say]))
     return CommandAnswer(effects, say, replaces=replaces)
 
 
@@ -186,20 +186,20 @@ def catch_up(
     `files` are those that accept the patterns.
     """
     runs = [run for run in runs if run.state is not CiState.MISSING]
-    ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
-    ended = [run for run in ours if run.state in (CiState.SUCCEEDED, CiState.FAILED)]
-    running = [run for run in ours if run.state is CiState.RUNNING]
-    shown = code(sha[:7])
-    said = []
+    matching = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
+    ended = [run for run in matching if run.state in (CiState.SUCCEEDED, CiState.FAILED)]
+    running = [run for run in matching if run.state is CiState.RUNNING]
+    quoted_sha = code(sha[:7])
+    sentences = []
     if ended:
-        said.append(texts.RESTARTING.format(sha=shown, names=_listed(ended)))
+        sentences.append(texts.RESTARTING.format(sha=quoted_sha, names=_listed(ended)))
     if running:
-        said.append(texts.STILL_RUNNING.format(names=_listed(running), command=code(f"{mention} rerun")))
-    if runs and not ours:
+        sentences.append(texts.STILL_RUNNING.format(names=_listed(running), command=code(f"{mention} rerun")))
+    if runs and not matching:
         restartable = any(not run.untouchable for run in runs)
         text = texts.NOTHING_MATCHES if restartable else texts.NOTHING_RESTARTABLE
-        said.append(text.format(sha=shown, names=_listed(runs), files=files))
-    return ended, "\n".join(said)
+        sentences.append(text.format(sha=quoted_sha, names=_listed(runs), files=files))
+    return ended, "\n".join(sentences)
 
 
 def _listed(runs: Sequence[CiRun]) -> str:
@@ -213,9 +213,13 @@ async def show_on_group(context: Context) -> Plan:
     if config is None:
         return NOTHING
     group = MergeGroup.of(context.delivery.payload)
-    said = texts.ON_BRANCH.format(branch=group.branch) if matches(config.branches, group.branch) else texts.OFF_IN_GROUP
+    description = (
+        texts.ON_BRANCH.format(branch=group.branch) if matches(config.branches, group.branch) else texts.OFF_IN_GROUP
+    )
     page = pull_page_url(context, group.number)
-    return Plan((SetStatus(group.sha, config.status, SUCCESS, truncate(said, DESCRIPTION_LIMIT), page),), why=said)
+    return Plan(
+        (SetStatus(group.sha, config.status, SUCCESS, truncate(description, DESCRIPTION_LIMIT), page),), why=description
+    )
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

@@ -52,42 +52,42 @@ class Remind:
     async def apply(self, context: EffectContext) -> Applied:
         """Check in our record and on GitHub whether the reminder is needed, write it, then store its time."""
         key = REMINDED_AT.of(context.repository.id, self.number)
-        known = (await context.records.get(key) or Reminded()).at
-        if known > self.since and not context.writes.may_have_twins:
-            return self._left(ALREADY_REMINDED)
-        where = {"repo": context.repository.full_name, "number": str(self.number)}
-        pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
+        reminded_at = (await context.records.get(key) or Reminded()).at
+        if reminded_at > self.since and not context.writes.may_have_twins:
+            return self._not_reminded(ALREADY_REMINDED)
+        url_vars = {"repo": context.repository.full_name, "number": str(self.number)}
+        pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=url_vars)))
         # The list was read for the plan, and a retry may come hours later.
         if pull.draft or not pull.is_open:
-            return self._left(NO_REVIEW_PENDING)
+            return self._not_reminded(NO_REVIEW_PENDING)
         written = [comment async for comment in self._written(context)]
-        mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
-        if mine:
-            await context.records.put(key, Reminded(max(comment.string("created_at") for comment in mine)))
+        reminders = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
+        if reminders:
+            await context.records.put(key, Reminded(max(comment.string("created_at") for comment in reminders)))
             # An earlier try may have posted a comment before it died. If there are two, the older one stays.
-            for twin in sorted(comment.integer("id") for comment in mine)[1:]:
+            for twin in sorted(comment.integer("id") for comment in reminders)[1:]:
                 await delete_comment(context, twin)
-            return self._left(ALREADY_REMINDED)
+            return self._not_reminded(ALREADY_REMINDED)
         if any(comment.text("user", "type") == "User" for comment in written):
-            return self._left(RECENT_ACTIVITY)
-        made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
+            return self._not_reminded(RECENT_ACTIVITY)
+        made = await context.github.post(COMMENTS, url_vars=url_vars, data={"body": f"{MARKER}\n{self.text}"})
         comment = Payload(made, "comment")
         await context.records.put(key, Reminded(comment.string("created_at")))
         page = comment_on_github(self.number, comment.integer("id"))
         return Applied(REMINDED_PEOPLE.format(number=self.number), page=page)
 
     async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
-        where = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
-        async for item in context.github.getiter(COMMENTS_SINCE, url_vars=where):
+        url_vars = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
+        async for item in context.github.getiter(COMMENTS_SINCE, url_vars=url_vars):
             comment = Payload(item, "comment")
             if comment.string("created_at") > self.since:  # GitHub also lists comments that were edited since
                 yield comment
 
-    def _left(self, why: str) -> Applied:
-        return Applied(why.format(number=self.number), changed=False, page=pull_on_github(self.number))
+    def _not_reminded(self, reason: str) -> Applied:
+        return Applied(reason.format(number=self.number), changed=False, page=pull_on_github(self.number))
 
 
 def _is_reminder(comment: Payload, author_id: int) -> bool:
-    ours = comment.has("user", "id") and comment.integer("user", "id") == author_id
+    is_own = comment.has("user", "id") and comment.integer("user", "id") == author_id
     # By author and by marker: people quote comments, hidden marks included.
-    return ours and comment.text("body").startswith(MARKER)
+    return is_own and comment.text("body").startswith(MARKER)

@@ -61,15 +61,17 @@ class StalePull:
 async def remind(context: Context) -> Plan:
     """Read the open pull requests, and plan reminders for those that have waited longest."""
     config = context.config.stale_reviews
-    assert config is not None, "the handler is asked where the feature is on"
-    at = moment_of(context.delivery.payload)
+    assert config is not None, "the handler runs only where the feature is on"
+    current_time = moment_of(context.delivery.payload)
     with ranked(Rank.SWEEP):
         pulls = await open_pulls(context.github, context.repository.full_name)
-    quiet = [await _known(context, pull) for pull in pulls if at - pull.active_at >= seconds(config.after)]
-    return plan_reminders(quiet, config, at, len(pulls))
+    quiet = [
+        await _stale_pull(context, pull) for pull in pulls if current_time - pull.active_at >= seconds(config.after)
+    ]
+    return plan_reminders(quiet, config, current_time, len(pulls))
 
 
-async def _known(context: Context, pull: OpenPull) -> StalePull:
+async def _stale_pull(context: Context, pull: OpenPull) -> StalePull:
     """Add the times of pushes from our own records: GitHub reports only when a pushed commit was created."""
     head = await head_of(context.records, context.repository.id, pull.number)
     pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
@@ -77,39 +79,51 @@ async def _known(context: Context, pull: OpenPull) -> StalePull:
     return StalePull(pull, max(pull.active_at, pushed), moment(record.at) if record else 0.0)
 
 
-def plan_reminders(found: Sequence[StalePull], config: StaleReviews, at: float, count: int) -> Plan:
-    """Return the people to remind at a moment, in seconds since 1970; `count` pull requests are open."""
-    after = seconds(config.after)
+def plan_reminders(quiet: Sequence[StalePull], config: StaleReviews, current_time: float, count: int) -> Plan:
+    """Plan reminders for the pull requests in `quiet`, those that have waited longest first.
+
+    `current_time` is in seconds since 1970; `count` pull requests are open.
+    """
+    period = seconds(config.after)
     stale = [
-        one
-        for one in found
-        if not (one.pull.is_draft or one.pull.is_locked)
-        and at - max(one.since, one.reminded_at) >= after
-        and reviewers(one.pull)
+        stale_pull
+        for stale_pull in quiet
+        if not (stale_pull.pull.is_draft or stale_pull.pull.is_locked)
+        and current_time - max(stale_pull.since, stale_pull.reminded_at) >= period
+        and reviewers(stale_pull.pull)
     ]
-    stale.sort(key=lambda one: (one.since, one.pull.number))
-    since = datetime.fromtimestamp(at - after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    effects = tuple(Remind(one.pull.number, reminder_text(one, at), since) for one in stale[: config.limit])
-    why = (
+    stale.sort(key=lambda stale_pull: (stale_pull.since, stale_pull.pull.number))
+    since = datetime.fromtimestamp(current_time - period, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    effects = tuple(
+        Remind(stale_pull.pull.number, reminder_text(stale_pull, current_time), since)
+        for stale_pull in stale[: config.limit]
+    )
+    reason = (
         STALE.format(stale=len(stale), count=count, reminded=len(effects)) if stale else NONE_STALE.format(count=count)
     )
-    return Plan(effects, why=why)
+    return Plan(effects, why=reason)
 
 
 def reviewers(pull: OpenPull) -> tuple[str, ...]:
     """Return the people to remind, as `@` mentions: never the author, a bot or anybody twice; `MOST_NAMES` at most."""
     author = pull.author.id if pull.author and not pull.author.is_bot else 0
     # By ID: TVM's script compared logins case-sensitively, and reminded authors of their own pull requests.
-    people = {one.id: one.login for one in (*pull.asked, *pull.reviewed) if not one.is_bot and one.id != author}
+    people = {
+        person.id: person.login
+        for person in (*pull.requested, *pull.reviewed)
+        if not person.is_bot and person.id != author
+    }
     named = [login for login in people.values() if _LOGIN.fullmatch(login)]
     teams = [team for team in dict.fromkeys(pull.teams) if _TEAM.fullmatch(team)]
     return tuple(f"@{name}" for name in (named or teams)[:MOST_NAMES])
 
 
-def reminder_text(one: StalePull, at: float) -> str:
+def reminder_text(stale_pull: StalePull, current_time: float) -> str:
     """Return the text of a reminder."""
-    reminder = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
-    author = one.pull.author
+    reminder = REMINDER.format(
+        waited=_waited(current_time - stale_pull.since), names=_listed(reviewers(stale_pull.pull))
+    )
+    author = stale_pull.pull.author
     if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
         return reminder
     return reminder + TO_AUTHOR.format(author=f"@{author.login}", drafts=DRAFTS)

@@ -73,7 +73,7 @@ class OpenPull:
 
     `active_at` is when a person last did something, in seconds since 1970: opened it, edited title or text, pushed,
     commented, reviewed, asked for a review, said that it is ready. Actions of bots do not count, and labels do not.
-    `asked` and `reviewed` are people, in GitHub's order; `teams` are written `org/team`. `pushed_by_bot` says that
+    `requested` and `reviewed` are people, in GitHub's order; `teams` are written `org/team`. `pushed_by_bot` says that
     the head is a bot's commit, `is_locked` that few may write there.
     """
 
@@ -81,7 +81,7 @@ class OpenPull:
     is_draft: bool
     author: Person | None
     active_at: float
-    asked: tuple[Person, ...] = ()
+    requested: tuple[Person, ...] = ()
     teams: tuple[str, ...] = ()
     reviewed: tuple[Person, ...] = ()
     pushed_by_bot: bool = False
@@ -91,44 +91,47 @@ class OpenPull:
 async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
     """Return the open pull requests of `owner/name`; a request for every 25 of them, `MOST_PAGES` at most."""
     owner, _, name = repository.partition("/")
-    found: list[OpenPull] = []
-    after: str | None = None
+    pulls: list[OpenPull] = []
+    cursor: str | None = None
     # TVM's script overwrote its page with another answer, and never read the second one (TVM #10807).
     for _ in range(MOST_PAGES):
-        page = Payload(await _data(github, owner, name, after)).at("repository", "pullRequests")
-        found += [pull_of(node) for node in page.items("nodes")]
+        page = Payload(await _data(github, owner, name, cursor)).at("repository", "pullRequests")
+        pulls += [pull_of(node) for node in page.items("nodes")]
         if not page.flag("pageInfo", "hasNextPage"):
             break
-        after = page.string("pageInfo", "endCursor")
-    return found
+        cursor = page.string("pageInfo", "endCursor")
+    return pulls
 
 
-async def _data(github: GitHub, owner: str, name: str, after: str | None) -> Any:
+async def _data(github: GitHub, owner: str, name: str, cursor: str | None) -> Any:
     try:
-        return await github.graphql(QUERY, owner=owner, name=name, after=after)
+        return await github.graphql(QUERY, owner=owner, name=name, after=cursor)
     except QueryError as error:
         data = error.response.get("data")
-        if data and all(isinstance(one, Mapping) and one.get("type") == HIDDEN for one in error.response["errors"]):
+        if data and all(
+            isinstance(error_item, Mapping) and error_item.get("type") == HIDDEN
+            for error_item in error.response["errors"]
+        ):
             return data  # with null in place of those nodes
         raise
 
 
 def pull_of(node: Payload) -> OpenPull:
     """Read a pull request from an answer to `QUERY`."""
-    commit = next((one.at("commit") for one in node.items("commits", "nodes")), Payload({}))
+    commit = next((item.at("commit") for item in node.items("commits", "nodes")), Payload({}))
     pushed_by_bot = commit.text("author", "name").endswith(BOT_MARK)
-    asked = [one.at("requestedReviewer") for one in _with(node, "reviewRequests", "requestedReviewer")]
+    requested = [item.at("requestedReviewer") for item in _with(node, "reviewRequests", "requestedReviewer")]
     return OpenPull(
         number=node.integer("number"),
         is_draft=node.flag("isDraft"),
         author=_person(node, "author"),
         active_at=max(_active(node, commit, pushed_by_bot)),
-        asked=tuple(person for one in asked if (person := _account(one)) and not person.is_bot),
-        teams=tuple(one.string("combinedSlug") for one in asked if one.has("combinedSlug")),
+        requested=tuple(person for item in requested if (person := _account(item)) and not person.is_bot),
+        teams=tuple(item.string("combinedSlug") for item in requested if item.has("combinedSlug")),
         reviewed=tuple(
             person
-            for one in _with(node, "latestReviews", "author")
-            if (person := _person(one, "author")) and not person.is_bot
+            for item in _with(node, "latestReviews", "author")
+            if (person := _person(item, "author")) and not person.is_bot
         ),
         pushed_by_bot=pushed_by_bot,
         is_locked=node.flag("locked"),
@@ -143,15 +146,15 @@ def _active(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[flo
         yield min(moment(commit.string("committedDate")), moment(node.string("updatedAt")))
     if node.has("lastEditedAt") and not _is_bot(node, "editor"):
         yield moment(node.string("lastEditedAt"))
-    happened = list(node.items("timelineItems", "nodes"))
-    if happened and node.flag("timelineItems", "pageInfo", "hasPreviousPage"):
+    events = list(node.items("timelineItems", "nodes"))
+    if events and node.flag("timelineItems", "pageInfo", "hasPreviousPage"):
         # Earlier items are not listed. They may be a person's, and are at most as new as the first listed one.
-        yield moment(happened[0].string("createdAt"))
-    for one in happened:
-        if not _is_bot(one, "by"):
-            yield moment(one.string("createdAt"))
-            if one.has("lastEditedAt"):
-                yield moment(one.string("lastEditedAt"))
+        yield moment(events[0].string("createdAt"))
+    for event in events:
+        if not _is_bot(event, "by"):
+            yield moment(event.string("createdAt"))
+            if event.has("lastEditedAt"):
+                yield moment(event.string("lastEditedAt"))
 
 
 def moment(iso: str) -> float:
@@ -160,7 +163,7 @@ def moment(iso: str) -> float:
 
 
 def _with(node: Payload, connection: str, key: str) -> Iterator[Payload]:
-    return (one for one in node.items(connection, "nodes") if one.has(key))
+    return (item for item in node.items(connection, "nodes") if item.has(key))
 
 
 def _is_bot(parent: Payload, key: str) -> bool:

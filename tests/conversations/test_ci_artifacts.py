@@ -15,7 +15,7 @@ from bot.github import sticky
 from sandbox import PullRequest
 from sandbox.model.workflows import WorkflowRun
 from tests.conversations.town import BOT, REPOSITORY, Town, town
-from tests.handlers.ci_tests.test_artifacts import junit
+from tests.handlers.ci_reports.test_artifacts import junit
 
 CONFIG = f"""
 repositories:

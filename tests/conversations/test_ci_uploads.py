@@ -14,7 +14,7 @@ from sandbox import PullRequest
 from tests.bucket import World
 from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, lab_town
 from tests.conversations.town import BOT
-from tests.handlers.ci_tests.test_artifacts import junit
+from tests.handlers.ci_reports.test_artifacts import junit
 
 SOURCE = f"{{lab: {LAB}, target: {TARGET}}}"
 FEATURES = f"""slow_tests: false

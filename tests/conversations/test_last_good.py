@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.branches.decide import MOST_ASKED
+from handlers.tracking_branches.decide import MOST_REQUESTED
 from tests.conversations.branches import API
 from tests.conversations.good import GoodTown, good_town, routes
 from tests.conversations.nightly_runs import NightlyTown
@@ -344,17 +344,17 @@ async def test_an_unchanged_repository_costs_no_quota(place: GoodTown) -> None:
 
 async def test_a_long_queue_is_read_completely_in_scans_of_limited_size(place: GoodTown) -> None:
     good = place.checked("good", GREEN)
-    for n in range(MOST_ASKED + 15):
+    for n in range(MOST_REQUESTED + 15):
         place.checked(f"waiting {n}", RUNS)
-    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED
-    assert (place.head, len(await place.verdicts())) == (None, MOST_ASKED)
+    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_REQUESTED
+    assert (place.head, len(await place.verdicts())) == (None, MOST_REQUESTED)
     # Reads the newest ones again and those that it did not reach, down to the good one, but nothing before that.
-    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED - 1
+    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_REQUESTED - 1
     assert place.head == good
     branch_state = await place.branch_state()
     assert (branch_state["lag"]["commits"], len(branch_state["why_not_newer"])) == (
-        MOST_ASKED + 15,
-        MOST_ASKED + 15 + 1,
+        MOST_REQUESTED + 15,
+        MOST_REQUESTED + 15 + 1,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.merge.pending import waiting as numbers_waiting
+from handlers.merge.pending import waiting_pulls as numbers_waiting
 from sandbox import PullRequest
 from sandbox.model.rules import Rules
 from tests.conversations.lab import Moments

@@ -169,9 +169,9 @@ async def test_a_suspended_repository_costs_no_sweep_a_request(tmp_path: Path) -
         sweep = RepositoryFileSweep(
             services.config,
             services.records,
-            accept=services.announce,
+            announce_event=services.announce,
             github_for=services.github_for,
-            now=lambda: later,
+            clock=lambda: later,
         )
         sent = len(here.github.requests.records)
         assert await sweep.sweep() == "announced 0"

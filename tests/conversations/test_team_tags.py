@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.github import sticky
-from handlers.team_tags.handler import READ_AGAIN_SECONDS
-from handlers.team_tags.topics import TEAM_LIST
+from handlers.teams.handler import READ_AGAIN_SECONDS
+from handlers.teams.topics import TEAM_LIST
 from sandbox.model.issues import Issue
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 from tests.gfm import rendered

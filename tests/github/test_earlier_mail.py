@@ -16,7 +16,7 @@ from bot.commands.grammar import BadCommand, parse
 from bot.commands.spec import CommandRegistry, CommandSpec
 from bot.github.earlier_mail import earlier_mail
 from bot.github.mentions import parse_ccs
-from handlers.team_tags.topics import listed_topics
+from handlers.teams.topics import listed_topics
 
 REGISTRY = CommandRegistry([CommandSpec(name="merge", summary="Merge.", example="merge", feature="")])
 

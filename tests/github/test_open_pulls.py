@@ -107,7 +107,7 @@ def test_who_was_requested_and_who_has_reviewed() -> None:
     )
     assert (found.is_draft, found.is_locked) == (False, True)
     assert found.author == Person(1, "octocat", is_bot=False)
-    assert found.asked == (Person(2, "hubot", is_bot=False),)
+    assert found.requested == (Person(2, "hubot", is_bot=False),)
     assert found.teams == ("example-lab/gpu",)
     assert found.reviewed == (Person(3, "triager", is_bot=False),)
 

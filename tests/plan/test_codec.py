@@ -6,6 +6,8 @@ import json
 from typing import get_type_hints
 
 import pytest
+from handlers.nightly.effects import MarkNightly, PublishNightly
+from handlers.teams.effects import MentionSubscribers, StoreTeamList
 
 from bot.app.features import ALL_FEATURES, CODEC
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
@@ -31,7 +33,6 @@ from bot.news.effects import PostMessage, PostNews
 from bot.news.message import News
 from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
-from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
 from handlers.labs.dispatches import StartLabWorkflow
@@ -45,7 +46,6 @@ from handlers.regressions.effects import StoreReports
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.stale_reviews.effects import Remind
-from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(

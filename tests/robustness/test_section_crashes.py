@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.effects.texts import OUT_OF_DATE
 from bot.github import sticky
 from sandbox.model.issues import Comment
-from tests.handlers.ci_tests.test_artifacts import junit
+from tests.handlers.ci_reports.test_artifacts import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, alone
 from tests.robustness.place import BOT, place

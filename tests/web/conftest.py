@@ -14,6 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from handlers.last_good import route as last_good_route
+from handlers.nightly import route as nightly_route
 
 from bot.app import timers_route
 from bot.app.help_commands import list_commands_of
@@ -26,7 +28,6 @@ from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
-from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
 from handlers.results import route as results
 from handlers.results.listing import RunQuery, RunWithCheck

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.engine.records import Key, Record
-from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 from handlers.device_tests.degraded.rule import (
     DegradedTarget,
     NightlyOutcome,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.results.store.lab_reports import NightlyReports
     from bot.results.store.store import ResultsStore
-    from handlers.branches.record import TrackingMove
+    from handlers.tracking_branches.records import TrackingMove
 
 WINDOW = 14 * 86400.0
 """Seconds for which nightly commits are read, in addition to the time that a target has for a repair."""

@@ -26,10 +26,10 @@ from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
-from handlers.branches import nightly_route
-from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.feature import FEATURE, PAGES
 from handlers.dashboard.wiring import DashboardParts
+from handlers.nightly import route as nightly_route
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
 from tests.handlers.dashboard.stored_history import fill_engine
 from tests.tables import with_tables

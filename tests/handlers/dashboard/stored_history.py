@@ -7,8 +7,8 @@ from bot.engine.service import Engine
 from bot.github.pull_heads import note_id
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import ScannedCommit
-from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState
+from handlers.tracking_branches.decide import ScannedCommit
+from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState
 from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS, NOW, REPOSITORY, committed_at, sha
 from tests.handlers.dashboard.stored_story import fill_story
 

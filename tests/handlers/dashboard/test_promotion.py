@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from handlers.tracking_branches.records import TrackingMove
+
 from bot.config.results import Lab
 from bot.results.store.store import ResultsStore
-from handlers.branches.record import TrackingMove
 from handlers.dashboard.lab import read_lab
 from handlers.device_tests.degraded.rule import DegradedTarget
 from tests.results.uploads import LAB, REPOSITORY, Upload, sha

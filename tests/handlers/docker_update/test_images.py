@@ -12,11 +12,11 @@ from handlers.docker_update.images import (
     ImageReference,
     TagChange,
     Update,
+    find_references,
     has_host,
-    places,
     read_images,
     staged,
-    updated,
+    update_tags,
 )
 
 OLD, NEW, NEWER = "20260101-060115-61c9742ea", "20260201-060115-7a2b3c4d", "20260202-060115-8b3c4d5e"
@@ -68,7 +68,7 @@ def test_a_reference_to_a_missing_key_is_an_error_of_the_file(value: str) -> Non
 
 
 def update(text: str, tags: Tags) -> Update:
-    return updated(text, places(text, NAMESPACES), tags, "tlcpack")
+    return update_tags(text, find_references(text, NAMESPACES), tags, "tlcpack")
 
 
 def tagged(*keys: str, **tags: float) -> Tags:
@@ -106,18 +106,18 @@ def test_an_unreadable_file_is_reported_in_one_line(text: str, problem: str) -> 
 
 def test_images_of_other_namespaces_and_registries_are_not_ours() -> None:
     text = EACH + "ci_x: octocat/x:1\nci_y: ubuntu:22.04\nci_z: localhost:5000/tlcpack/z:1\n"
-    assert places(text, NAMESPACES) == [
+    assert find_references(text, NAMESPACES) == [
         ImageReference("ci_arm", "tlcpack", "ci-arm", OLD),
         ImageReference("ci_lint", "tlcpack", "ci-lint", OLD),
         ImageReference("ci_cortexm", "tlcpackstaging", "ci_cortexm", OLD),
     ]
-    assert [place.variable for place in places(SHARED, NAMESPACES)] == ["ci_tag", "ci_tag"]
+    assert [place.variable for place in find_references(SHARED, NAMESPACES)] == ["ci_tag", "ci_tag"]
 
 
 def test_a_file_with_more_images_than_the_limit_is_refused() -> None:
     text = "[jenkins]\n" + "".join(f"ci_{n}: tlcpack/ci-{n}:1\n" for n in range(MOST_IMAGES + 1))
     with pytest.raises(UserError, match="has 101 images"):
-        places(text, NAMESPACES)
+        find_references(text, NAMESPACES)
 
 
 def test_the_newest_tag_replaces_the_old_one_and_nothing_else_changes() -> None:
@@ -174,7 +174,7 @@ def test_images_that_share_a_tag_get_the_newest_that_all_of_them_have() -> None:
     tags = {"ci_arm": {OLD: 1.0, NEW: 2.0, NEWER: 3.0}, "ci_cpu": {OLD: 1.0, NEW: 2.5}}
     found = update(text, tags)
     assert found.text == text.replace(f"ci_tag: {OLD}", f"ci_tag: {NEW}")
-    assert [(change.key, change.after) for change in found.changes] == [
+    assert [(change.key, change.new_image) for change in found.changes] == [
         ("ci_arm", f"tlcpack/ci-arm:{NEW}"),
         ("ci_cpu", f"tlcpack/ci_cpu:{NEW}"),
     ]

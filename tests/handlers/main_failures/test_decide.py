@@ -161,7 +161,7 @@ def test_each_change_is_news_once(history: str) -> None:
     for number, (seen, news) in enumerate(HISTORIES[history]):
         change = decide_alarms(known, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
         assert message(change) == news, (number, seen)
-        known = change.known
+        known = change.state
 
 
 def scan(seen: str, at: float) -> BranchScan:
@@ -186,17 +186,17 @@ def message(change: FailureChanges) -> str:
 
 def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_forgotten() -> None:
     """A removed job would keep an issue open for ever; a late one must not count as removed."""
-    known = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).known
+    known = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).state
     pending = decide_alarms(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
-    missing = decide_alarms(pending.known, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
-    back = decide_alarms(missing.known, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
-    again = decide_alarms(back.known, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
-    still = decide_alarms(again.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
-    removed = decide_alarms(still.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
-    after = decide_alarms(removed.known, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
+    missing = decide_alarms(pending.state, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
+    back = decide_alarms(missing.state, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
+    again = decide_alarms(back.state, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
+    still = decide_alarms(again.state, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
+    removed = decide_alarms(still.state, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
+    after = decide_alarms(removed.state, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
     changes = (pending, missing, back, again, still, removed, after)
     assert [message(change) for change in changes] == ["", "", "", "", "", "cpu removed", ""]
-    assert removed.known.failing == {}
+    assert removed.state.failing == {}
 
 
 def test_recorded_signals_are_limited_to_the_commits_of_a_scan() -> None:
@@ -204,7 +204,7 @@ def test_recorded_signals_are_limited_to_the_commits_of_a_scan() -> None:
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
         seen = " | ".join(f"{letter} cpu{'-' if ord(letter) % 2 else '+'}" for letter in letters)
-        known = decide_alarms(known, scan(seen, number * HOUR), ["*"]).known
+        known = decide_alarms(known, scan(seen, number * HOUR), ["*"]).state
     assert known is not None
     assert len(known.seen) == 5
 

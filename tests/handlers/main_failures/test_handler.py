@@ -28,7 +28,7 @@ from handlers.main_failures.handler import (
     WATCHED_BRANCHES,
     ScanTrigger,
     WatchedBranches,
-    plan,
+    plan_news,
     trigger_of,
 )
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -150,7 +150,7 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
 def test_news_is_recorded_before_it_is_reported() -> None:
-    found = plan(FailureChanges((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
+    found = plan_news(FailureChanges((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
     remember, *messages = found.effects
     assert [type(effect) for effect in messages] == [PostMessage, PostMessage, EnsureIssue]
     assert isinstance(messages[-1], EnsureIssue)
@@ -160,7 +160,7 @@ def test_news_is_recorded_before_it_is_reported() -> None:
 
 
 def test_the_issue_is_closed_when_nothing_fails() -> None:
-    found = plan(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
+    found = plan_news(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
@@ -168,15 +168,15 @@ def test_the_issue_is_closed_when_nothing_fails() -> None:
 
 def test_without_news_no_message_is_sent() -> None:
     later = KnownFailures({"lint": replace(BROKEN, missing_since=60.0)})
-    assert plan(FailureChanges((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
+    assert plan_news(FailureChanges((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
         StoreRecord.of(KEY, later),
     )
-    assert plan(FailureChanges((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
+    assert plan_news(FailureChanges((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
 
 
 def test_news_is_in_order_even_after_a_clock_was_set_back() -> None:
     reported = replace(FAILING, reported_at=AT + 100)
-    *_, issue = plan(
+    *_, issue = plan_news(
         FailureChanges((), (WELL,), (), replace(reported, failing={})), "main", KEY, EVERYWHERE, reported, AT
     ).effects
     assert isinstance(issue, EnsureIssue)
@@ -187,7 +187,7 @@ def test_the_same_news_has_the_same_key_whenever_it_is_found() -> None:
     """The effects that report it derive their keys from it, so two scans cannot report it twice."""
 
     def targets(change: FailureChanges, branch: str = "main") -> list[str]:
-        return [effect.target for effect in plan(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
+        return [effect.target for effect in plan_news(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
 
     again = FailingContext("lint", "a" * 40, "Break it", "failure", "", 600.0)
     first = targets(FailureChanges((BROKEN,), (), (), FAILING))

@@ -15,7 +15,14 @@ from bot.core.events import Person
 from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.pending import MergeRequest, PendingMerge, pending_merge, request_after, waiting, watching
+from handlers.merge.pending import (
+    MergeRequest,
+    PendingMerge,
+    pending_merge,
+    request_after,
+    waiting_pulls,
+    watching_pulls,
+)
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
@@ -197,18 +204,18 @@ async def test_the_timer_refreshes_only_pending_merges(world: World) -> None:
     first, second = ready(world), ready(world)
     await applied(world, StorePendingMerge(first.number, pending(first, asked_at="2026-11-20T06:00:00Z")))
     await applied(world, StorePendingMerge(second.number, pending(second)))
-    assert await waiting(world.records, world.repository.id) == [second.number, first.number]
-    assert await waiting(world.records, world.repository.id + 1) == []
+    assert await waiting_pulls(world.records, world.repository.id) == [second.number, first.number]
+    assert await waiting_pulls(world.records, world.repository.id + 1) == []
     await applied(world, StorePendingMerge(second.number))
     queued = replace(pending(first, asked_at="2026-11-20T06:00:00Z"), queued=True)
     await applied(world, StorePendingMerge(first.number, queued))
-    assert await waiting(world.records, world.repository.id) == []
+    assert await waiting_pulls(world.records, world.repository.id) == []
 
 
 async def test_the_timer_finds_all_merges_that_become_pending_at_the_same_moment(world: World) -> None:
     pulls = [ready(world) for _ in range(4)]
     await asyncio.gather(*(applied(world, StorePendingMerge(pull.number, pending(pull))) for pull in pulls))
-    assert await waiting(world.records, world.repository.id) == [pull.number for pull in pulls]
+    assert await waiting_pulls(world.records, world.repository.id) == [pull.number for pull in pulls]
 
 
 async def test_a_frozen_worker_does_not_restore_a_cancelled_merge(world: World) -> None:
@@ -220,11 +227,11 @@ async def test_a_frozen_worker_does_not_restore_a_cancelled_merge(world: World) 
     assert await applied(world, store) == f"the merge of {pull.head_sha[:7]} is pending"
     assert await applied(world, cancel) == "no merge is pending"
     assert await applied(world, store) == "a later request replaced this one"
-    assert await waiting(world.records, world.repository.id) == []
+    assert await waiting_pulls(world.records, world.repository.id) == []
     again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
     assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} is pending"
     assert await applied(world, cancel) == "a later request replaced this one"
-    assert await waiting(world.records, world.repository.id) == [pull.number]
+    assert await waiting_pulls(world.records, world.repository.id) == [pull.number]
 
 
 PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05"))
@@ -293,4 +300,4 @@ async def test_a_label_that_somebody_removes_at_the_same_moment_stays_off(world:
 async def test_pull_requests_that_watch_the_same_commit_at_the_same_moment_are_all_recorded(world: World) -> None:
     sha, numbers = "a" * 40, list(range(1, 9))
     await asyncio.gather(*(world.apply_alone(RequestRefresh(number, sha)) for number in numbers))
-    assert sorted(await watching(world.records, world.repository.id, sha)) == numbers
+    assert sorted(await watching_pulls(world.records, world.repository.id, sha)) == numbers

@@ -22,10 +22,10 @@ from handlers.merge.readiness import (
     PullReview,
     RequiredCheck,
     RestartCommand,
+    is_undecided,
     latest,
     listed_blockers,
     merge_blockers,
-    undecided,
 )
 
 HEAD, OLD = "a" * 40, "b" * 40
@@ -130,10 +130,10 @@ def test_only_checks_approvals_and_updates_can_resolve_without_a_push_by_people(
 
 def test_an_unknown_mergeable_state_matters_only_without_other_blockers() -> None:
     unknown = replace(READY, mergeable=None)
-    assert undecided(unknown, merge_blockers(unknown, Merge()))
-    assert not undecided(READY, merge_blockers(READY, Merge()))
+    assert is_undecided(unknown, merge_blockers(unknown, Merge()))
+    assert not is_undecided(READY, merge_blockers(READY, Merge()))
     draft = replace(unknown, pull=replace(PULL, draft=True))
-    assert not undecided(draft, merge_blockers(draft, Merge()))
+    assert not is_undecided(draft, merge_blockers(draft, Merge()))
 
 
 # Reviews
@@ -159,8 +159,8 @@ def test_an_unknown_mergeable_state_matters_only_without_other_blockers() -> Non
         ([review(state=CHANGES_REQUESTED), review(state=DISMISSED), review(MONA)], []),
         ([review(state=CHANGES_REQUESTED, sha=OLD), review(MONA)], ["objection"]),
         ([review(MONA, CHANGES_REQUESTED, may_write=False), review()], []),
-        ([replace(review(), by_id=0)], ["approval"]),
-        ([replace(review(state=CHANGES_REQUESTED), by_id=0), review(MONA)], []),
+        ([replace(review(), author_id=0)], ["approval"]),
+        ([replace(review(state=CHANGES_REQUESTED), author_id=0), review(MONA)], []),
     ],
 )
 def test_the_latest_review_of_each_person_counts(reviews: list[PullReview], expected: list[str]) -> None:
@@ -173,8 +173,8 @@ def test_the_latest_review_of_each_person_counts(reviews: list[PullReview], expe
 
 
 def test_an_author_is_recognized_by_id_whatever_their_login() -> None:
-    renamed = replace(review(), by_id=AUTHOR.id, by="formerly-octocat")
-    namesake = replace(review(), by=AUTHOR.login)
+    renamed = replace(review(), author_id=AUTHOR.id, author="formerly-octocat")
+    namesake = replace(review(), author=AUTHOR.login)
     assert kinds(replace(READY, reviews=(renamed,))) == ["approval"]
     assert kinds(replace(READY, reviews=(namesake,))) == []
 
@@ -201,7 +201,7 @@ def test_approvals_of_older_heads_count_toward_the_required_number_but_one_must_
 
 def test_reviews_are_in_the_order_of_each_persons_first_one() -> None:
     said = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
-    assert [(one.by, one.state) for one in latest(said)] == [("mona", APPROVED), ("hubot", APPROVED)]
+    assert [(one.author, one.state) for one in latest(said)] == [("mona", APPROVED), ("hubot", APPROVED)]
 
 
 # Checks

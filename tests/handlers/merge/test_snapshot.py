@@ -98,7 +98,7 @@ async def test_reviewers_access_is_looked_up_by_account_id(world: World, github:
     world.github.users["octocat2"].login = "octocat2"
     world.github.user("mona")
     found = await stands(github, pull)
-    assert [(review.by, review.may_write) for review in found.reviews] == [
+    assert [(review.author, review.may_write) for review in found.reviews] == [
         ("octocat2", True),
         ("hubot", False),
         ("octocat", True),
@@ -111,7 +111,7 @@ async def test_reviewers_with_deleted_accounts_are_ignored(world: World, github:
     pull.review("hubot", state="APPROVED")
     world.github.user("hubot").deleted = True
     (review,) = (await stands(github, pull)).reviews
-    assert (review.by_id, review.by, review.may_write) == (0, "ghost", False)
+    assert (review.author_id, review.author, review.may_write) == (0, "ghost", False)
 
 
 async def test_only_a_limited_number_of_reviewers_with_an_opinion_are_looked_up(world: World, github: GitHub) -> None:
@@ -124,7 +124,7 @@ async def test_only_a_limited_number_of_reviewers_with_an_opinion_are_looked_up(
     pull.review("mona", state="APPROVED")
     found = await stands(github, pull)
     assert world.github.requests.count("GET", ROLE) == MOST_REVIEWERS
-    may: dict[str, Any] = {review.by: review.may_write for review in found.reviews}
+    may: dict[str, Any] = {review.author: review.may_write for review in found.reviews}
     assert may["mona"], "people who approved the head are looked up first"
     assert not may["hubot"]
     assert sum(may[name] for name in may if name.startswith("passer-by")) == 6, "no objection is ignored"

@@ -53,8 +53,8 @@ def test_what_happens_to_a_pending_merge(
     merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
     decision = decide_pending_merge(PENDING_MERGE, merge_state, found)
     assert decision.verdict is verdict
-    assert words in decision.why
-    assert bool(decision.why) is bool(words)
+    assert words in decision.reason
+    assert bool(decision.reason) is bool(words)
 
 
 ON, WITH_LABEL = "merge: {}", "merge: {label: ready-for-merge, hold_labels: [hold, WIP]}"

@@ -37,7 +37,7 @@ class Desk:
         """Sweep, with these settings for the repository in app.yaml."""
         config = parse_config((CONFIG % keys).encode(), "app.yaml")
         sweep = RepositoryFileSweep(
-            config, self.world.records, accept=self.accept, github_for=self.github, now=lambda: self.now
+            config, self.world.records, announce_event=self.accept, github_for=self.github, clock=lambda: self.now
         )
         self.world.github.requests.clear()
         self.world.configure(config)

@@ -21,7 +21,7 @@ CONFIG = StaleReviews()
 
 
 def pull(number: int = 1, **more: object) -> OpenPull:
-    given = {"is_draft": False, "author": AUTHOR, "active_at": 0.0, "asked": (HUBOT,), **more}
+    given = {"is_draft": False, "author": AUTHOR, "active_at": 0.0, "requested": (HUBOT,), **more}
     return OpenPull(number=number, **given)  # type: ignore[arg-type]
 
 
@@ -44,10 +44,10 @@ def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[
         (quiet(30, reminded=6.99), False),
         (quiet(8, is_draft=True), False),
         (quiet(8, is_locked=True), False),
-        (quiet(8, asked=(), reviewed=(TRIAGER,)), True),
-        (quiet(8, asked=()), False),
-        (quiet(8, asked=(AUTHOR,), reviewed=(AUTHOR,)), False),
-        (quiet(8, asked=(BOT,)), False),
+        (quiet(8, requested=(), reviewed=(TRIAGER,)), True),
+        (quiet(8, requested=()), False),
+        (quiet(8, requested=(AUTHOR,), reviewed=(AUTHOR,)), False),
+        (quiet(8, requested=(BOT,)), False),
         (quiet(8, author=None), True),
         (quiet(8, author=BOT), True),
     ],
@@ -78,24 +78,24 @@ def test_the_longest_waiting_come_first_up_to_the_limit() -> None:
 def test_pull_requests_that_need_no_reminder_displace_no_others() -> None:
     """TVM #10807: only pull requests that had already got their reminder were ever scanned."""
     reminded_before = [quiet(90, number, reminded=1) for number in range(1, 50)]
-    nobody = [quiet(80, number, asked=()) for number in range(50, 90)]
+    nobody = [quiet(80, number, requested=()) for number in range(50, 90)]
     assert reminded([*reminded_before, *nobody, quiet(8, 100)]) == [100]
 
 
 @pytest.mark.parametrize(
     ("found", "names"),
     [
-        (pull(asked=(HUBOT, TRIAGER)), ("@hubot", "@triager")),
-        (pull(asked=(HUBOT,), reviewed=(TRIAGER, HUBOT)), ("@hubot", "@triager")),
-        (pull(asked=(HUBOT,), reviewed=(Person(2, "HuBot", is_bot=False),)), ("@HuBot",)),
-        (pull(asked=(Person(1, "OctoCat", is_bot=False), TRIAGER)), ("@triager",)),
-        (pull(author=None, asked=(AUTHOR,)), ("@octocat",)),
-        (pull(asked=(HUBOT,), teams=("example-lab/gpu",)), ("@hubot",)),
-        (pull(asked=(), teams=("example-lab/gpu", "example-lab/gpu")), ("@example-lab/gpu",)),
-        (pull(asked=(AUTHOR, BOT), teams=("example-lab/gpu",)), ("@example-lab/gpu",)),
-        (pull(asked=(Person(9, "x](https://ci.example.org)", is_bot=False),)), ()),
+        (pull(requested=(HUBOT, TRIAGER)), ("@hubot", "@triager")),
+        (pull(requested=(HUBOT,), reviewed=(TRIAGER, HUBOT)), ("@hubot", "@triager")),
+        (pull(requested=(HUBOT,), reviewed=(Person(2, "HuBot", is_bot=False),)), ("@HuBot",)),
+        (pull(requested=(Person(1, "OctoCat", is_bot=False), TRIAGER)), ("@triager",)),
+        (pull(author=None, requested=(AUTHOR,)), ("@octocat",)),
+        (pull(requested=(HUBOT,), teams=("example-lab/gpu",)), ("@hubot",)),
+        (pull(requested=(), teams=("example-lab/gpu", "example-lab/gpu")), ("@example-lab/gpu",)),
+        (pull(requested=(AUTHOR, BOT), teams=("example-lab/gpu",)), ("@example-lab/gpu",)),
+        (pull(requested=(Person(9, "x](https://ci.example.org)", is_bot=False),)), ()),
         (
-            pull(asked=tuple(Person(n, f"person-{n}", is_bot=False) for n in range(10, 40))),
+            pull(requested=tuple(Person(n, f"person-{n}", is_bot=False) for n in range(10, 40))),
             tuple(f"@person-{n}" for n in range(10, 10 + MOST_NAMES)),
         ),
     ],
@@ -124,7 +124,7 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
         (quiet(1 / 24), "for 60 minutes. @hubot: "),
         (quiet(8, reviewed=(TRIAGER,)), "for 8 days. @hubot and @triager: "),
         (
-            quiet(8, asked=tuple(Person(n, f"p{n}", is_bot=False) for n in (7, 8, 9))),
+            quiet(8, requested=tuple(Person(n, f"p{n}", is_bot=False) for n in (7, 8, 9))),
             "for 8 days. @p7, @p8 and @p9: ",
         ),
     ],

@@ -16,7 +16,7 @@ from nightjar_formats.readers import read
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.manifest import read_manifest
 
-from handlers.ci_tests.zips import read_zip
+from handlers.ci_reports.zips import read_zip
 from tests.results.uploads import ABOUT, sha
 from tests.steps import assert_linear
 

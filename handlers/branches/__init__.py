@@ -1,1 +1,0 @@
-"""Tracking branches: the nightly branch and the last good branch."""

@@ -1,0 +1,71 @@
+"""The results of CI at a commit and at the commit that it is compared with, whatever their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from nightjar_formats.model import SeenTest, Status
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOutcomes:
+    """One suite's tests by their IDs: how each ended, and the seconds of those that were timed.
+
+    `complete`: no more results are expected. In an incomplete suite, a missing test may still arrive.
+    """
+
+    seen: Mapping[str, SeenTest]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    complete: bool = True
+
+    def ran(self, test: str) -> bool:
+        """Return whether a test ran: a missing test did not, and neither did a skipped one."""
+        return test in self.seen and self.seen[test].status is not Status.SKIPPED
+
+    def skipped(self, test: str) -> bool:
+        """Return whether a test was skipped, by itself or with the whole of its file."""
+        if test in self.seen:
+            return self.seen[test].status is Status.SKIPPED
+        return any(place in self.seen and self.seen[place].status is Status.SKIPPED for place in places(test))
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSuite:
+    """A suite at an earlier commit; `url` is that commit's page, or that of the run which tested it."""
+
+    sha: str
+    url: str
+    suite: SuiteOutcomes
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAndBase:
+    """The suites of a pull request's head, each with its base where there is one.
+
+    `tested_at` is when CI had tested it, in seconds since 1970. `has_all_suites`: no further suite is expected, so
+    `vanished` has the suites that the base has and the head lacks. `troubles` say in Markdown what the bot could
+    not read or find.
+    """
+
+    sha: str
+    tested_at: float
+    suites: Mapping[str, SuiteOutcomes]
+    bases: Mapping[str, BaseSuite] = field(default_factory=dict)
+    vanished: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+    has_all_suites: bool = True
+
+
+def places(test: str) -> Iterator[str]:
+    """Yield the file at the start of a test's ID; for a dotted one, also its parents, as it may contain class names.
+
+    A file that is skipped as a whole is reported under its own ID only.
+    """
+    place, separator, _ = test.partition("::")
+    if not separator:
+        return
+    yield place
+    while "/" not in place and "." in place:
+        place = place.rpartition(".")[0]
+        yield place

@@ -1,1 +1,0 @@
-"""Report on the tests that CI ran: which were skipped, and how long they took."""

@@ -1,0 +1,1 @@
+"""The last good branch: the newest commit on which everything required is green."""

@@ -1,0 +1,1 @@
+"""The nightly branch: the commit that all labs test."""

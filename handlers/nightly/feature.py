@@ -1,0 +1,25 @@
+"""The feature `nightly`: its handler, effects and route."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.feature import Feature, Services
+from bot.web.openapi import Operation
+from handlers.nightly import handler, route
+from handlers.nightly.effects import MarkNightly, PublishNightly
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
+
+
+def routes(services: Services) -> Sequence[Operation]:
+    """Return the route of nightly branches."""
+    return [route.operation(route.NightlyBranches(TrackingRecord(services.config, services.records, NIGHTLY)))]
+
+
+FEATURE = Feature(
+    name="nightly",
+    config=("nightly",),
+    router=handler.router,
+    effects=(MarkNightly, PublishNightly),
+    routes=routes,
+)

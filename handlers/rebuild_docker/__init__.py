@@ -1,0 +1,1 @@
+"""Decide whether CI has to rebuild Docker images."""

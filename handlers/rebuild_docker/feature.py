@@ -1,0 +1,7 @@
+"""The feature `rebuild_docker`: its key of app.yaml; `handlers.ci_decisions` answers CI by it."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+
+FEATURE = Feature(name="rebuild_docker", config=("rebuild_docker",))

@@ -1,0 +1,49 @@
+"""Report how long the tests of a pull request's head take: suites whose total changed much, and slow new tests.
+
+The section reports only significant differences, as the predecessor was meant to (30 %). It differs on purpose: the
+predecessor asked the CI server for its last 26 builds and compared whole builds with their mean. This feature compares
+the tests with those of the nearest tested ancestor, suite by suite, and removes a section that has nothing to report.
+"""
+
+from __future__ import annotations
+
+from bot.config.types import seconds
+from bot.effects.section_state import SECTION_EVENT
+from bot.feature import Feature
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.ci_reports import sections as reports
+from handlers.runtime import section, texts
+from handlers.runtime.section import describe_runtimes
+
+NAME = "runtime"
+KEY = "runtime"
+
+router = Router()
+reports.request_when_tested(router, NAME, KEY, lambda config: config.runtime)
+
+
+async def report_failure(context: Context, message: str) -> Plan:
+    """Show in the section that there are no figures, and why."""
+    return reports.failure_section(context, NAME, texts.RUNTIMES_FAILED, message, reason=texts.WHY_RUNTIMES_FAILED)
+
+
+@router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
+async def show(context: Context) -> Plan:
+    """Show which suites take longer or shorter at a head; remove the section if there is nothing to report."""
+    config, event = context.config.runtime, SECTION_EVENT.read(context.delivery.payload)
+    if config is None:
+        return NOTHING
+    outcomes = await reports.read_outcomes(context, config, event)
+    if isinstance(outcomes, str):
+        return Plan(why=outcomes)
+    slow = seconds(config.slow)
+    return await reports.compare(context, NAME, event, outcomes, describe_runtimes, config.change, slow)
+
+
+FEATURE = Feature(
+    name="runtime",
+    config=("runtime",),
+    router=router,
+    sections=(NAME,),
+    preload=(section.__name__,),
+)

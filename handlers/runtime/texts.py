@@ -1,0 +1,16 @@
+"""Every sentence of the section about runtimes."""
+
+from __future__ import annotations
+
+RUNTIMES_TITLE = "Runtime of tests"
+RUNTIME_CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
+MANY_TIMES = "{times:,.0f} times as long"
+SLOW_TITLE = "Slow new tests"
+RUNTIMES_UNSEARCHED = (
+    "The search for renamed tests was skipped because it would take more than {most:,} steps, so some of these may be "
+    "renamed."
+)
+RUNTIMES_FAILED = "**Runtime of tests:** we could not compare the runtimes at {sha}: {why}"
+
+# The reason in the audit log
+WHY_RUNTIMES_FAILED = "comparing test runtimes failed"

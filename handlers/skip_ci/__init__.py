@@ -1,0 +1,1 @@
+"""Say on a pull request whether CI may skip it."""

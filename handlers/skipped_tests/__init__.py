@@ -1,0 +1,1 @@
+"""Report the tests that CI skips at a pull request's head and ran before."""

@@ -1,0 +1,81 @@
+"""Mention the subscribers of a topic once, and store the list of subscribers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bot.effects.comments import change_sections
+from bot.github import sticky
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.addresses import pull_on_github
+from bot.plan.effect import Applied, EffectContext
+from handlers.teams.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
+from handlers.teams.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
+
+
+@dataclass(frozen=True, slots=True)
+class MentionSubscribers:
+    """Mention people and teams in a section of the sticky comment of a pull request or an issue.
+
+    A name that is already there stays: when a comment is edited, GitHub notifies only the people who are newly
+    mentioned, but it notifies people again whose names were removed and added back.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+
+    number: int
+    section: str
+    people: tuple[str, ...]
+    topics: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        """The issue or pull request."""
+        return f"subscribers:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Mention the people that our record does not name yet; send no request to GitHub if there are none."""
+        key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
+        stored = await context.records.get(key) or MentionedPeople()
+        updated = stored.with_others(MentionedPeople(self.people, self.topics))
+        if updated == stored and not context.writes.may_have_twins:
+            return Applied(ALL_MENTIONED, changed=False, page=pull_on_github(self.number))
+        # The comment before the record: after a crash in between, a retry writes the same section again. The other way
+        # round, it would take those people for mentioned.
+        changed, page = await change_sections(
+            context, self.number, lambda present: sticky.with_section(present, self.section, updated.text())
+        )
+        await context.records.put(key, updated)
+        names = ", ".join(name for name in updated.people if name not in stored.people)
+        return Applied(MENTIONED.format(names=names), changed=changed, page=page)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTeamList:
+    """Store the topics that an issue lists, unless a newer list is stored; see `TeamList`."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    issue: int
+    read_at: float
+    topics: Mapping[str, tuple[str, ...]]
+
+    @property
+    def target(self) -> str:
+        """The list."""
+        return "team-list"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the record. Idempotent."""
+        team_list, is_newer = TeamList(self.issue, self.read_at, self.topics), False
+
+        def newest(stored: TeamList | None) -> TeamList | None:
+            nonlocal is_newer
+            is_newer = stored is not None and stored.read_at > self.read_at
+            return None if is_newer else team_list
+
+        # Pull requests have different locks, so two of their jobs may store what they have read at the same time.
+        await context.records.update(TEAM_LIST.of(context.repository.id), newest)
+        return Applied(LIST_OUTDATED, changed=False) if is_newer else Applied(LIST_STORED.format(issue=self.issue))

@@ -1,0 +1,136 @@
+"""Decide what to write after the move of a tracking branch: its records, and the issue for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from bot.effects.issues import ISSUE, EnsureIssue
+from bot.effects.refs import MoveBranch
+from bot.effects.remember import StoreRecord
+from bot.engine.processor import EffectState
+from bot.github.refs import branch_head
+from handlers.tracking_branches.records import TRACKING, TRACKING_MOVES, TRACKING_STEP
+from handlers.tracking_branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
+
+if TYPE_CHECKING:
+    from bot.plan.effect import Effect
+    from bot.plan.handler import Context
+    from bot.plan.outcome import EffectOutcomes
+    from handlers.tracking_branches.decide import Step
+    from handlers.tracking_branches.records import TrackingState, TrackingStep
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOutcome:
+    """The branch after a step: its head, None if it does not exist, and why the bot cannot move it, empty if it can."""
+
+    head: str | None
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """What is stored about a tracking branch before a step ends.
+
+    `last_step` is a `TrackingStep`, `record` a `TrackingState`, `moves` a `TrackingMoves`, or empty if none is stored.
+    `has_issue`: an issue says that the bot cannot move the branch.
+    """
+
+    last_step: Mapping[str, Any]
+    record: Mapping[str, Any]
+    has_issue: bool
+    moves: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    async def load(cls, context: Context, name: str, step: Step) -> StoredState:
+        """Read the state of the branch that a timer of this name moves."""
+        number, records = context.repository.id, context.records
+        issue = await records.get(ISSUE.of(number, _issue_key(name, step)))
+        last_step = await records.get(TRACKING_STEP.of(name, number))
+        record = await records.get(TRACKING.of(name, number))
+        moves = await records.get(TRACKING_MOVES.of(name, number))
+        return cls(last_step or {}, record or {}, issue is not None, moves or {})
+
+
+def move_effects(step: Step) -> tuple[MoveBranch, ...]:
+    """Return the effect that moves the branch, if the step moves it."""
+    return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
+
+
+async def outcome_of_move(context: Context, step: Step, outcomes: EffectOutcomes) -> BranchOutcome | None:
+    """Return the state of the branch after the move; ask GitHub if the outcome of the move does not say.
+
+    None: GitHub was unavailable. The timer runs again, and people need not do anything.
+    """
+    move, trouble = outcomes.of(MoveBranch), ""
+    if move is not None and move.state.is_failure:
+        if move.state is not EffectState.STOPPED:
+            return None
+        trouble = move.text
+    elif move is not None:
+        return BranchOutcome(move.returned(str, simulated=step.chosen), "")
+    return BranchOutcome(await branch_head(context.github, context.repository.full_name, step.branch), trouble)
+
+
+def step_to_store(last_step: Mapping[str, Any], step: Step, **extra: Any) -> Mapping[str, Any]:
+    """Return the step with `extra` members for the record; the last step again if this one does not move the branch.
+
+    It is stored even if the move fails: the branch may have moved anyway, and the next scan, which finds nothing new,
+    must know that the bot moved it.
+    """
+    last_at, last_sha = last_step.get("at", ""), last_step.get("sha", "")
+    if step.chosen and step.at >= last_at and (step.at, step.chosen) != (last_at, last_sha):
+        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **extra}
+    return last_step
+
+
+def state_to_store(
+    record: Mapping[str, Any], step: Step, outcome: BranchOutcome, last_step: Mapping[str, Any], **extra: Any
+) -> TrackingState:
+    """Return the new record of the branch with `extra` members, for the API and the next scan."""
+    moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
+    if outcome.head != moved["sha"] or record.get("branch") != step.branch:
+        # If people move the branch, the bot knows neither the time nor the number of commits.
+        moved_by_bot = bool(last_step) and outcome.head == last_step["sha"]
+        previous_sha = last_step["before"] if moved_by_bot else step.before
+        moved = {
+            "sha": outcome.head,
+            "previous_sha": previous_sha if previous_sha != outcome.head and previous_sha else None,
+            "moved_at": last_step["at"] if moved_by_bot else None,
+            "commits": last_step["commits"] if moved_by_bot else None,
+        }
+    scanned = {"scanned_at": step.at, "why": step.why, "trouble": outcome.trouble}
+    why_not_newer = [dict(verdict) for verdict in step.why_not_newer]
+    # mypy cannot see which keys `**` brings.
+    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **extra})
+
+
+def store_step(name: str, repository_id: int, stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[Effect]:
+    """Return the effect that stores a step, if it differs from the stored one."""
+    if new == stored:
+        return []
+    return [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(new)))]
+
+
+def issue_effects(name: str, step: Step, outcome: BranchOutcome, body: str, *, has_issue: bool) -> list[Effect]:
+    """Return the effect that opens an issue if the bot cannot move the branch, or closes it if the bot can again.
+
+    `body` is the issue's text, with places for names.
+    """
+    key, values = _issue_key(name, step), {"branch": step.branch, "source": step.source, "trouble": outcome.trouble}
+    if outcome.trouble:
+        return [EnsureIssue(key, ISSUE_TITLE.format(**values), body.format(**values))]
+    return [EnsureIssue(key)] if step.fine and has_issue else []
+
+
+def conclusion_reason(step: Step, outcome: BranchOutcome) -> str:
+    """Say where the branch is, or that it cannot be moved."""
+    if outcome.trouble:
+        return CANNOT_MOVE.format(branch=step.branch)
+    return (BRANCH_AT if outcome.head else NO_BRANCH).format(branch=step.branch, sha=(outcome.head or "")[:7])
+
+
+def _issue_key(name: str, step: Step) -> str:
+    return f"{name}:{step.branch}"

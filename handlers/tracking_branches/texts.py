@@ -1,0 +1,32 @@
+"""What people read about tracking branches in the audit log, in issues and in the API."""
+
+# -- why a branch moves or stays, in the audit log and the API --
+
+CREATED = "{branch} is created at {sha}"
+MOVED = "{branch} moves to {sha}, {commits}"
+ONE_COMMIT = "one commit on"
+COMMITS = "{count} commits on"
+SOME_COMMITS = "some commits on"
+NOT_NEWEST = ". Skipped newer commits: {newest}"
+AT_HEAD = "nothing new: {branch} is at the head of {source}"
+IS_AHEAD = "nothing new: {branch} is ahead of {source}"
+NONE_GREEN = "none of the {count} newest commits of {source} is green: {newest}"
+ONE_NOT_GREEN = "the only new commit of {source} is not green: {newest}"
+NO_MATCH = "; nothing on them matches {patterns}: check the names in `require`"
+BLOCKED = "{sha}: {blockers}"
+NO_SOURCE_BRANCH = "there is no branch {source}; set `from` of {branch} in app.yaml to the branch that has the commits"
+
+# -- after the move --
+
+MOVE_FAILED = "the move of {branch} failed; the next run of the timer retries"
+CANNOT_MOVE = "{branch} cannot be moved"
+BRANCH_AT = "{branch} is at {sha}"
+NO_BRANCH = "there is no branch {branch}"
+
+# -- the issue about a branch that cannot be moved --
+
+ISSUE_TITLE = "The branch {branch} cannot be moved"
+
+# -- the API --
+
+NO_TRACKING_BRANCH = "This bot has no {name} branch in this repository, or has not scanned it yet."

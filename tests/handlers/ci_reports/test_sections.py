@@ -1,0 +1,25 @@
+"""Which deliveries request the sections about CI's tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.config import parse_config
+from bot.config.model import RepositoryConfig
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from handlers.runtime import feature as runtime
+from handlers.skipped_tests import handler as skipped_tests
+
+
+@pytest.mark.parametrize("feature", [skipped_tests, runtime])
+@pytest.mark.parametrize(("name", "expected"), [("CI", True), ("Docs", False), ("ci", False)])
+def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected: bool) -> None:
+    keys = f"{feature.KEY}: {{workflow: CI, artifacts: ['*']}}"
+    found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
+    message = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
+    handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")
+    assert handler.accepts(message, found.repositories["octocat/compiler"]) is expected
+    assert handler.accepts(message, RepositoryConfig()) is False

@@ -1,0 +1,160 @@
+"""Which suites became slower or faster, which new tests are slow, and the text about them."""
+
+from __future__ import annotations
+
+import pytest
+from nightjar_formats.model import SeenTest, Status
+
+from bot.config.ci_tests import Runtime
+from bot.config.types import seconds
+from bot.github.sticky import SIZE_LIMIT
+from handlers.ci_reports.outcomes import HeadAndBase, SuiteOutcomes
+from handlers.runtime.section import NewTest, RuntimeChange, changed_suites, describe_runtimes, slow_new_tests
+from handlers.runtime.texts import RUNTIMES_UNSEARCHED
+from tests.gfm import Page, rendered
+from tests.handlers.ci_reports.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
+
+CONFIG = Runtime(lab="ci", target="linux")
+HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
+
+
+def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> HeadAndBase:
+    return outcomes({"ops": here}, {"ops": base(there)})
+
+
+CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
+    "120 to 200 minutes": (
+        suite(add="passed 12000"),
+        suite(add="passed 7200"),
+        [RuntimeChange("ops", 7200.0, 12000.0)],
+    ),
+    "120 to 130 minutes": (suite(add="passed 7800"), suite(add="passed 7200"), []),
+    "exactly the threshold": (suite(add="passed 9360"), suite(add="passed 7200"), []),
+    "faster": (suite(add="passed 100"), suite(add="passed 200"), [RuntimeChange("ops", 200.0, 100.0)]),
+    "a large share of a short time": (suite(add="passed 30"), suite(add="passed 1"), []),
+    "the sum counts": (
+        suite(add="passed 100", mul="passed 100"),
+        suite(add="passed 90", div="passed 10"),
+        [RuntimeChange("ops", 100.0, 200.0)],
+    ),
+    "incomplete results": (suite(add="passed 100", complete=False), suite(add="passed 200"), []),
+    "an incomplete base": (suite(add="passed 200"), suite(add="passed 100", complete=False), []),
+    "a base without durations": (suite(add="passed 200"), suite(add="passed"), []),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_which_totals_differ_much(what: str) -> None:
+    here, there, expected = CHANGES[what]
+    assert changed_suites(ops(here, there), 30) == expected
+
+
+def test_a_suite_missing_at_the_base_is_not_compared() -> None:
+    """TVM crashed with a KeyError on a suite that `main` did not have."""
+    assert changed_suites(outcomes({"ops": suite(add="passed 9000")}), 30) == []
+    assert slow_new_tests(outcomes({"ops": suite(add="passed 9000")}), 1.0) == []
+
+
+def test_the_suite_with_the_largest_change_is_first() -> None:
+    suites = {"a": suite(add="passed 200"), "b": suite(add="passed 500"), "c": suite(add="passed 10")}
+    bases = {name: base(suite(add="passed 100")) for name in suites}
+    assert [one.suite for one in changed_suites(outcomes(suites, bases), 30)] == ["b", "a", "c"]
+
+
+NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
+    "slow tests, slowest first": (
+        suite(a="passed 10", b="failed 60", c="passed 9", d="passed"),
+        suite(),
+        [NewTest("ops", id_of("b"), 60.0), NewTest("ops", id_of("a"), 10.0)],
+    ),
+    "an existing test": (suite(a="passed 60"), suite(a="passed 1"), []),
+    "a test that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
+    "a test whose file was skipped": (
+        suite(a="passed 60"),
+        SuiteOutcomes({"tests/test_ops.py": SeenTest(Status.SKIPPED)}),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NEW)
+def test_which_new_tests_are_slow(what: str) -> None:
+    here, there, expected = NEW[what]
+    assert slow_new_tests(ops(here, there), 10.0) == expected
+
+
+def test_renamed_tests_are_not_new() -> None:
+    names = [f"case_{number}" for number in range(20)]
+    before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": SeenTest(Status.PASSED) for name in names})
+    moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
+    here = SuiteOutcomes({test: SeenTest(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
+    assert slow_new_tests(ops(here, before), 10.0) == []
+
+
+TEXTS: dict[str, tuple[HeadAndBase, str]] = {
+    "no large difference": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
+    "nothing to compare with": (outcomes({"ops": suite(add="passed 9000")}, troubles=("There is no base.",)), ""),
+    "unreadable results": (
+        outcomes({}, troubles=("The run of `CI` has no artifact that matches `test-*`.",)),
+        f"{HEADING}\n\n- The run of `CI` has no artifact that matches `test-*`.",
+    ),
+    "slower": (
+        ops(suite(add="passed 12000", mul="passed"), suite(add="passed 7200")),
+        f"{HEADING}\n\n- `ops`: +66.7 % (120.0 min → 200.0 min, 1 → 2 tests), compared with {link()}.",
+    ),
+    "very much slower": (
+        ops(suite(add="passed 6000"), suite(add="passed 60")),
+        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 tests), compared with {link()}.",
+    ),
+    "faster": (
+        ops(suite(add="passed 30"), suite(add="passed 90")),
+        f"{HEADING}\n\n- `ops`: -66.7 % (90.0 s → 30.0 s, 1 → 1 tests), compared with {link()}.",
+    ),
+    "a slow new test": (
+        ops(suite(add="passed 100", mul="passed 25.5"), suite(add="passed 100")),
+        f"{HEADING}\n\nSlow new tests:\n- `{id_of('mul')}`, 25.5 s",
+    ),
+    "both, in several suites": (
+        outcomes(
+            {"ops": suite(add="passed 200"), "te": suite(add="passed 1", mul="passed 120")},
+            {"ops": base(suite(add="passed 100")), "te": base(suite(add="passed 100"))},
+        ),
+        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 tests), compared with {link()}.\n\n"
+        f"Slow new tests:\n- `te`: `{id_of('mul')}`, 2.0 min",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_the_text_of_the_section(what: str) -> None:
+    found, text = TEXTS[what]
+    assert describe_runtimes(found, CONFIG.change, seconds(CONFIG.slow)) == text
+
+
+def test_of_many_slow_tests_the_slowest_are_listed() -> None:
+    new = {f"t{number:03}": f"passed {number + 10}" for number in range(100)}
+    text = describe_runtimes(ops(suite_of(new), suite()), CONFIG.change, seconds(CONFIG.slow))
+    assert text.count("- `tests/") == 10
+    assert f"- `{id_of('t099')}`, 1.8 min\n" in text
+    assert text.endswith("- and 90 more")
+
+
+def test_names_of_tests_and_suites_have_no_effect() -> None:
+    hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
+    here = {
+        name: SuiteOutcomes(dict.fromkeys(hostile, SeenTest(Status.PASSED)), dict.fromkeys(hostile, 90.0))
+        for name in hostile
+    }
+    there = {name: base(SuiteOutcomes({"old": SeenTest(Status.PASSED)}, {"old": 1.0})) for name in hostile}
+    text = describe_runtimes(outcomes(here, there), CONFIG.change, seconds(CONFIG.slow))
+    page = Page(rendered(text, raw_html=True))
+    assert page.tags == {"p", "strong", "code", "ul", "li", "a"}
+    assert "@" not in page.speech
+    assert len(text) < SIZE_LIMIT / 3
+
+
+def test_the_section_says_when_renamed_tests_were_not_searched_for() -> None:
+    old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
+    found = ops(suite_of(new), suite_of(old))
+    assert describe_runtimes(found, 30, 1.0) == ""
+    assert describe_runtimes(found, 30, 1.0, most_steps=10).endswith(RUNTIMES_UNSEARCHED.format(most=10))

@@ -1,0 +1,123 @@
+"""The lag of a branch and its blockers, as tables, and what a scan reuses from the previous one."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from bot.github.refs import Commit
+from bot.github.required import Signal, State
+from handlers.tracking_branches.decide import ScannedCommit
+from handlers.tracking_branches.records import (
+    TrackingMoves,
+    TrackingState,
+    lag_report,
+    moves_to_store,
+    reusable_verdicts,
+    sole_blockers,
+)
+
+RED, PENDING, MISSING = State.RED, State.PENDING, State.MISSING
+NOON, HOUR = 1_772_884_800.0, 3600.0
+"""12:00 UTC on 7 March 2026."""
+
+
+def scanned(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> ScannedCommit:
+    found = tuple(Signal(name, state) for name, state in blockers)
+    return ScannedCommit(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], {}),
+        ([scanned()], {}),
+        ([scanned(("gpu", RED))], {"gpu": 1}),
+        ([scanned(("cortexm/*", MISSING))], {"cortexm/*": 1}),
+        ([scanned(("gpu", PENDING))], {}),
+        ([scanned(("gpu", RED), ("cpu", RED))], {}),
+        ([scanned(("gpu", RED), ("cpu", PENDING))], {}),
+        ([scanned(("gpu", RED), more=1)], {}),
+        ([scanned(("gpu", RED)), scanned(("cpu", RED)), scanned(("cpu", RED)), scanned()], {"cpu": 2, "gpu": 1}),
+        ([scanned((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
+    ],
+)
+def test_a_sole_blocker_is_red_or_missing_while_everything_else_is_green(
+    verdicts: list[ScannedCommit], expected: dict[str, int]
+) -> None:
+    assert list(sole_blockers(verdicts).items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("lag", "commits", "seconds"),
+    [
+        ({"commits": 0, "since": ""}, 0, 0.0),
+        ({"commits": 3, "since": "2026-03-07T10:00:00Z"}, 3, 2 * HOUR),
+        ({"commits": 3, "since": ""}, 3, None),
+        # The clock of whoever made the commit.
+        ({"commits": 1, "since": "2026-03-07T12:00:05Z"}, 1, 0.0),
+    ],
+)
+def test_a_branch_falls_behind_as_time_passes(lag: dict[str, Any], commits: int, seconds: float | None) -> None:
+    record = {"lag": lag, "why_not_newer": [scanned(("gpu", RED)).as_json()]}
+    behind = lag_report("octocat/compiler", record, NOON)
+    assert behind is not None
+    assert (behind.commits, behind.seconds, behind.blockers) == (commits, seconds, {"gpu": 1})
+
+
+def test_without_a_branch_the_lag_is_unknown() -> None:
+    assert lag_report("octocat/compiler", {"lag": None, "why_not_newer": []}, NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("require", "expected"), [(["*/branch"], {"a" * 40}), (["*/branch", "lint"], set()), ([], set())]
+)
+def test_a_verdict_counts_only_for_its_own_requirements_and_good_commits_are_scanned_again(
+    require: list[str], expected: set[str]
+) -> None:
+    listed = [scanned(("gpu/branch", RED)).as_json(), scanned(sha="b").as_json()]
+    assert reusable_verdicts({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
+
+
+def test_before_the_first_scan_there_are_no_verdicts() -> None:
+    assert reusable_verdicts({}, ["*/branch"]) == {}
+
+
+def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = True, **more: Any) -> TrackingState:
+    """Return the record of a branch that has been at a commit since a scan."""
+    fields = {"previous_sha": None, "moved_at": at if ours else None, "commits": 2 if ours else None, "why": "green"}
+    found: Any = {"branch": "nightly", "sha": sha, "scanned_at": at, "trouble": "", "why_not_newer": [], **fields}
+    return cast("TrackingState", {**found, **more})
+
+
+def test_a_move_is_stored_once_and_the_newest_comes_first() -> None:
+    first = moves_to_store({}, {}, state("a"))
+    assert first is not None
+    second = moves_to_store(first, state("a"), state("b", ours=False))
+    assert second is not None
+    assert [(one["sha"], one["previous_sha"], one["why"]) for one in second["moves"]] == [
+        ("b", "a", ""),
+        ("a", None, "green"),
+    ]
+    assert moves_to_store(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
+
+
+def test_a_branch_that_existed_before_the_first_scan_has_not_moved() -> None:
+    assert moves_to_store({}, {}, state("a", ours=False)) is None
+
+
+def test_the_last_move_before_moves_were_stored_becomes_the_first_stored_one() -> None:
+    found = moves_to_store({}, state("a"), state("b"))
+    assert found is not None
+    assert [one["sha"] for one in found["moves"]] == ["b", "a"]
+
+
+def test_only_thirty_moves_of_a_branch_are_stored() -> None:
+    known: TrackingMoves = {"branch": "nightly", "moves": []}
+    for number in range(40):
+        known = moves_to_store(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known
+    assert (len(known["moves"]), known["moves"][0]["sha"], len(known["moves"][0]["why"])) == (30, "40", 300)
+    other = moves_to_store(known, state("40"), state("a", branch="labs"))
+    assert other is not None
+    assert [one["sha"] for one in other["moves"]] == ["a"]
