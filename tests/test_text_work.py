@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from nightjar_formats.readers import pytest_phases, values
+from nightjar_formats.readers import values
+from nightjar_formats.readers.pytest import phases as pytest_phases
 
 from bot.ci.addresses import parse_build
 from bot.commands import grammar as commands

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import Claims, RunKey
-from nightjar_formats.readers.opening import GZIP
+from nightjar_formats.readers.decoding.inflate import GZIP
 from nightjar_formats.runs.manifest import read_manifest
 from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.runs.upload import Parcel, Piece, named, pack, pieces, send

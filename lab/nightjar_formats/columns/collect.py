@@ -22,8 +22,8 @@ from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
-from nightjar_formats.readers.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
 from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
+from nightjar_formats.readers.junit.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
 from nightjar_formats.refused import Refused, TooMuch
 
 CUT_MESSAGE = "…"

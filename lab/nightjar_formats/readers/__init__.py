@@ -7,30 +7,19 @@ from typing import BinaryIO
 
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import Case
-from nightjar_formats.readers import (
-    ctrf,
-    executorch,
-    go_test,
-    json_report,
-    junit,
-    ktap,
-    libtest,
-    nunit3,
-    reportlog,
-    tap,
-    texts,
-    trx,
-    xunit_net,
-)
-from nightjar_formats.readers.case_runs import CaseOrRun, CaseRun, one_by_one
-from nightjar_formats.readers.json_stream import UTF8_BOM, first_keys
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers import ctrf, executorch, go_test, junit, libtest, texts
+from nightjar_formats.readers.decoding.inflate import inflated
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.decoding.wide_text import as_utf_8
+from nightjar_formats.readers.dotnet import nunit3, trx, xunit_net
+from nightjar_formats.readers.json.stream import UTF8_BOM, first_keys
+from nightjar_formats.readers.junit.case_runs import CaseOrRun, CaseRun, one_by_one
 from nightjar_formats.readers.other_tools import refusal_of, refusal_of_page
+from nightjar_formats.readers.pytest import json_report, reportlog
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.utf_8 import repaired
-from nightjar_formats.readers.wide_text import as_utf_8
-from nightjar_formats.readers.xml_text import begins_xml
-from nightjar_formats.readers.xml_walk import root_of
+from nightjar_formats.readers.tap import ktap, tap
+from nightjar_formats.readers.xml.text import begins_xml
+from nightjar_formats.readers.xml.walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
 
 Reader = Callable[[BinaryIO, Repairs], Iterator[CaseOrRun]]

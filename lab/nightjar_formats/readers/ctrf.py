@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause
-from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.readers.pytest_phases import GOOD, split, without_group
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest.phases import GOOD, split, without_group
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
 
 WHAT = "ctrf"

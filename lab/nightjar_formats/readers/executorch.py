@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_ROW_BYTES
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused, TooMuch
 
 WHAT = "executorch-csv"

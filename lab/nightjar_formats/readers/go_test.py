@@ -18,9 +18,10 @@ from typing import Any, BinaryIO
 from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
-from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause_of_text
-from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.json.lines import mixed_lines
+from nightjar_formats.readers.json.stream import SCALAR, Shape
 from nightjar_formats.readers.unfinished import UnfinishedBudget, UnfinishedOutput
 from nightjar_formats.refused import Refused
 
@@ -63,7 +64,7 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
     """
     report = _Report(UnfinishedBudget(WHAT, most_unfinished))
     found = False
-    for line in json_lines.mixed(stream, WHAT, EVENT):
+    for line in mixed_lines(stream, WHAT, EVENT):
         if isinstance(line, str):
             failed = _BUILD.match(line) if line.startswith("FAIL\t") else None
             if failed is not None:

@@ -19,9 +19,10 @@ from typing import Any, BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
-from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause
-from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.json.lines import mixed_lines, object_of
+from nightjar_formats.readers.json.stream import SCALAR, Shape
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import Refused
 
@@ -66,7 +67,7 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
     Raises Refused if there is no event, TooMuch beyond a limit.
     """
     report = _Report(UnfinishedBudget(WHAT, most_unfinished))
-    for line in json_lines.mixed(stream, WHAT, EVENT):
+    for line in mixed_lines(stream, WHAT, EVENT):
         if not isinstance(line, str):
             yield from report.event(line)
         elif _EVENT_START in line:
@@ -200,5 +201,5 @@ def _lost_case(identity: _Identity) -> Case:
 
 def _torn(line: str) -> Mapping[str, Any]:
     """Return the event after the output of another process on the same line; an empty mapping if it is not JSON."""
-    found = json_lines.object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
+    found = object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
     return found if not isinstance(found, str) else {}

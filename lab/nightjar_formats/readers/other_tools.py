@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.json_stream import first_keys
+from nightjar_formats.readers.json.stream import first_keys
 
 SHOWN_MEMBERS = 6
 """The most members of an unknown JSON that a refusal names."""

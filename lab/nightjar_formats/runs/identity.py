@@ -18,7 +18,7 @@ from typing import TypeVar
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.model import Case, Trouble
 from nightjar_formats.normal_forms import normalized
-from nightjar_formats.readers.junit_names import is_absolute
+from nightjar_formats.readers.junit.names import is_absolute
 from nightjar_formats.runs.paths import MAX_PARTS, Paths
 
 SHORTENED_TAIL = 240

@@ -17,7 +17,7 @@ import zstandard
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
-from nightjar_formats.readers.opening import GZIP, ZSTD
+from nightjar_formats.readers.decoding.inflate import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.file_names import path_faults

@@ -8,9 +8,9 @@ import pytest
 from nightjar_formats.limits import MAX_ATTRIBUTES, MAX_NESTED, MAX_RAW_NAME, MAX_TOKEN_BYTES, MAX_XML_NAMES, NotXml
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import FORMATS, read
-from nightjar_formats.readers import trx as trx_reader
+from nightjar_formats.readers.dotnet import trx as trx_reader
 from nightjar_formats.readers.repairs import UNNAMED, Repairs
-from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.corpus import reports, written_beside, written_down

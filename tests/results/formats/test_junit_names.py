@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect, read_names
 from nightjar_formats.model import Status
 from nightjar_formats.readers import junit
-from nightjar_formats.readers.junit_names import is_absolute, stable_name
+from nightjar_formats.readers.junit.names import is_absolute, stable_name
 from nightjar_formats.runs.advice import Onlooker
 from nightjar_formats.runs.identity import Resolver
 

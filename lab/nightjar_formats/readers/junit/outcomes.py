@@ -15,8 +15,8 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause_line, says_nothing
 from nightjar_formats.readers.fields import cut, one_line, seconds
+from nightjar_formats.readers.junit.document import LOGS, Part
 from nightjar_formats.readers.repairs import UNNAMED
-from nightjar_formats.readers.xml import LOGS, Part
 from nightjar_formats.refused import TooMuch
 
 SHOWN = 80

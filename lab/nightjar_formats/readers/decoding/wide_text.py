@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import BinaryIO
 
+from nightjar_formats.readers.decoding.utf_8 import CHUNK, readable
 from nightjar_formats.readers.repairs import Repair, Repairs
-from nightjar_formats.readers.utf_8 import CHUNK, readable
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins with the mark of UTF-16

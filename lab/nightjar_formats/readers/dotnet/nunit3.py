@@ -13,9 +13,9 @@ from typing import BinaryIO
 from nightjar_formats.limits import MAX_PARTS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import fields, texts, values
-from nightjar_formats.readers.dotnet import DotnetFailure
+from nightjar_formats.readers.dotnet.shared import DotnetFailure
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
 WHAT = "nunit3"

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import fields, texts, values
-from nightjar_formats.readers.dotnet import DotnetFailure, class_and_name
+from nightjar_formats.readers.dotnet.shared import DotnetFailure, class_and_name
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
 WHAT = "xunit-net"

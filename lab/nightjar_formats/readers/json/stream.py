@@ -6,14 +6,35 @@ import re  # noqa: TID251  # RE2 has a call for each string of a report
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import cut
-from nightjar_formats.readers.json_events import JsonEvents
 from nightjar_formats.refused import Refused, TooMuch
+
+# ijson is installed on every server; a lab may have only our own parser in plain Python.
+if TYPE_CHECKING:
+    from nightjar_formats.readers.json.ijson_events import IjsonEvents as JsonEvents
+else:
+    try:
+        from nightjar_formats.readers.json.ijson_events import IjsonEvents as JsonEvents
+    except ImportError:
+        from nightjar_formats.readers.json.plain_events import PlainEvents as JsonEvents
+
+__all__ = [
+    "CHUNK",
+    "END",
+    "ITEMS",
+    "SCALAR",
+    "UTF8_BOM",
+    "EndsEarly",
+    "JsonEvents",
+    "JsonReader",
+    "Shape",
+    "first_keys",
+]
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
 """Bytes per read, and the most per call of the parser: yajl reads a string that continues again from its start."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from nightjar_formats.limits import MAX_NESTED
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.tap_lines import PlanLine
+from nightjar_formats.readers.tap.lines import PlanLine
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import TooMuch
 

@@ -20,9 +20,11 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.limits import MAX_OPEN_TESTS
 from nightjar_formats.model import BAD, Case, Trouble
-from nightjar_formats.readers import json_lines, texts, values
-from nightjar_formats.readers.json_stream import ITEMS, SCALAR, EndsEarly, Shape
-from nightjar_formats.readers.pytest_phases import (
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.json.lines import json_lines
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, EndsEarly, Shape
+from nightjar_formats.readers.pytest.phases import (
     CRASHED,
     DIED_WITHIN,
     INTERNAL_ERROR,
@@ -37,7 +39,6 @@ from nightjar_formats.readers.pytest_phases import (
     without_group,
 )
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused, TooMuch
 
 WHAT = "pytest-reportlog"
@@ -70,7 +71,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     finished = None
     died, said = 0, ""
     try:
-        for number, line in json_lines.values(repaired(stream, repairs), WHAT, LINE, repairs):
+        for number, line in json_lines(repaired(stream, repairs), WHAT, LINE, repairs):
             kind = _kind(line, number)
             if kind == "CollectReport":
                 yield from _collected(line)

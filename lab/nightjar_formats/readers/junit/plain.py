@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightjar_formats.model import BAD, Case, Status, Trouble
-from nightjar_formats.readers import ctest, googletest, pytest
-from nightjar_formats.readers.junit_names import PLACEHOLDERS, class_of
-from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome, passed_case, place
-from nightjar_formats.readers.xml import Part, SuiteElement
+from nightjar_formats.readers.junit import ctest, googletest, pytest
+from nightjar_formats.readers.junit.document import Part, SuiteElement
+from nightjar_formats.readers.junit.names import PLACEHOLDERS, class_of
+from nightjar_formats.readers.junit.outcomes import PASSED, CaseOutcome, build, outcome, passed_case, place
 
 STATUSES = {
     "skipped": Status.SKIPPED,

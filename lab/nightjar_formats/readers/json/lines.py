@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
+from nightjar_formats.readers.json.stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
 from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.refused import Refused, TooMuch
 
@@ -16,7 +16,7 @@ SHORT_BYTES = 1 << 16
 """The most bytes of a line that is read in one call; at worst, it becomes two megabytes of empty objects."""
 
 
-def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
+def json_lines(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     """Yield each line's number and value: all members of a short line, only those that the shape names of a long one.
 
     Short lines that are not JSON are ignored. Raises Refused, with the number of the line, for a long line that is not
@@ -49,7 +49,7 @@ def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Itera
         raise fault
 
 
-def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
+def mixed_lines(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
     """Yield the object of each line that is one (as much as the shape names of a long one), else its text.
 
     A text is cut to SHORT_BYTES. Tools that write the report to standard output share it with the processes that they

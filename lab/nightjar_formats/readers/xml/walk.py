@@ -1,7 +1,7 @@
 """Read XML of formats other than JUnit: bytes in, and a call of a listener for each element, with limits.
 
-The choice of expat and the limits are those of `nightjar_formats.readers.xml`. A listener gets the start and the end of
-each element, and the text of those elements that it names. Nothing else of the document is stored.
+The choice of expat and the limits are those of `nightjar_formats.readers.junit.document`. A listener gets the start and
+the end of each element, and the text of those elements that it names. Nothing else of the document is stored.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from nightjar_formats.limits import (
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
-from nightjar_formats.readers.foreign_xml import refusal
 from nightjar_formats.readers.repairs import Repair, Repairs
-from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
-from nightjar_formats.readers.xml_text import XmlText
+from nightjar_formats.readers.xml.foreign import refusal
+from nightjar_formats.readers.xml.parser import CHUNK_BYTES, xml_parser
+from nightjar_formats.readers.xml.text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
 
 SHOWN = 40

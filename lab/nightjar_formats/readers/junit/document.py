@@ -31,7 +31,8 @@ from nightjar_formats.limits import (
 )
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.case_runs import (
+from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.junit.case_runs import (
     MARK,
     CaseOrRun,
     CaseRun,
@@ -40,12 +41,11 @@ from nightjar_formats.readers.case_runs import (
     skip_of,
     spans,
 )
-from nightjar_formats.readers.fields import Clip
-from nightjar_formats.readers.foreign_xml import MAX_TAG_SHOWN, is_like_test, refusal
-from nightjar_formats.readers.junit_names import PLACEHOLDERS, suite_path
+from nightjar_formats.readers.junit.names import PLACEHOLDERS, suite_path
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
-from nightjar_formats.readers.xml_text import XmlText
+from nightjar_formats.readers.xml.foreign import MAX_TAG_SHOWN, is_like_test, refusal
+from nightjar_formats.readers.xml.parser import CHUNK_BYTES, xml_parser
+from nightjar_formats.readers.xml.text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
 
 DOCTYPE_SHOWN = 32

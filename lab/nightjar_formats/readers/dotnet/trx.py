@@ -16,10 +16,10 @@ from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.dotnet import DotnetFailure, class_and_name
+from nightjar_formats.readers.dotnet.shared import DotnetFailure, class_and_name
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
-from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
 WHAT = "trx"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightjar_formats.model import Case, Status, Trouble
-from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome
-from nightjar_formats.readers.xml import Part
+from nightjar_formats.readers.junit.document import Part
+from nightjar_formats.readers.junit.outcomes import PASSED, CaseOutcome, build, outcome
 
 # https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import executorch, texts, values
-from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.readers.pytest_phases import (
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest.phases import (
     CRASHED,
     INTERNAL_ERROR,
     Phase,
@@ -28,7 +29,6 @@ from nightjar_formats.readers.pytest_phases import (
     without_group,
 )
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
 
 WHAT = "pytest-json-report"

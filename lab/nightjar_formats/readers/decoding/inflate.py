@@ -12,7 +12,7 @@ import zstandard
 
 from nightjar_formats.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.utf_8 import readable
+from nightjar_formats.readers.decoding.utf_8 import readable
 from nightjar_formats.refused import Refused, TooMuch
 
 GZIP = b"\x1f\x8b"

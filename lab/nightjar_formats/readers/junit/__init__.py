@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from nightjar_formats.model import Case
-from nightjar_formats.readers import plain, pytest
-from nightjar_formats.readers.case_runs import CaseOrRun, one_by_one
+from nightjar_formats.readers.junit import plain, pytest
+from nightjar_formats.readers.junit.case_runs import CaseOrRun, one_by_one
+from nightjar_formats.readers.junit.document import Make, SuiteElement, cases
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.xml import Make, SuiteElement, cases
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:

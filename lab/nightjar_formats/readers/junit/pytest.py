@@ -8,9 +8,9 @@ from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.fields import one_line
-from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
-from nightjar_formats.readers.pytest_phases import name_without_group
-from nightjar_formats.readers.xml import Part, SuiteElement
+from nightjar_formats.readers.junit.document import Part, SuiteElement
+from nightjar_formats.readers.junit.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
+from nightjar_formats.readers.pytest.phases import name_without_group
 
 ROOT, SUITE = "pytest tests", "pytest"
 SUITE_ATTRIBUTES = ("name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightjar_formats.model import Case, Status
-from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome, place
-from nightjar_formats.readers.xml import Part, SuiteElement
+from nightjar_formats.readers.junit.document import Part, SuiteElement
+from nightjar_formats.readers.junit.outcomes import PASSED, CaseOutcome, build, outcome, place
 
 ROOT = "AllTests"
 # https://google.github.io/googletest/advanced.html#generating-an-xml-report

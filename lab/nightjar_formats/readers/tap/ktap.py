@@ -16,8 +16,8 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause, is_summary
 from nightjar_formats.readers.fields import Clip
-from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
-from nightjar_formats.readers.tap_lines import (
+from nightjar_formats.readers.tap.levels import UNNAMED, TapLevels
+from nightjar_formats.readers.tap.lines import (
     ResultLine,
     bail_out_reason,
     is_version,
@@ -25,7 +25,7 @@ from nightjar_formats.readers.tap_lines import (
     result_line,
     subtest_name,
 )
-from nightjar_formats.readers.tap_text import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
+from nightjar_formats.readers.tap.log_prefixes import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
 from nightjar_formats.refused import Refused
 
 WHAT = "ktap"

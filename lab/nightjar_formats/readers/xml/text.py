@@ -14,8 +14,8 @@ from typing import BinaryIO
 from nightjar_formats.limits import NotXml
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
+from nightjar_formats.readers.decoding.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
 from nightjar_formats.readers.repairs import Repair, Repairs
-from nightjar_formats.readers.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
 
 HEAD_BYTES = 1 << 16
 """Bytes at the start of a file that are searched for its first tag."""
