@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Callable
 
 import pytest
 
-from nightjar_lab.pytest import device_fixture, texts
+from nightjar_lab.pytest import texts
 from nightjar_lab.pytest.probes import ProbeAnswers
 from nightjar_lab.pytest.targets import (
     DECLARATION,
@@ -70,7 +70,7 @@ class TargetRegistry:
         """Register the fixture `dev`. Projects that use no targets do not get it, as they may have their own `dev`."""
         if not self.in_use:
             self.in_use = True
-            self.config.pluginmanager.register(device_fixture, FIXTURES)
+            self.config.pluginmanager.register(DeviceFixture(self), FIXTURES)
 
     def read(self, plugin: object) -> None:
         """Read what a plugin declares, if it is a module that does: a conftest.py above all."""
@@ -181,6 +181,18 @@ class TargetRegistry:
                 said = texts.PROBE_FAILED if answer.fault else texts.RETURNED_FALSE
                 return text.format(name=name, probe=said.format(function=function_name(probe), fault=answer.fault))
         return ""
+
+
+class DeviceFixture:
+    """A plugin with the fixture `dev`, which a registry registers for a project that uses targets."""
+
+    def __init__(self, registry: TargetRegistry) -> None:
+        self._registry = registry
+
+    @pytest.fixture
+    def dev(self, request: pytest.FixtureRequest, target: str) -> object:
+        """Make a device for the target of this test, as the project's conftest.py declares."""
+        return make_device(self._registry.declared_for(request.node.path), target)
 
 
 def make_device(declaration: TargetDeclaration, name: str) -> object:
