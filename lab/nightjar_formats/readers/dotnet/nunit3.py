@@ -109,7 +109,7 @@ def _test_case(result: _NunitResult, repairs: Repairs) -> Case:
         repairs.add(Repair.NAMELESS_ENTRIES)
     status = STATUSES.get(get("result", ""))
     if status is None:
-        raise Refused(texts.NUNIT_RESULT.format(what=WHAT, name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+        raise Refused(texts.NUNIT_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
     classname = _class(name, values.name(get("fullname")), values.name(get("classname")))
     return _case(result, name, f"{classname}::{name}" if classname else name, status)
 

@@ -159,7 +159,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
         name = UNNAMED
         repairs.add(Repair.NAMELESS_ENTRIES)
     if outcome not in OUTCOMES:
-        raise Refused(texts.TRX_OUTCOME.format(what=WHAT, name=name[:SHOWN], outcome=outcome[:SHOWN]))
+        raise Refused(texts.TRX_OUTCOME.format(name=name[:SHOWN], outcome=outcome[:SHOWN]))
     status, trouble = OUTCOMES[outcome]
     message, text = result.failure.explain(result.output)
     path, line = result.failure.place() if status in BAD else ("", None)

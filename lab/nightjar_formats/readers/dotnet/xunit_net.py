@@ -84,7 +84,7 @@ class _XunitListener:
             self._repairs.add(Repair.NAMELESS_ENTRIES)
         status = STATUSES.get(get("result", ""))
         if status is None:
-            raise Refused(texts.XUNIT_RESULT.format(what=WHAT, name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+            raise Refused(texts.XUNIT_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
         classname, name = class_and_name(values.name(get("type")), name)
         path, line = values.name(get("source-file")), values.line(get("source-line"))
         message = text = ""

@@ -43,7 +43,7 @@ from nightjar_formats.readers.junit.case_runs import (
 )
 from nightjar_formats.readers.junit.names import PLACEHOLDERS, suite_path
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.xml.foreign import MAX_TAG_SHOWN, is_like_test, refusal
+from nightjar_formats.readers.xml.foreign import MAX_TAG_SHOWN, foreign_refusal, is_like_test
 from nightjar_formats.readers.xml.parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml.text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
@@ -330,8 +330,8 @@ class _Reader:
         """Handle the start of an element outside cases: the root, a suite, or an element that is ignored."""
         self._count()
         if self._depth == 1:
-            if why := refusal(tag, attributes):
-                raise Refused(why)
+            if reason := foreign_refusal(tag, attributes):
+                raise Refused(reason)
             if tag not in SUITES:
                 if tag.lower() == "html":
                     self._refuse(texts.XML_HTML)
@@ -380,8 +380,8 @@ class _Reader:
             self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
 
     def _doctype(self, name: str, *_declared: object) -> None:
-        if why := refusal(name, {}):
-            raise Refused(why)
+        if reason := foreign_refusal(name, {}):
+            raise Refused(reason)
         self._refuse(texts.XML_HTML if name.lower() == "html" else texts.XML_DOCTYPE)
 
     def _refuse(self, text: str) -> NoReturn:

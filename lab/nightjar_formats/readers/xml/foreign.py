@@ -39,7 +39,7 @@ JUNIT = frozenset({"testsuites", "testsuite", "testcase"})
 _LIKE_TESTS = ("test", "case", "suite", "result", "spec")
 
 
-def refusal(tag: str, attributes: Mapping[str, str]) -> str:
+def foreign_refusal(tag: str, attributes: Mapping[str, str]) -> str:
     """Return why a document with this root element is refused, and what to do; "" if its format may be one we read."""
     for name, value in attributes.items():
         if name.startswith("xmlns") and value in NAMESPACES:

@@ -1,7 +1,8 @@
 """Read XML of formats other than JUnit: bytes in, and a call of a listener for each element, with limits.
 
 The choice of expat and the limits are those of `nightjar_formats.readers.junit.document`. A listener gets the start and
-the end of each element, and the text of those elements that it names. Nothing else of the document is stored.
+the end of each element, and the text of those elements that it names. Nothing else of the document is stored. If the
+listener refuses an element, the error names the line in which the element begins.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
 from nightjar_formats.readers.repairs import Repair, Repairs
-from nightjar_formats.readers.xml.foreign import refusal
+from nightjar_formats.readers.xml.foreign import foreign_refusal
 from nightjar_formats.readers.xml.parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml.text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
@@ -36,10 +37,10 @@ class XmlListener(Protocol):
     """Reads the elements of one format."""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Note the start of an element."""
+        """Note the start of an element. Raises TooMuch, to which the line is added, or Refused."""
 
     def end(self, tag: str, text: str) -> Iterable[Case]:
-        """Return the cases that end with this element. Raises Refused."""
+        """Return the cases that end with this element. Raises Refused, to which the line is added."""
 
     def rest(self) -> Iterable[Case]:
         """Return the cases that are left at the end of the document."""
@@ -72,28 +73,28 @@ def walk(
 
 def root_of(head: bytes) -> str:
     """Return the name of the root element of a document that begins with `head`, without its prefix; "" for none."""
-    found: list[str] = []
+    tags: list[str] = []
     parser = expat.ParserCreate("utf-8")
 
     def start(tag: str, _attributes: dict[str, str]) -> None:
-        found.append(tag)
+        tags.append(tag)
         parser.StartElementHandler = None
 
     parser.StartElementHandler = start
     with suppress(expat.ExpatError, NotXml):
         head = XmlText(BytesIO(head), Repairs()).read(len(head))
         parser.Parse(head, False)
-        if not found:  # a tag that continues after the head
-            found += head[parser.CurrentByteIndex :][1:].decode("ascii", "ignore").split(maxsplit=1)[:1]
-    return found[0].rpartition(":")[2] if found else ""
+        if not tags:  # a tag that continues after the head
+            tags += head[parser.CurrentByteIndex :][1:].decode("ascii", "ignore").split(maxsplit=1)[:1]
+    return tags[0].rpartition(":")[2] if tags else ""
 
 
 class _Walker:
     """The callbacks for one document, with the completed cases."""
 
     __slots__ = (
-        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_parser",
-        "_repairs", "_roots", "_texts", "_what",
+        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_open_lines",
+        "_parser", "_repairs", "_roots", "_texts", "_what",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +110,7 @@ class _Walker:
         self._repairs, self._what, self._roots, self._texts, self._listener = repairs, what, roots, texts, listener
         self._is_over = False
         self._depth = self._elements = self._fed = 0
+        self._open_lines: list[int] = []  # for each open element, the line in which it begins
         self._clip: Clip | None = None
         self._done: list[Case] = []
         self._parser = xml_parser(self._start, self._end, self._doctype)
@@ -140,8 +142,8 @@ class _Walker:
         try:
             self._parser.Parse(chunk, final)
         except expat.ExpatError as error:
-            at = self._parser.ErrorByteIndex - self._fed
-            if self._elements and not self._depth and not final and chunk[at : at + 1] != b"<":
+            offset = self._parser.ErrorByteIndex - self._fed
+            if self._elements and not self._depth and not final and chunk[offset : offset + 1] != b"<":
                 self._is_over = True
                 self._repairs.add(Repair.TEXT_AFTER, error.lineno)
                 return
@@ -155,8 +157,8 @@ class _Walker:
             tag = tag.rpartition(":")[2]
         self._depth += 1
         self._elements += 1
-        if self._depth == 1 and (why := refusal(tag, attributes)):
-            raise Refused(why)
+        if self._depth == 1 and (reason := foreign_refusal(tag, attributes)):
+            raise Refused(reason)
         if self._depth == 1 and self._roots.get(tag, texts.WALK_ROOT):
             raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._what, tag=tag[:SHOWN]))
         if self._depth > MAX_NESTED:
@@ -165,7 +167,12 @@ class _Walker:
             self._refuse(texts.WALK_ELEMENTS, self._most_elements)
         if len(attributes) > MAX_ATTRIBUTES:
             self._refuse(texts.WALK_WIDE, MAX_ATTRIBUTES)
-        self._listener.start(tag, attributes)
+        line = self._parser.CurrentLineNumber
+        self._open_lines.append(line)
+        try:
+            self._listener.start(tag, attributes)
+        except TooMuch as refused:
+            raise self._with_line(refused, line) from None
         if tag in self._texts:
             self._clip = clip = Clip()
             self._parser.CharacterDataHandler = clip.add
@@ -180,13 +187,22 @@ class _Walker:
         if self._clip is not None:
             text = self._clip.text()
             self._parser.CharacterDataHandler = self._clip = None
-        self._done.extend(self._listener.end(tag, text))
+        line = self._open_lines.pop()
+        try:
+            self._done.extend(self._listener.end(tag, text))
+        except Refused as refused:
+            raise self._with_line(refused, line) from None
 
     def _doctype(self, name: str, *_declared: object) -> None:
-        if why := refusal(name, {}):
-            raise Refused(why)
+        if reason := foreign_refusal(name, {}):
+            raise Refused(reason)
         line = self._parser.CurrentLineNumber
         raise Refused(texts.WALK_DOCTYPE.format(what=self._what, line=line))
+
+    def _with_line(self, refused: Refused, line: int) -> Refused:
+        """Return a listener's error with the format and the line in front."""
+        refusal = str(refused).removeprefix(f"{self._what}: ")
+        return type(refused)(texts.WALK_REFUSAL.format(what=self._what, line=line, refusal=refusal))
 
     def _refuse(self, text: str, limit: int) -> NoReturn:
         raise TooMuch(text.format(what=self._what, line=self._parser.CurrentLineNumber, limit=limit))
