@@ -153,9 +153,9 @@ def _of_events(head: bytes) -> str:
         if line.startswith(b"{"):
             keys = first_keys(line)[""]
             if "Action" in keys and keys <= go_test.KEYS:
-                return go_test.WHAT
+                return go_test.FORMAT
             if {"type", "event"} <= keys:
-                return libtest.WHAT
+                return libtest.FORMAT
     return ""
 
 
@@ -163,5 +163,5 @@ def _of_lines(head: bytes) -> str:
     """Return "tap" or "ktap" if the first lines of a file contain such lines; "" for neither."""
     lines = head.decode("utf-8", "replace").splitlines()
     if any(map(ktap.is_ktap, lines)):
-        return ktap.WHAT
-    return tap.WHAT if any(map(tap.is_tap, lines)) else ""
+        return ktap.FORMAT
+    return tap.FORMAT if any(map(tap.is_tap, lines)) else ""

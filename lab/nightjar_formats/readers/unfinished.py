@@ -14,10 +14,10 @@ ENTRY = 100
 class UnfinishedBudget:
     """Counts the characters that a reader holds; `most` is the limit. `what` is the format, for the error text."""
 
-    __slots__ = ("_held", "_most", "_what")
+    __slots__ = ("_held", "_most", "_format_name")
 
     def __init__(self, what: str, most: int = MAX_UNFINISHED_CHARACTERS) -> None:
-        self._what = what
+        self._format_name = what
         self._most = most
         self._held = 0
 
@@ -25,7 +25,7 @@ class UnfinishedBudget:
         """Count more characters. Raises TooMuch beyond the limit."""
         self._held += characters
         if self._held > self._most:
-            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._what, most=self._most))
+            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._format_name, most=self._most))
 
     def has_room(self, characters: int) -> bool:
         """Say whether optional characters fit into half of the limit; the other half is for required ones."""

@@ -122,8 +122,8 @@ def events(kind: type[IjsonEvents] | type[PlainEvents], text: bytes, size: int) 
     parser = kind()
     for place in range(0, len(text), size):
         if parser.feed(text[place : place + size]) is not None:
-            return [*parser.found, "wrong"]
-    return [*parser.found, "cut off"] if parser.end() is not None else list(parser.found)
+            return [*parser.events, "wrong"]
+    return [*parser.events, "cut off"] if parser.end() is not None else list(parser.events)
 
 
 @given(JSON, st.booleans(), st.integers(1, 40))

@@ -23,8 +23,8 @@ CHUNK = 1 << 16
 HEAD_BYTES = 512
 """Bytes at the start of a file that show its type; tar has its mark at 257."""
 GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
-"""Compressed bytes per call of a decompressor. At worst 16 MiB come out: deflate expands a byte to 1,032, and zstd four
-bytes to 128 KiB."""
+"""Compressed bytes per call of a decompressor, which returns at most 16 MiB for them: deflate expands a byte to 1,032
+bytes, and zstd four bytes to 128 KiB."""
 MAX_WINDOW = 8 << 20
 """The most bytes of a zstd decompressor's window: `zstd -19` needs 8 MiB, and RFC 8878 asks decoders to allow it."""
 
@@ -50,10 +50,10 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
         raise Refused(texts.FILE_EMPTY.format(name=name))
     _refuse_archive(head, name)
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
-    made = _decompressor(head)
-    if made is None:
+    decompression = _decompressor(head)
+    if decompression is None:
         return readable(_counted(chunks, name))
-    opened = readable(_inflated(chunks, *made, name))
+    opened = readable(_inflated(chunks, *decompression, name))
     inner = opened.peek(HEAD_BYTES)
     if _decompressor(inner) is not None:
         raise Refused(texts.COMPRESSED_TWICE.format(name=name))
@@ -91,44 +91,44 @@ def _decompressor(head: bytes) -> tuple[Callable[[], _Decompressor], int] | None
 
 
 def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: int, name: str) -> Iterator[bytes]:
-    member, left = make(), b""
-    taken = given = 0
+    member, pending = make(), b""
+    bytes_in = bytes_out = 0
     members = 1
-    for piece in (chunk[at : at + step] for chunk in chunks for at in range(0, len(chunk), step)):
-        taken += len(piece)
-        left += piece
-        while left:
+    for piece in (chunk[offset : offset + step] for chunk in chunks for offset in range(0, len(chunk), step)):
+        bytes_in += len(piece)
+        pending += piece
+        while pending:
             if member.eof:
                 # Too few bytes to distinguish another member from garbage: wait for the next chunk.
-                if len(left) < len(ZSTD):
+                if len(pending) < len(ZSTD):
                     break
-                if _decompressor(left) != (make, step):
-                    raise Refused(texts.GARBAGE.format(name=name, taken=taken))
+                if _decompressor(pending) != (make, step):
+                    raise Refused(texts.GARBAGE.format(name=name, taken=bytes_in))
                 member, members = make(), members + 1
                 if members > MAX_MEMBERS:
                     raise TooMuch(texts.TOO_MANY_MEMBERS.format(name=name))
             try:
-                made = member.decompress(left)
+                inflated_piece = member.decompress(pending)
             except (zlib.error, zstandard.ZstdError) as error:
-                raise Refused(texts.NOT_INFLATED.format(name=name, taken=taken, error=error)) from None
-            given += len(made)
-            if given > RATIO_FREE_BYTES and given > MAX_RATIO * taken:
+                raise Refused(texts.NOT_INFLATED.format(name=name, taken=bytes_in, error=error)) from None
+            bytes_out += len(inflated_piece)
+            if bytes_out > RATIO_FREE_BYTES and bytes_out > MAX_RATIO * bytes_in:
                 raise TooMuch(texts.BOMB.format(name=name))
-            if given > MAX_INFLATED_BYTES:
+            if bytes_out > MAX_INFLATED_BYTES:
                 raise TooMuch(texts.TOO_LONG.format(name=name))
-            yield made
-            left = member.unused_data
-    if left:
-        raise Refused(texts.GARBAGE.format(name=name, taken=taken))
+            yield inflated_piece
+            pending = member.unused_data
+    if pending:
+        raise Refused(texts.GARBAGE.format(name=name, taken=bytes_in))
     if not member.eof:
-        raise Refused(texts.FILE_CUT_OFF.format(name=name, taken=taken))
+        raise Refused(texts.FILE_CUT_OFF.format(name=name, taken=bytes_in))
 
 
 def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    given = 0
+    bytes_out = 0
     for chunk in chunks:
-        given += len(chunk)
-        if given > MAX_INFLATED_BYTES:
+        bytes_out += len(chunk)
+        if bytes_out > MAX_INFLATED_BYTES:
             raise TooMuch(texts.TOO_LONG.format(name=name))
         yield chunk
 
@@ -136,12 +136,12 @@ def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
 def _head(stream: BinaryIO) -> bytes:
     """Read the first bytes of a stream that may return fewer bytes at once than requested."""
     head = b""
-    while len(head) < HEAD_BYTES and (more := stream.read(HEAD_BYTES - len(head))):
-        head += more
+    while len(head) < HEAD_BYTES and (chunk := stream.read(HEAD_BYTES - len(head))):
+        head += chunk
     return head
 
 
 def _refuse_archive(head: bytes, name: str) -> None:
-    for at, magic, kind in _ARCHIVES:
-        if head.startswith(magic, at):
+    for offset, magic, kind in _ARCHIVES:
+        if head.startswith(magic, offset):
             raise Refused(texts.ARCHIVE.format(name=name, kind=kind))

@@ -93,9 +93,9 @@ def _pieces(stream: BinaryIO, repairs: Repairs) -> Iterator[bytes]:
     text = Utf8(repairs)
     raw = stream.read(CHUNK)
     while raw:
-        after = stream.read(CHUNK)
-        yield text.allowed(text.decoded(raw, final=not after))
-        raw = after
+        next_raw = stream.read(CHUNK)
+        yield text.allowed(text.decoded(raw, final=not next_raw))
+        raw = next_raw
 
 
 class _Chunks(io.RawIOBase):

@@ -18,7 +18,7 @@ from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
-WHAT = "nunit3"
+FORMAT = "nunit3"
 ROOTS = {"test-run": "", "test-suite": "", "test-results": texts.NUNIT_2}
 TEXTS = frozenset({"message", "stack-trace", "output"})
 SHOWN = 80
@@ -42,7 +42,7 @@ def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
 
     Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
-    return walk(stream, repairs, WHAT, ROOTS, TEXTS, _NunitListener(repairs))
+    return walk(stream, repairs, FORMAT, ROOTS, TEXTS, _NunitListener(repairs))
 
 
 class _NunitResult:

@@ -22,7 +22,7 @@ from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
-WHAT = "trx"
+FORMAT = "trx"
 ROOTS = {"TestRun": ""}
 TEXTS = frozenset({"Message", "StackTrace", "StdOut", "Text"})
 TEST_RUN = "(test run)"
@@ -60,7 +60,7 @@ def read(stream: BinaryIO, repairs: Repairs, *, most_unfinished: int = MAX_UNFIN
 
     Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
-    return walk(stream, repairs, WHAT, ROOTS, TEXTS, _TrxListener(repairs, UnfinishedBudget(WHAT, most_unfinished)))
+    return walk(stream, repairs, FORMAT, ROOTS, TEXTS, _TrxListener(repairs, UnfinishedBudget(FORMAT, most_unfinished)))
 
 
 class _TrxResult:

@@ -16,7 +16,7 @@ from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
 
-WHAT = "xunit-net"
+FORMAT = "xunit-net"
 ROOTS = {"assemblies": "", "assembly": ""}
 TEXTS = frozenset({"message", "stack-trace", "reason", "output", "warning"})
 NOT_RUN = "not run"
@@ -31,7 +31,7 @@ def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
 
     Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
-    return walk(stream, repairs, WHAT, ROOTS, TEXTS, _XunitListener(repairs))
+    return walk(stream, repairs, FORMAT, ROOTS, TEXTS, _XunitListener(repairs))
 
 
 class _XunitListener:

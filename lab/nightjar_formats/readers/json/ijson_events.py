@@ -11,13 +11,13 @@ from nightjar_formats.readers import texts
 
 
 class IjsonEvents:
-    """Parses a JSON text piece by piece; `found` collects the events until the caller removes them."""
+    """Parses a JSON text piece by piece; `events` collects the events until the caller removes them."""
 
     def __init__(self, *, multiple_values: bool = False) -> None:
-        found = ijson.sendable_list()
-        self.found: list[tuple[str, Any]] = found
+        events = ijson.sendable_list()
+        self.events: list[tuple[str, Any]] = events
         # Without use_float ijson 3.6 crashes the process on integers of 4,300 digits.
-        self._parser = ijson.basic_parse_coro(found, multiple_values=multiple_values, use_float=True)
+        self._parser = ijson.basic_parse_coro(events, multiple_values=multiple_values, use_float=True)
 
     def feed(self, piece: bytes) -> str | None:
         """Parse the next piece; return the fault in the text, None if there is none."""
@@ -28,14 +28,16 @@ class IjsonEvents:
         return _error_of(self._parser.close)
 
 
-def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
+def _error_of(parse: Callable[..., object], *arguments: bytes) -> str | None:
     """Run the parser, and return the text of its error, None for none."""
     try:
-        parse(*given)
+        parse(*arguments)
     except ijson.JSONError as error:
-        stated = error.args[0] if error.args else ""
+        message = error.args[0] if error.args else ""
         return (
-            (stated.decode("utf-8", "replace") if isinstance(stated, bytes) else str(stated)).partition("\n")[0].strip()
+            (message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message))
+            .partition("\n")[0]
+            .strip()
         )
     except UnicodeDecodeError:
         return texts.NOT_UTF_8

@@ -16,7 +16,7 @@ SHORT_BYTES = 1 << 16
 """The most bytes of a line that is read in one call; at worst, it becomes two megabytes of empty objects."""
 
 
-def json_lines(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
+def json_lines(stream: BinaryIO, format_name: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     """Yield each line's number and value: all members of a short line, only those that the shape names of a long one.
 
     Short lines that are not JSON are ignored. Raises Refused, with the number of the line, for a long line that is not
@@ -31,10 +31,10 @@ def json_lines(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> I
         # `readline` ends a line at its limit too.
         if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
             has_json = True
-            yield number, _long(_Rest(begin, stream), texts.LINE.format(what=what, line=number), shape)
+            yield number, _long(_Rest(begin, stream), texts.LINE.format(what=format_name, line=number), shape)
         elif not begin.isspace() and begin:
             try:
-                value = _short(begin, texts.LINE.format(what=what, line=number))
+                value = _short(begin, texts.LINE.format(what=format_name, line=number))
             except EndsEarly:
                 if fault and not has_json:
                     raise fault from None
@@ -49,7 +49,7 @@ def json_lines(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> I
         raise fault
 
 
-def mixed_lines(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
+def mixed_lines(stream: BinaryIO, format_name: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
     """Yield the object of each line that is one (as much as the shape names of a long one), else its text.
 
     A text is cut to SHORT_BYTES. Tools that write the report to standard output share it with the processes that they
@@ -62,13 +62,13 @@ def mixed_lines(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[s
         if len(begin) < SHORT_BYTES or begin.endswith(b"\n"):
             yield object_of(begin) if is_object else begin.decode("utf-8", "replace")
             continue
-        rest, found = _Rest(begin, stream), begin.decode("utf-8", "replace")
+        rest, text = _Rest(begin, stream), begin.decode("utf-8", "replace")
         try:
-            value = _long(rest, what, shape) if is_object else found
+            value = _long(rest, format_name, shape) if is_object else text
         except TooMuch:
             raise
         except Refused:
-            value = found
+            value = text
         while rest.read(CHUNK):
             pass
         yield value
@@ -83,14 +83,14 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else line.decode("utf-8", "replace")
 
 
-def _short(line: bytes, where: str) -> Any:
+def _short(line: bytes, line_name: str) -> Any:
     try:
         # pytest-reportlog writes NaN and Infinity where a test records them as properties.
         return json.loads(line)  # noqa: TID251
     except (ValueError, RecursionError) as error:
         if not line.endswith(b"\n"):
-            raise EndsEarly(texts.LINE_CUT_OFF.format(where=where)) from None
-        raise Refused(texts.LINE_NOT_JSON.format(where=where, reason=_reason(error))) from None
+            raise EndsEarly(texts.LINE_CUT_OFF.format(where=line_name)) from None
+        raise Refused(texts.LINE_NOT_JSON.format(where=line_name, reason=_reason(error))) from None
 
 
 def _reason(error: Exception) -> str:
@@ -102,14 +102,14 @@ def _reason(error: Exception) -> str:
     return texts.LINE_LARGE_NUMBER if isinstance(error, ValueError) else texts.LINE_DEEP
 
 
-def _long(line: _Rest, what: str, shape: Shape) -> Any:
-    reader = JsonReader(io.BufferedReader(line, CHUNK), what)
+def _long(line: _Rest, format_name: str, shape: Shape) -> Any:
+    reader = JsonReader(io.BufferedReader(line, CHUNK), format_name)
     try:
         value = reader.value(shape)
         reader.end()
-    except EndsEarly as early:
+    except EndsEarly as error:
         if line.is_whole:
-            raise Refused(str(early)) from None
+            raise Refused(str(error)) from None
         raise
     return value
 

@@ -23,13 +23,13 @@ _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA, _DONE = range(7)
 
 
 class PlainEvents:
-    """Parses a JSON text piece by piece; `found` collects the events until the caller removes them.
+    """Parses a JSON text piece by piece; `events` collects the events until the caller removes them.
 
     Like ijson's yajl, it reads a string that continues in the next piece again from its beginning.
     """
 
     def __init__(self, *, multiple_values: bool = False) -> None:
-        self.found: list[tuple[str, Any]] = []
+        self.events: list[tuple[str, Any]] = []
         self._multiple = multiple_values
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._rest = ""
@@ -59,51 +59,51 @@ class PlainEvents:
         return None if self._next == _DONE and not self._rest else texts.JSON_INCOMPLETE
 
     def _read(self, *, is_end: bool) -> None:
-        text, place = self._rest, 0
+        text, position = self._rest, 0
         try:
             while True:
-                place = _end_of(_BLANK, text, place)
-                after = self._one(text, place, is_end=is_end) if place < len(text) else place
-                if after == place:
+                position = _end_of(_BLANK, text, position)
+                end = self._one(text, position, is_end=is_end) if position < len(text) else position
+                if end == position:
                     return
-                place = after
+                position = end
         finally:
-            self._rest = text[place:]
+            self._rest = text[position:]
 
-    def _one(self, text: str, place: int, *, is_end: bool) -> int:
+    def _one(self, text: str, position: int, *, is_end: bool) -> int:
         """Read one punctuation mark or value; return its end, or its beginning if it continues in the next piece."""
         if self._next == _DONE and self._multiple:
             self._next = _VALUE
-        mark = text[place]
+        mark = text[position]
         if mark in "{}[],:":
             self._mark(mark)
-            return place + 1
+            return position + 1
         if mark == '"':
-            return self._string(text, place)
+            return self._string(text, position)
         if self._next not in (_VALUE, _VALUE_OR_END):
             raise ValueError(texts.JSON_UNEXPECTED.format(mark=mark))
         if mark in "-0123456789":
-            end = _end_of(_NUMBER, text, place)
+            end = _end_of(_NUMBER, text, position)
             if end == len(text) and not is_end:
-                return place
-            self._value("number", read_json(text[place:end]))
+                return position
+            self._value("number", read_json(text[position:end]))
             return end
         for word, (event, value) in _WORDS.items():
-            if text.startswith(word, place):
+            if text.startswith(word, position):
                 self._value(event, value)
-                return place + len(word)
-            if not is_end and word.startswith(text[place : place + LONGEST_WORD]):
-                return place
+                return position + len(word)
+            if not is_end and word.startswith(text[position : position + LONGEST_WORD]):
+                return position
         raise ValueError(texts.JSON_UNEXPECTED.format(mark=mark))
 
-    def _string(self, text: str, place: int) -> int:
+    def _string(self, text: str, position: int) -> int:
         if self._next not in (_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END):
             raise ValueError(texts.JSON_UNEXPECTED.format(mark='"'))
-        end = _end_of(_STRING, text, place)
-        if end > place:
-            value = _without_halves(read_json(text[place:end]))
+        end = _end_of(_STRING, text, position)
+        if end > position:
+            value = _without_halves(read_json(text[position:end]))
             if self._next in (_KEY, _KEY_OR_END):
-                self.found.append(("map_key", value))
+                self.events.append(("map_key", value))
                 self._next = _COLON
             else:
                 self._value("string", value)
@@ -113,7 +113,7 @@ class PlainEvents:
         expected = self._next
         if mark in "{[" and expected in (_VALUE, _VALUE_OR_END):
             self._within.append(mark)
-            self.found.append(("start_map" if mark == "{" else "start_array", None))
+            self.events.append(("start_map" if mark == "{" else "start_array", None))
             self._next = _KEY_OR_END if mark == "{" else _VALUE_OR_END
         elif mark == "}" and (expected == _KEY_OR_END or (expected == _COMMA and self._within[-1] == "{")):
             self._close("end_map")
@@ -131,7 +131,7 @@ class PlainEvents:
         self._value(event, None)
 
     def _value(self, event: str, value: Any) -> None:
-        self.found.append((event, value))
+        self.events.append((event, value))
         self._next = _COMMA if self._within else _DONE
 
 
@@ -140,9 +140,9 @@ def _without_halves(text: str) -> str:
     return text if text.isascii() else without_half_pairs(text, "?")
 
 
-def _end_of(pattern: re.Pattern[str], text: str, place: int) -> int:
-    found = pattern.match(text, place)
-    return place if found is None else found.end()
+def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
 
 
 def _reason(error: ValueError) -> str:

@@ -73,8 +73,8 @@ class JsonReader:
     text is not JSON or not what the caller asked for, EndsEarly if it is cut off, TooMuch beyond a limit.
     """
 
-    def __init__(self, stream: BinaryIO, what: str) -> None:
-        self._what = what
+    def __init__(self, stream: BinaryIO, format_name: str) -> None:
+        self._format_name = format_name
         self._events = self._parsed(stream)
         self._retained = 0
         self._byte = 0
@@ -125,13 +125,13 @@ class JsonReader:
     def _unexpected(self, text: str, event: str) -> str:
         return self._here(text, found=texts.JSON_FOUND.get(event, event))
 
-    def _here(self, text: str, **said: object) -> str:
-        return text.format(what=self._what, where=self.place(), **said)
+    def _here(self, text: str, **fields: object) -> str:
+        return text.format(what=self._format_name, where=self.place(), **fields)
 
     def _next(self) -> tuple[str, Any]:
         if (event := next(self._events, None)) is not None:
             return event
-        raise EndsEarly(texts.JSON_CUT_OFF.format(what=self._what))
+        raise EndsEarly(texts.JSON_CUT_OFF.format(what=self._format_name))
 
     def _built(self, event: str, value: Any, shape: Shape) -> Any:
         self._retained += _VALUE_COST
@@ -184,20 +184,20 @@ class JsonReader:
 
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
         """Yield the parser's events; check their depth and the length of text between two events."""
-        events = JsonEvents()
-        found = events.found
+        parser = JsonEvents()
+        events = parser.events
         depth = silent = 0
         waiting = b""
-        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b"")), self._what)
+        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b"")), self._format_name)
         for chunk in chain(chunks, (END,)):
             waiting += chunk
             if silent + len(waiting) > MAX_STRING_BYTES:
                 raise TooMuch(self._here(texts.JSON_LONG_STRING))
             if not waiting or (chunk is not END and len(waiting) < min(silent, MAX_PIECE)):
                 continue
-            error = events.feed(waiting)
-            silent = 0 if found else silent + len(waiting)
-            for event in found:
+            error = parser.feed(waiting)
+            silent = 0 if events else silent + len(waiting)
+            for event in events:
                 if event[0] in _OPENING:
                     depth += 1
                     if depth > MAX_JSON_DEPTH:
@@ -205,15 +205,15 @@ class JsonReader:
                 elif event[0] in _CLOSING:
                     depth -= 1
                 yield event
-            del found[:]
+            del events[:]
             if error:
                 raise Refused(self._here(texts.JSON_INVALID, error=error))
             self._byte += len(waiting)
             waiting = b""
-        error = events.end()
-        yield from found
+        error = parser.end()
+        yield from events
         if error:
-            raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._what, count=self._byte))
+            raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._format_name, count=self._byte))
 
 
 def first_keys(head: bytes) -> Mapping[str, set[str]]:
@@ -221,11 +221,11 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
 
     The key "" has the members of the outermost object; the name of a member has those of the object that it holds.
     """
-    events = JsonEvents(multiple_values=True)
-    events.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
+    parser = JsonEvents(multiple_values=True)
+    parser.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
     keys: dict[str, set[str]] = defaultdict(set)
     depth, outer = 0, ""
-    for event, value in events.found:
+    for event, value in parser.events:
         depth += (event in _OPENING) - (event in _CLOSING)
         if event == "map_key" and depth == 1:
             outer = value
@@ -242,20 +242,20 @@ def _without_bom(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
+def _numbers_only(chunks: Iterator[bytes], format_name: str) -> Iterator[bytes]:
     """Replace numbers outside strings by null if JSON or 64 bits cannot hold them.
 
     The end of a chunk is held back if the next chunk decides its meaning: a backslash, or the beginning of a number.
     """
     held, within_string = b"", False
-    for read in chunks:
-        chunk = held + read
+    for piece in chunks:
+        chunk = held + piece
         escapes = (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
         ends_within = within_string ^ bool(_quotes(chunk[: len(chunk) - escapes]) % 2)
         end = len(chunk) - escapes if ends_within else len(chunk.rstrip(_OF_NUMBERS))
         held = chunk[end:]
         if len(held) > MAX_NUMBER_BYTES:
-            raise Refused(texts.JSON_LONG_NUMBER.format(what=what, most=MAX_NUMBER_BYTES))
+            raise Refused(texts.JSON_LONG_NUMBER.format(what=format_name, most=MAX_NUMBER_BYTES))
         yield _with_null(chunk[:end], within_string)
         within_string = ends_within
     yield _with_null(held, within_string)
@@ -273,5 +273,5 @@ def _with_null(chunk: bytes, within_string: bool) -> bytes:
     return _STRING_OR_NO_NUMBER.sub(_null_for_number, opened + chunk)[len(opened) :]
 
 
-def _null_for_number(found: re.Match[bytes]) -> bytes:
-    return found[0] if found[0].startswith(b'"') else b"null"
+def _null_for_number(match: re.Match[bytes]) -> bytes:
+    return match[0] if match[0].startswith(b'"') else b"null"

@@ -27,4 +27,4 @@ def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case
 
 def _dialect(suite: SuiteElement) -> Make:
     """Choose the dialect of a suite by the suite alone: a test has one ID, whatever comes before it and how it ends."""
-    return pytest.case if pytest.knows(suite) else plain.case
+    return pytest.case if pytest.recognizes(suite) else plain.case

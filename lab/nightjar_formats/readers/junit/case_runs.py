@@ -32,7 +32,7 @@ _PROPERTIES = (
 )
 _TEXT = r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos);[^<>&]*+)*+"
 _CDATA = r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+\]\]>"
-_OUTPUT = "".join(rf"(?:<system-{to}>(?:{_CDATA}|{_TEXT})</system-{to}>{_SPACE})?" for to in ("out", "err"))
+_OUTPUT = "".join(rf"(?:<system-{stream}>(?:{_CDATA}|{_TEXT})</system-{stream}>{_SPACE})?" for stream in ("out", "err"))
 _SKIPPED = (
     r'<skipped((?: type="[^"]++")? message="(?!collection skipped")[^"]++")'
     rf" ?(?:/>|>[^<>&]*+</skipped>){_SPACE}"
@@ -66,12 +66,12 @@ class Rows(NamedTuple):
         All are short and printable, without references or `<`, which XML forbids; and no name has an `@`, with which
         the group of pytest-xdist begins.
         """
-        others = {*self.classnames, *self.kinds}
+        other_values = {*self.classnames, *self.kinds}
         names = "".join(self.names)
-        values = "".join((names, *others))
+        values = "".join((names, *other_values))
         if not values.isprintable() or "<" in values or "&" in values or "@" in names:
             return False
-        return max(max(map(len, self.names)), max(map(len, others))) <= LONGEST_VALUE
+        return max(max(map(len, self.names)), max(map(len, other_values))) <= LONGEST_VALUE
 
 
 class CaseRun:
@@ -104,13 +104,13 @@ class CaseRun:
 CaseOrRun = Union[Case, CaseRun]
 
 
-def one_by_one(found: Iterable[CaseOrRun]) -> Iterator[Case]:
+def one_by_one(cases_and_runs: Iterable[CaseOrRun]) -> Iterator[Case]:
     """Yield all cases one by one, including those inside runs."""
-    for one in found:
-        if type(one) is CaseRun:
-            yield from one.cases()
+    for case_or_run in cases_and_runs:
+        if type(case_or_run) is CaseRun:
+            yield from case_or_run.cases()
         else:
-            yield one  # type: ignore[misc]
+            yield case_or_run  # type: ignore[misc]
 
 
 class _SecondsOf(dict[str, "float | None"]):
@@ -119,14 +119,14 @@ class _SecondsOf(dict[str, "float | None"]):
     def __missing__(self, text: str) -> float | None:
         if len(self) >= MOST_TIMES:
             self.clear()
-        found: float | None
+        seconds: float | None
         try:
-            found = float(text)
+            seconds = float(text)
         except ValueError:
-            found = None
-        found = found if found is not None and 0 <= found <= MAX_SECONDS else None
-        self[text] = found
-        return found
+            seconds = None
+        seconds = seconds if seconds is not None and 0 <= seconds <= MAX_SECONDS else None
+        self[text] = seconds
+        return seconds
 
 
 seconds_of: Mapping[str, float | None] = _SecondsOf()
@@ -134,13 +134,13 @@ seconds_of: Mapping[str, float | None] = _SecondsOf()
 
 def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
     """Return the run of plain cases that begins at `start`, and the position at which it ends."""
-    found = _pattern_at(text, start).findall(text, start)
-    rest = len(found.pop()[-1]) if found and found[-1][-1] else 0
-    if not found:
+    matches = _pattern_at(text, start).findall(text, start)
+    rest_length = len(matches.pop()[-1]) if matches and matches[-1][-1] else 0
+    if not matches:
         return None, start
-    first, second, times, kinds, _ = zip(*found)
+    first, second, times, kinds, _ = zip(*matches)
     classnames, names = (second, first) if text.startswith(_STARTS_WITH_NAME, start) else (first, second)
-    return Rows(classnames, names, times, kinds), len(text) - rest
+    return Rows(classnames, names, times, kinds), len(text) - rest_length
 
 
 def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

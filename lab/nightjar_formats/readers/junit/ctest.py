@@ -17,7 +17,7 @@ TIMEOUT = "Timeout"
 DISABLED = "disabled"
 
 
-def knows(attributes: dict[str, str]) -> bool:
+def recognizes(attributes: dict[str, str]) -> bool:
     """Recognize a case of CTest by its status, and by its class, which repeats its name."""
     return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
 
@@ -27,8 +27,8 @@ def case(attributes: dict[str, str], parts: Sequence[Part]) -> Case:
     return build(attributes, "", _ended(attributes.get("status", ""), outcome(parts) if parts else PASSED))
 
 
-def _ended(status: str, found: CaseOutcome) -> CaseOutcome:
-    message = found.message
+def _ended(status: str, stated: CaseOutcome) -> CaseOutcome:
+    message = stated.message
     if status == "disabled":
         return CaseOutcome(Status.SKIPPED, message=message or DISABLED)
     if status == "notrun" and message.startswith(NOT_STARTED):
@@ -37,5 +37,5 @@ def _ended(status: str, found: CaseOutcome) -> CaseOutcome:
         return CaseOutcome(Status.SKIPPED, message=message)
     if status == "fail":
         crashed = Trouble.CRASH if message in CRASHES else Trouble.NONE
-        return found._replace(status=Status.FAILED, trouble=Trouble.TIMEOUT if message == TIMEOUT else crashed)
-    return found
+        return stated._replace(status=Status.FAILED, trouble=Trouble.TIMEOUT if message == TIMEOUT else crashed)
+    return stated

@@ -15,7 +15,7 @@ DISABLED = CaseOutcome(Status.SKIPPED, message="disabled")
 SKIPPED = CaseOutcome(Status.SKIPPED)
 
 
-def knows(attributes: dict[str, str], suite: SuiteElement) -> bool:
+def recognizes(attributes: dict[str, str], suite: SuiteElement) -> bool:
     """Recognize a case of GoogleTest by its attribute `result`; before version 1.10, by the name of the root."""
     return attributes.get("result") in RESULTS or (
         suite.root.get("name") == ROOT and attributes.get("status") in ("run", "notrun")

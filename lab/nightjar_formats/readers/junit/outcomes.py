@@ -23,7 +23,7 @@ SHOWN = 80
 _EXPECTED = Pattern(
     r"\b(?:may|should|expected to|allowed to)[ _-]?fail\b|\bexpected[ _-]?fail|\bxfail", ignore_case=True
 )
-"""What a skip beside a failure says where the failure does not count, as Catch2 writes of `[!mayfail]`."""
+"""The message of a skip beside a failure that does not count, as Catch2 writes it for `[!mayfail]`."""
 _TODO = "todo"
 """The type of such a skip in node's reports."""
 
@@ -107,29 +107,29 @@ def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
     return values.name(attributes.get("file")), values.line(attributes.get("line"), first)
 
 
-def of(parts: Sequence[Part], *tags: str) -> list[Part]:
+def parts_with(parts: Sequence[Part], *tags: str) -> list[Part]:
     """Return the parts that have one of these tags, in their order."""
     return [part for part in parts if part.tag in tags]
 
 
-def skip(part: Part) -> CaseOutcome:
+def skipped_outcome(part: Part) -> CaseOutcome:
     """Return the outcome of a skipped test: a reason, without a text."""
     message = part.attributes.get("message", "")
     # unittest-xml-reporting has this type for tests that fail as expected.
     if part.attributes.get("type") == "XFAIL":
-        return CaseOutcome(Status.XFAILED, message=stated(part))
+        return CaseOutcome(Status.XFAILED, message=message_of(part))
     if message and len(message) <= MAX_MESSAGE:
-        return _skip(message)
-    return CaseOutcome(Status.SKIPPED, message=stated(part))
+        return _cached_skip(message)
+    return CaseOutcome(Status.SKIPPED, message=message_of(part))
 
 
 @lru_cache(maxsize=256)
-def _skip(message: str) -> CaseOutcome:
+def _cached_skip(message: str) -> CaseOutcome:
     """Return one cached outcome for the thousands of tests with the same message."""
     return CaseOutcome(Status.SKIPPED, message=one_line(message))
 
 
-def stated(part: Part) -> str:
+def message_of(part: Part) -> str:
     """Return a part's message on one line, else the first line of its text, else its type."""
     get = part.attributes.get
     return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
@@ -147,18 +147,22 @@ def outcome(parts: Sequence[Part]) -> CaseOutcome:
     But a skip that says that the test may fail outweighs its failures. Several failures become one. If none of them has
     a text, the test's output takes its place.
     """
-    if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
-        return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
-    for part in of(parts, "skipped"):
+    if len(parts) == 1 and (only_status := STATUSES.get(parts[0].tag)):
+        return skipped_outcome(parts[0]) if only_status is Status.SKIPPED else failed_outcome(only_status, parts)
+    for part in parts_with(parts, "skipped"):
         if _expects_failure(part):
-            return skip(part)._replace(status=Status.XFAILED)
+            return skipped_outcome(part)._replace(status=Status.XFAILED)
     for tag, status in STATUSES.items():
-        if found := of(parts, tag):
-            return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
-    if flaky := of(parts, *FLAKY):
-        return bad(Status.PASSED, flaky)._replace(flaky=True)
-    rerun = of(parts, *RERUN)
-    return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
+        if failed_or_skipped := parts_with(parts, tag):
+            return (
+                skipped_outcome(failed_or_skipped[0])
+                if status is Status.SKIPPED
+                else failed_outcome(status, failed_or_skipped, parts)
+            )
+    if flaky := parts_with(parts, *FLAKY):
+        return failed_outcome(Status.PASSED, flaky)._replace(flaky=True)
+    rerun = parts_with(parts, *RERUN)
+    return failed_outcome(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
 
 
 def _expects_failure(part: Part) -> bool:
@@ -166,24 +170,24 @@ def _expects_failure(part: Part) -> bool:
     return get("type") == _TODO or (_EXPECTED.search(get("message", "") or part.text) is not None)
 
 
-def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
+def failed_outcome(status: Status, parts: Sequence[Part], siblings: Sequence[Part] = ()) -> CaseOutcome:
     """Return the outcome of a test with one or more failed parts; the message is the first that says anything.
 
-    `others` may hold the test's output.
+    `siblings` are all parts of the case; those with the test's output give the text if no failed part has one.
     """
-    written = [part.text.strip("\n") for part in parts if part.text.strip()]
-    logs = [] if written else [log.text for log in of(others, *LOGS)]
+    failure_texts = [part.text.strip("\n") for part in parts if part.text.strip()]
+    logs = [] if failure_texts else [log.text for log in parts_with(siblings, *LOGS)]
     message = (
         next(filter(None, map(_cause, parts)), "")
         or cause_line("\n".join(logs), is_log=True)
-        or next(filter(None, map(stated, parts)), "")
+        or next(filter(None, map(message_of, parts)), "")
     )
     if len(parts) > 1:
-        more = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
-        message = message[: MAX_MESSAGE - len(more)] + more
-    written = written or logs
+        suffix = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
+        message = message[: MAX_MESSAGE - len(suffix)] + suffix
+    failure_texts = failure_texts or logs
     if parts[0].tag not in STATUSES:  # the <stackTrace> of an attempt is surrounded by white space
-        written = [text.strip() for text in written]
-    text = cut("\n\n".join(written))
-    path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))
+        failure_texts = [text.strip() for text in failure_texts]
+    text = cut("\n\n".join(failure_texts))
+    path, line = next((location for part in parts if any(location := place(part.attributes))), NOWHERE)
     return CaseOutcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)

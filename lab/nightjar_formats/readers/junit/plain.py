@@ -35,9 +35,9 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement)
     is_plain = not parts and not suite.file and attributes.get("classname") not in PLACEHOLDERS
     if is_plain and (passed := passed_case(attributes)) is not None:
         return passed
-    if googletest.knows(attributes, suite):
+    if googletest.recognizes(attributes, suite):
         return googletest.case(attributes, parts)
-    if ctest.knows(attributes):
+    if ctest.recognizes(attributes):
         return ctest.case(attributes, parts)
     get = attributes.get
     is_pytest = bool(parts) and pytest.is_own(parts)

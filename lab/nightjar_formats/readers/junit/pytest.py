@@ -9,7 +9,16 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.fields import one_line
 from nightjar_formats.readers.junit.document import Part, SuiteElement
-from nightjar_formats.readers.junit.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
+from nightjar_formats.readers.junit.outcomes import (
+    PASSED,
+    CaseOutcome,
+    build,
+    message_of,
+    outcome,
+    parts_with,
+    place,
+    skipped_outcome,
+)
 from nightjar_formats.readers.pytest.phases import name_without_group
 
 ROOT, SUITE = "pytest tests", "pytest"
@@ -36,7 +45,7 @@ _PHASES = {
 _BEGINS_PHASE = tuple(_PHASES)
 
 
-def knows(suite: SuiteElement) -> bool:
+def recognizes(suite: SuiteElement) -> bool:
     """Recognize a suite of pytest, whatever its cases are and in whatever order they come."""
     return (
         suite.root.get("name") == ROOT
@@ -80,31 +89,31 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement)
 def outcome_of(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
     """Distinguish a failure of the test from one of the runner, collection, setup or teardown, and from a crash."""
     if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
-        return skip(parts[0])
+        return skipped_outcome(parts[0])
     parts = [_without_colors(part) for part in parts]
-    found = outcome(parts)
-    if found.status is Status.SKIPPED:
-        return _skipped(found, of(parts, "skipped")[0], classname)
-    if found.status is Status.FAILED:
-        return found._replace(trouble=Trouble.TIMEOUT) if _is_timeout(found.message) else found
-    if found.status is not Status.ERRORED:
-        return found
-    error = of(parts, "error")[0]
+    ended = outcome(parts)
+    if ended.status is Status.SKIPPED:
+        return _skipped(ended, parts_with(parts, "skipped")[0], classname)
+    if ended.status is Status.FAILED:
+        return ended._replace(trouble=Trouble.TIMEOUT) if _is_timeout(ended.message) else ended
+    if ended.status is not Status.ERRORED:
+        return ended
+    error = parts_with(parts, "error")[0]
     if (classname, attributes.get("name")) == INTERNAL:
-        return found._replace(trouble=Trouble.INTERNAL, message=_last_line(error))
+        return ended._replace(trouble=Trouble.INTERNAL, message=_last_line(error))
     message = error.attributes.get("message", "")
     if message == "collection failure" and not classname:
-        return found._replace(trouble=Trouble.COLLECTION, message=_last_line(error))
-    for begins, trouble in _PHASES.items():
-        if found.message.startswith(begins):
-            reason = found.message.removeprefix(begins).removesuffix('"')
-            return found._replace(trouble=_trouble(reason, trouble), message=cause(reason, found.text))
-    return found
+        return ended._replace(trouble=Trouble.COLLECTION, message=_last_line(error))
+    for prefix, trouble in _PHASES.items():
+        if ended.message.startswith(prefix):
+            reason = ended.message.removeprefix(prefix).removesuffix('"')
+            return ended._replace(trouble=_trouble(reason, trouble), message=cause(reason, ended.text))
+    return ended
 
 
 def _last_line(error: Part) -> str:
     """Return the last line of the traceback, for a message that does not say what went wrong."""
-    return one_line(error.text.strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
+    return one_line(error.text.strip().rpartition("\n")[2].removeprefix("E ")) or message_of(error)
 
 
 def _without_colors(part: Part) -> Part:
@@ -124,13 +133,13 @@ def _is_timeout(message: str) -> bool:
     return message.startswith(_TIMEOUTS) and _TIMEOUT.match(message) is not None
 
 
-def _skipped(found: CaseOutcome, part: Part, classname: str) -> CaseOutcome:
+def _skipped(ended: CaseOutcome, part: Part, classname: str) -> CaseOutcome:
     if part.attributes.get("type") == "pytest.xfail":
-        return found._replace(status=Status.XFAILED)
-    if found.message == OLD_XPASS:
-        return found._replace(status=Status.XPASSED)
-    if found.message == "collection skipped" and not classname:
+        return ended._replace(status=Status.XFAILED)
+    if ended.message == OLD_XPASS:
+        return ended._replace(status=Status.XPASSED)
+    if ended.message == "collection skipped" and not classname:
         # The text is the repr of a tuple of file, line and reason: ('…', 3, 'Skipped: no GPU').
         reason = part.text.partition("Skipped: ")[2].rstrip(")")[:-1]
-        return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason) or found.message)
-    return found
+        return ended._replace(trouble=Trouble.COLLECTION, message=one_line(reason) or ended.message)
+    return ended

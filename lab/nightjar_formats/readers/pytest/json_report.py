@@ -31,7 +31,7 @@ from nightjar_formats.readers.pytest.phases import (
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.refused import Refused
 
-WHAT = "pytest-json-report"
+FORMAT = "pytest-json-report"
 SHOWN = 200
 
 _PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
@@ -67,7 +67,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     Raises Refused if it is not a pytest-json-report, TooMuch beyond a limit.
     """
     repairs = repairs or Repairs()
-    json = JsonReader(repaired(stream, repairs), WHAT)
+    json = JsonReader(repaired(stream, repairs), FORMAT)
     has_tests, exitcode, with_subtests, has_failed = False, None, 0, False
     for key in json.members():
         if key == "tests":
@@ -88,7 +88,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
             json.skip()
     json.end()
     if not has_tests:
-        raise Refused(texts.REPORT_NO_TESTS.format(what=WHAT))
+        raise Refused(texts.REPORT_NO_TESTS.format(what=FORMAT))
     if exitcode == INTERNAL_ERROR:
         yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
     elif exitcode == TESTS_FAILED and with_subtests and not has_failed:
@@ -127,7 +127,7 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     if not phases:
         if stated is None:
             raise Refused(
-                texts.REPORT_NO_OUTCOME.format(what=WHAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
+                texts.REPORT_NO_OUTCOME.format(what=FORMAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
             )
         return stated
     verdict = verdict_of(phases)
@@ -157,10 +157,10 @@ def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
     if not rows:
         return case
     case = case._replace(measures=executorch.measured(rows))
-    status, row = executorch.worst(rows)
+    status, row = executorch.worst_status(rows)
     if case.status not in BAD or status not in BAD:
         return case
-    message, text = executorch.stated(row)
+    message, text = executorch.message_and_text(row)
     return case._replace(
         trouble=case.trouble if case.trouble is not Trouble.NONE else executorch.trouble_of(row),
         message=message or case.message,

@@ -41,7 +41,7 @@ from nightjar_formats.readers.pytest.phases import (
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.refused import Refused, TooMuch
 
-WHAT = "pytest-reportlog"
+FORMAT = "pytest-reportlog"
 
 _PLACE: Shape = {"path": SCALAR, "lineno": SCALAR, "message": SCALAR}
 _TRACEBACK: Shape = {"reprentries": {ITEMS: {"data": {"lines": {ITEMS: SCALAR}, "reprfileloc": _PLACE}}}}
@@ -71,7 +71,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     finished = None
     died, said = 0, ""
     try:
-        for number, line in json_lines(repaired(stream, repairs), WHAT, LINE, repairs):
+        for number, line in json_lines(repaired(stream, repairs), FORMAT, LINE, repairs):
             kind = _kind(line, number)
             if kind == "CollectReport":
                 yield from _collected(line)
@@ -101,10 +101,10 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 def _kind(line: Any, number: int) -> str:
     if not isinstance(line, dict):
-        raise Refused(texts.REPORTLOG_NO_OBJECT.format(what=WHAT, line=number))
+        raise Refused(texts.REPORTLOG_NO_OBJECT.format(what=FORMAT, line=number))
     kind = line.get("$report_type") or line.get("_report_type")
     if not isinstance(kind, str):
-        raise Refused(texts.REPORTLOG_NO_TYPE.format(what=WHAT, line=number))
+        raise Refused(texts.REPORTLOG_NO_TYPE.format(what=FORMAT, line=number))
     return "SubTestReport" if kind.lower() == "subtestreport" else kind
 
 
@@ -200,7 +200,7 @@ class _Tests:
             self._repairs.add(Repair.NAMELESS, number)
         test = self.open.setdefault(nodeid, _Attempts())
         if len(self.open) > MAX_OPEN_TESTS:
-            raise TooMuch(texts.REPORTLOG_OPEN.format(what=WHAT, line=number))
+            raise TooMuch(texts.REPORTLOG_OPEN.format(what=FORMAT, line=number))
         return nodeid, test
 
 

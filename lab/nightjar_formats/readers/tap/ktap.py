@@ -28,7 +28,7 @@ from nightjar_formats.readers.tap.lines import (
 from nightjar_formats.readers.tap.log_prefixes import CONSOLE, bare_line, prefix_length, text_lines, with_spaces
 from nightjar_formats.refused import Refused
 
-WHAT = "ktap"
+FORMAT = "ktap"
 
 _CONSOLE = Pattern(CONSOLE)
 _SELFTEST = "# selftests: "
@@ -63,7 +63,7 @@ class _KtapReport:
     """The open levels of a report, and the lines since the last result."""
 
     def __init__(self) -> None:
-        self._levels = TapLevels(WHAT)
+        self._levels = TapLevels(FORMAT)
         self._log = Clip()
         self._has_log = self._has_ktap = False
         self._hashes = 0
@@ -167,7 +167,7 @@ class _KtapReport:
     def rest(self) -> Iterator[Case]:
         """Yield the cases that are left at the end of the report."""
         if not self._has_ktap:
-            raise Refused(texts.TAP_NO_KTAP.format(what=WHAT))
+            raise Refused(texts.TAP_NO_KTAP.format(what=FORMAT))
         yield from self._levels.rest()
 
 

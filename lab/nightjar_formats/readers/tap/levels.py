@@ -49,7 +49,7 @@ class TapLevels:
     """The levels that are open, the outermost first. `what` is the format, for errors."""
 
     def __init__(self, what: str) -> None:
-        self._what = what
+        self._format_name = what
         self._budget = UnfinishedBudget(what)
         self._levels = [TapLevel(0, "")]
         self._has_bailed_out = False
@@ -154,7 +154,7 @@ class TapLevels:
 
     def _open(self, indent: int) -> None:
         if len(self._levels) > MAX_NESTED:
-            raise TooMuch(texts.TAP_DEEP.format(what=self._what))
+            raise TooMuch(texts.TAP_DEEP.format(what=self._format_name))
         outer = self._levels[-1]
         known = outer.prefix is not None and outer.holder is not None
         self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if known else None))

@@ -28,7 +28,7 @@ from nightjar_formats.readers.tap.lines import (
 from nightjar_formats.readers.tap.log_prefixes import bare_line, text_lines
 from nightjar_formats.refused import Refused
 
-WHAT = "tap"
+FORMAT = "tap"
 
 _PROVE = Pattern(r"(\S*[./]\S*|\S.*\.t) \.{2,} ?(?:skipped: (.*))?")
 _VERDICT = Pattern(r"(?:not )?ok(?:\s{2,}<?\d{1,9} m?s(?: \(.*CPU\))?)?")
@@ -85,7 +85,7 @@ class _TapReport:
     """The open levels of a report, and its last result: the next lines may belong to that."""
 
     def __init__(self) -> None:
-        self._levels = TapLevels(WHAT)
+        self._levels = TapLevels(FORMAT)
         self._last: _TapResult | None = None
         self._has_tap = self._is_of_prove = False
         self._has_comments = self._is_criterion = False
@@ -96,9 +96,9 @@ class _TapReport:
 
     def line(self, line: str) -> Iterator[Case]:
         """Read a line, and yield the cases that end with it."""
-        return self._noted(self._read(line))
+        return self._watched(self._read(line))
 
-    def _noted(self, cases: Iterator[Case]) -> Iterator[Case]:
+    def _watched(self, cases: Iterator[Case]) -> Iterator[Case]:
         for case in cases:
             self._has_failed = self._has_failed or case.status in BAD
             yield case
@@ -165,7 +165,7 @@ class _TapReport:
 
     def _end_file(self) -> Iterator[Case]:
         """Yield a case if the process of a file failed and no test's case shows that."""
-        yield from self._noted(self._levels.rest())
+        yield from self._watched(self._levels.rest())
         dubious, self._dubious = self._dubious, ""
         if dubious and not self._has_failed:
             message = values.message(dubious.removeprefix(_DUBIOUS))
@@ -181,8 +181,8 @@ class _TapReport:
     def rest(self) -> Iterator[Case]:
         """Yield the cases that are left at the end of the report."""
         if not self._has_tap:
-            raise Refused(texts.TAP_NO_TAP.format(what=WHAT))
-        yield from self._noted(self._flush())
+            raise Refused(texts.TAP_NO_TAP.format(what=FORMAT))
+        yield from self._watched(self._flush())
         yield from self._end_file()
 
 

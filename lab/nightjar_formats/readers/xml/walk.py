@@ -94,7 +94,7 @@ class _Walker:
 
     __slots__ = (
         "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_open_lines",
-        "_parser", "_repairs", "_roots", "_texts", "_what",
+        "_parser", "_repairs", "_roots", "_texts", "_format_name",
     )  # fmt: skip
 
     def __init__(
@@ -107,7 +107,13 @@ class _Walker:
         most_elements: int,
     ) -> None:
         self._most_elements = most_elements
-        self._repairs, self._what, self._roots, self._texts, self._listener = repairs, what, roots, texts, listener
+        self._repairs, self._format_name, self._roots, self._texts, self._listener = (
+            repairs,
+            what,
+            roots,
+            texts,
+            listener,
+        )
         self._is_over = False
         self._depth = self._elements = self._fed = 0
         self._open_lines: list[int] = []  # for each open element, the line in which it begins
@@ -150,7 +156,7 @@ class _Walker:
             reason = expat.ErrorString(error.code) or "not well-formed"
             text = texts.WALK_CUT_OFF if final else texts.WALK_BROKEN
             line, column = error.lineno, error.offset + 1
-            raise NotXml(text.format(what=self._what, line=line, column=column, reason=reason)) from None
+            raise NotXml(text.format(what=self._format_name, line=line, column=column, reason=reason)) from None
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if ":" in tag:
@@ -160,7 +166,7 @@ class _Walker:
         if self._depth == 1 and (reason := foreign_refusal(tag, attributes)):
             raise Refused(reason)
         if self._depth == 1 and self._roots.get(tag, texts.WALK_ROOT):
-            raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._what, tag=tag[:SHOWN]))
+            raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._format_name, tag=tag[:SHOWN]))
         if self._depth > MAX_NESTED:
             self._refuse(texts.WALK_DEEP, MAX_NESTED)
         if self._elements > self._most_elements:
@@ -197,12 +203,12 @@ class _Walker:
         if reason := foreign_refusal(name, {}):
             raise Refused(reason)
         line = self._parser.CurrentLineNumber
-        raise Refused(texts.WALK_DOCTYPE.format(what=self._what, line=line))
+        raise Refused(texts.WALK_DOCTYPE.format(what=self._format_name, line=line))
 
     def _with_line(self, refused: Refused, line: int) -> Refused:
         """Return a listener's error with the format and the line in front."""
-        refusal = str(refused).removeprefix(f"{self._what}: ")
-        return type(refused)(texts.WALK_REFUSAL.format(what=self._what, line=line, refusal=refusal))
+        refusal = str(refused).removeprefix(f"{self._format_name}: ")
+        return type(refused)(texts.WALK_REFUSAL.format(what=self._format_name, line=line, refusal=refusal))
 
     def _refuse(self, text: str, limit: int) -> NoReturn:
-        raise TooMuch(text.format(what=self._what, line=self._parser.CurrentLineNumber, limit=limit))
+        raise TooMuch(text.format(what=self._format_name, line=self._parser.CurrentLineNumber, limit=limit))
