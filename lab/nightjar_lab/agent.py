@@ -346,11 +346,11 @@ class _JobRun:
             job=job.id,
         )
         try:
-            parcel = pack(*key_of(folder), [file.piece for file in files], claims)
+            packed_run = pack(*key_of(folder), [file.piece for file in files], claims)
         except UserError as error:
             raise JobFailed(texts.BAD_MANIFEST.format(reason=error)) from None
         assert job.upload is not None
-        send_permitted(job.upload, parcel, files)
+        send_permitted(job.upload, packed_run, files)
 
     def _by_command(self, number: int, files: Sequence[ResultFile], variables: dict[str, str]) -> None:
         """Upload with the lab's own command, in the agent's full environment, which may hold credentials.

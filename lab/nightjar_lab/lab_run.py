@@ -20,7 +20,7 @@ from typing import IO
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.file_names import is_file_name
-from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
+from nightjar_formats.runs.upload import PackedRun, UploadFile, pack, pieces
 from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
 from nightjar_lab.upload import MOST_FILES, is_result
@@ -47,7 +47,7 @@ class PendingRun:
 
     def check(self) -> None:
         """Raise `UserError` if the bot would refuse the run, so that this shows before hours of tests."""
-        pack(self.key, self.prefix, [Piece(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
+        pack(self.key, self.prefix, [UploadFile(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
 
 
 class RunFolder:
@@ -86,7 +86,7 @@ class RunFolder:
             return run
         return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
 
-    def parcel(self, run: PendingRun) -> Parcel:
+    def packed_run(self, run: PendingRun) -> PackedRun:
         """Return the run ready to upload; a run without reports gets an empty report. Raises `UserError`."""
         found = reports(self.results)
         if not found:

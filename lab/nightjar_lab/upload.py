@@ -19,7 +19,7 @@ from typing import Any
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
 from nightjar_formats.model import MANIFEST
 from nightjar_formats.runs.file_names import is_file_name
-from nightjar_formats.runs.upload import Parcel, Piece
+from nightjar_formats.runs.upload import PackedRun, UploadFile
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address, reason_of
 
@@ -49,9 +49,9 @@ class ResultFile:
         return self.path.name
 
     @property
-    def piece(self) -> Piece:
+    def piece(self) -> UploadFile:
         """Return the file's entry for the manifest."""
-        return Piece(self.path, self.name, self.size, self.sha256)
+        return UploadFile(self.path, self.name, self.size, self.sha256)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises `UploadFailed` if it is not the one that was read first."""
@@ -126,7 +126,7 @@ def is_result(known: os.stat_result) -> bool:
     return stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size > 0
 
 
-def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequence[ResultFile]) -> None:
+def send_permitted(permission: Mapping[str, Any], packed_run: PackedRun, files: Sequence[ResultFile]) -> None:
     """Upload the files of a run and then its manifest, by the bot's permission. Raises `UploadFailed`."""
     try:
         url, fields = check_address(str(permission["url"])), dict(permission["fields"])
@@ -134,11 +134,11 @@ def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequenc
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=type(error).__name__)) from None
 
     def send(name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:
-        _send(url, {**fields, "key": f"{parcel.folder}{name}"}, name, size, chunks)
+        _send(url, {**fields, "key": f"{packed_run.folder}{name}"}, name, size, chunks)
 
     for file in files:
         send(file.name, file.size, file.chunks)
-    send(MANIFEST, len(parcel.manifest), lambda: iter([parcel.manifest]))
+    send(MANIFEST, len(packed_run.manifest), lambda: iter([packed_run.manifest]))
 
 
 def _send(url: str, fields: Mapping[str, str], name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:

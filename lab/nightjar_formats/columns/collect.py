@@ -67,8 +67,8 @@ class Columns:
     hash has 64 bits and a key of this process, so two of 300,000 tests collide in one of 400 million such runs.
     `tests`: in the order of the names, the packed status byte and duration code of each test, which `split` separates.
     `reasons`: for each test that did not simply pass, the number of its reason; `whys` numbers the reasons.
-    `texts`: the number of each failure's text by its SHA-256. Numbers count from 1, in the order of the texts in `packs`,
-    which may contain a text twice.
+    `texts`: the number of each failure's text by its SHA-256. Numbers count from 1, in the order of the texts in
+    `packs`, which may contain a text twice.
     `lines`: for the numbers of some reasons, the line of the text that says more than the message.
     """
 
@@ -288,8 +288,8 @@ def _pieces(blobs: Iterable[bytes]) -> Iterator[list[str]]:
 def merge(files: Iterable[Columns]) -> Columns:
     """Merge the files of one run into the columns of its first file, and return them.
 
-    The worse status of a test counts, and the first file if two are equal. Failures with one message and different texts
-    get a line of their text in the message. Raises `TooMuch` if there are more than MAX_TESTS tests.
+    The worse status of a test counts, and the first file if two are equal. Failures with one message and different
+    texts get a line of their text in the message. Raises `TooMuch` if there are more than MAX_TESTS tests.
     """
     remaining = iter(files)
     merged = next(remaining, None)

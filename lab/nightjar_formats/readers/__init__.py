@@ -95,19 +95,19 @@ def read_runs(
 
 def format_named(format: str, name: str) -> str:
     """Return the own name of a format. Raises Refused, with the `name` of the file in the text, for an unknown one."""
-    own = ALIASES.get(format, format)
-    if own not in FORMATS:
+    own_name = ALIASES.get(format, format)
+    if own_name not in FORMATS:
         raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
-    return own
+    return own_name
 
 
 def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseOrRun]:
-    left = most
-    for one in cases:
-        left -= len(one.names) if type(one) is CaseRun else 1
-        if left < 0:
+    remaining = most
+    for case_or_run in cases:
+        remaining -= len(case_or_run.names) if type(case_or_run) is CaseRun else 1
+        if remaining < 0:
             raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
-        yield one
+        yield case_or_run
 
 
 def format_of(stream: BinaryIO, name: str) -> str:

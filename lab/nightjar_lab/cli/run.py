@@ -163,7 +163,7 @@ class _CommandRun:
             signal.signal(signal.SIGALRM, self._kill)
             status = self._test()
             if self._options["dry_run"]:
-                parcel = self._folder.parcel(self._run)
+                parcel = self._folder.packed_run(self._run)
                 click.echo(parcel.manifest.decode(), nl=False)
                 self._folder.remove()
                 return status
@@ -263,7 +263,7 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
 def _upload_run(folder: RunFolder) -> RunKey:
     """Upload a run and remove its folder, which is not needed whatever the bot says about the run later."""
     run = folder.load()
-    send_parcel(folder.parcel(run), run.bucket)
+    send_parcel(folder.packed_run(run), run.bucket)
     folder.remove()
     return run.key
 

@@ -184,19 +184,19 @@ class _Reader:
 
         If runs are rare, fewer and fewer places are tried, so the time stays linear in the text.
         """
-        at = step = 0
-        while (found := text.find(MARK, at + step)) >= 0:
-            self._give(text[at:found].encode())
-            at = found
+        position = step = 0
+        while (next_case := text.find(MARK, position + step)) >= 0:
+            self._give(text[position:next_case].encode())
+            position = next_case
             if not self._is_between_cases():
                 break
-            rows, end = rows_at(text, at)
+            rows, end = rows_at(text, position)
             if rows:
-                self._take(rows, text, at, end)
-            at = end
+                self._take(rows, text, position, end)
+            position = end
             # No plain case follows, whether or not white space comes first.
             step = len(MARK) if rows else 2 * step + len(MARK)
-        self._give(text[at:].encode())
+        self._give(text[position:].encode())
 
     def _is_between_cases(self) -> bool:
         """Return whether a case may begin here: between elements, and not too deep for a case and its skip."""
@@ -245,10 +245,10 @@ class _Reader:
         if lines:
             self._give(b"\n" * lines)
             columns -= text.rfind("\n") + 1
-        line, before = self._parser.CurrentLineNumber, 0
+        line, columns_before = self._parser.CurrentLineNumber, 0
         if not lines and line == self._passed_over[0]:
-            before = self._passed_over[1]
-        self._passed_over = line, before + columns
+            columns_before = self._passed_over[1]
+        self._passed_over = line, columns_before + columns
 
     def _give(self, piece: bytes) -> None:
         if self._after:
@@ -262,25 +262,28 @@ class _Reader:
         try:
             self._parser.Parse(chunk, final)
         except expat.ExpatError as error:
-            at = self._parser.ErrorByteIndex - self._fed
+            offset = self._parser.ErrorByteIndex - self._fed
             if self._elements and not self._depth:
                 self._after = error.lineno
                 self._repairs.add(Repair.TEXT_AFTER, error.lineno)
-                self._ignore(chunk[at:] if at >= 0 else self._end_of_chunk[at:] + chunk)
+                self._ignore(chunk[offset:] if offset >= 0 else self._end_of_chunk[offset:] + chunk)
                 return
             reason = expat.ErrorString(error.code) or "not well-formed"
-            begins = chunk[max(0, at - len(b"<!doctype")) :][:DOCTYPE_SHOWN].lower()
+            begins = chunk[max(0, offset - len(b"<!doctype")) :][:DOCTYPE_SHOWN].lower()
             if not final and b"<!doctype" in begins:
                 self._refuse(texts.XML_HTML if b"html" in begins else texts.XML_DOCTYPE)
             text = texts.XML_CUT_OFF if final else texts.XML_BROKEN
             column = error.offset + 1 + (self._passed_over[1] if error.lineno == self._passed_over[0] else 0)
             raise NotXml(text.format(line=error.lineno, column=column, reason=reason)) from None
 
-    def _ignore(self, text: bytes, known: int = 0) -> None:
-        """Ignore text after the document, unless another document begins there; `known` bytes are counted already."""
+    def _ignore(self, text: bytes, already_counted: int = 0) -> None:
+        """Ignore text after the document, unless another document begins there.
+
+        The line ends in the first `already_counted` bytes are counted already.
+        """
         if second := SECOND_DOCUMENT.search(text):
-            raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
-        self._after += text.count(b"\n", known)
+            raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", already_counted, second.start())))
+        self._after += text.count(b"\n", already_counted)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1

@@ -21,10 +21,10 @@ from nightjar_formats.readers.pytest.phases import (
     Phase,
     Verdict,
     case_of,
-    collected,
-    itself,
+    collection_case,
     last_line,
-    reason,
+    pytest_case,
+    reason_of_skip,
     verdict_of,
     without_group,
 )
@@ -90,7 +90,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     if not has_tests:
         raise Refused(texts.REPORT_NO_TESTS.format(what=FORMAT))
     if exitcode == INTERNAL_ERROR:
-        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
+        yield pytest_case(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
     elif exitcode == TESTS_FAILED and with_subtests and not has_failed:
         yield Case(
             "subtests",
@@ -101,55 +101,57 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 
 def _collected(collector: Any) -> Iterator[Case]:
-    found = values.mapping(collector)
-    case = collected(values.name(found.get("nodeid")), str(found.get("outcome")), values.text(found.get("longrepr")))
+    entry = values.mapping(collector)
+    case = collection_case(
+        values.name(entry.get("nodeid")), str(entry.get("outcome")), values.text(entry.get("longrepr"))
+    )
     if case and case.nodeid:
         yield case
 
 
 def _case(test: Any, repairs: Repairs) -> Case:
-    found = values.mapping(test)
-    nodeid = without_group(values.name(found.get("nodeid")))
+    entry = values.mapping(test)
+    nodeid = without_group(values.name(entry.get("nodeid")))
     if not nodeid:
         nodeid = UNNAMED
         repairs.add(Repair.NAMELESS_ENTRIES)
-    phases = {when: _phase(found[when]) for when in PHASES if isinstance(found.get(when), dict)}
-    reran = found.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
-    line = values.line(found.get("lineno"), first=0)
-    case = case_of(nodeid, line, phases, _verdict(nodeid, found.get("outcome"), phases), flaky=reran)
-    rows = values.sequence(values.mapping(found.get("metadata")).get("subtests"))
+    phases = {phase_name: _phase(entry[phase_name]) for phase_name in PHASES if isinstance(entry.get(phase_name), dict)}
+    reran = entry.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
+    line = values.line(entry.get("lineno"), first=0)
+    case = case_of(nodeid, line, phases, _verdict(nodeid, entry.get("outcome"), phases), flaky=reran)
+    rows = values.sequence(values.mapping(entry.get("metadata")).get("subtests"))
     return _with_rows(case, [row for row in rows if isinstance(row, dict)])
 
 
 def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     """Decide how a test ended: from its phases, and from its outcome if that says more."""
-    stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
+    explicit = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if not phases:
-        if stated is None:
+        if explicit is None:
             raise Refused(
                 texts.REPORT_NO_OUTCOME.format(what=FORMAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
             )
-        return stated
+        return explicit
     verdict = verdict_of(phases)
-    if verdict.status in BAD or stated is None:
+    if verdict.status in BAD or explicit is None:
         return verdict
-    if stated.status is Status.FAILED and not verdict.phase.message:
+    if explicit.status is Status.FAILED and not verdict.phase.message:
         return Verdict(Status.FAILED, phase=verdict.phase._replace(message=texts.REPORT_SUBTEST_FAILED))
-    if stated.status in BAD or stated.status in (Status.XFAILED, Status.XPASSED):
-        return verdict._replace(status=stated.status)
+    if explicit.status in BAD or explicit.status in (Status.XFAILED, Status.XPASSED):
+        return verdict._replace(status=explicit.status)
     return verdict
 
 
 def _phase(phase: Mapping[str, Any]) -> Phase:
     outcome, text = str(phase.get("outcome")), values.text(phase.get("longrepr"))
     if outcome == "passed":
-        stated, text = "", ""
+        message, text = "", ""
     elif outcome == "skipped":
         # For an expected failure, the text is what the test raised, not why the failure was expected.
-        stated, text = reason(text), ""
+        message, text = reason_of_skip(text), ""
     else:
-        stated = values.mapping(phase.get("crash")).get("message") or last_line(text)
-    return Phase(outcome, values.seconds(phase.get("duration")), values.message(stated), text)
+        message = values.mapping(phase.get("crash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(phase.get("duration")), values.message(message), text)
 
 
 def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:

@@ -51,7 +51,7 @@ def case_of(
     nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
 ) -> Case:
     """Return a test's case. Its duration is the sum of the durations of its phases."""
-    stated = [phase.seconds for phase in phases.values() if phase.seconds is not None]
+    durations = [phase.seconds for phase in phases.values() if phase.seconds is not None]
     path, name = split(nodeid)
     return Case(
         name=name,
@@ -59,7 +59,7 @@ def case_of(
         path=path,
         nodeid=nodeid,
         line=line,
-        seconds=sum(stated) if stated else None,
+        seconds=sum(durations) if durations else None,
         flaky=flaky and verdict.status in GOOD,
         trouble=verdict.trouble,
         message=verdict.phase.message,
@@ -78,8 +78,8 @@ def verdict_of(phases: Mapping[str, Phase]) -> Verdict:
         return Verdict(Status.ERRORED, Trouble.CRASH, crash)
     if call and call.outcome in _BAD:
         return Verdict(Status.FAILED, _timeout_or(call, Trouble.NONE), call)
-    for when, trouble in (("setup", Trouble.SETUP), ("teardown", Trouble.TEARDOWN)):
-        phase = phases.get(when)
+    for phase_name, trouble in (("setup", Trouble.SETUP), ("teardown", Trouble.TEARDOWN)):
+        phase = phases.get(phase_name)
         if phase and phase.outcome in _BAD:
             return Verdict(Status.ERRORED, _timeout_or(phase, trouble), phase)
     for phase in phases.values():
@@ -136,35 +136,41 @@ def split(nodeid: str) -> tuple[str, str]:
     return path, rest[start + 2 :] if start >= 0 else rest or nodeid
 
 
-def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
+def collection_case(nodeid: str, outcome: str, longrepr: str) -> Case | None:
     """Return the case for a file whose collection failed or was skipped; None if it was collected."""
     if outcome not in ("failed", "skipped"):
         return None
     path = nodeid.partition("::")[0]
     if outcome == "skipped":
-        stated = message(reason(longrepr))
-        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=stated)
-    stated = last_line(longrepr)
+        skip_reason = message(reason_of_skip(longrepr))
+        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=skip_reason)
+    skip_reason = last_line(longrepr)
     return Case(
-        path, Status.ERRORED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=message(stated), text=longrepr
+        path,
+        Status.ERRORED,
+        path=path,
+        nodeid=path,
+        trouble=Trouble.COLLECTION,
+        message=message(skip_reason),
+        text=longrepr,
     )
 
 
-def itself(trouble: Trouble, message: str) -> Case:
+def pytest_case(trouble: Trouble, message: str) -> Case:
     """Return the case for a failure of pytest itself."""
     return Case("internal", Status.ERRORED, nodeid="pytest::internal", trouble=trouble, message=message)
 
 
-def reason(longrepr: str) -> str:
+def reason_of_skip(longrepr: str) -> str:
     """Return the reason of a skip from a text with a place and a reason; "" for any other text."""
-    found = _SKIP_AS_TEXT.search(longrepr)
-    if found:
-        return found["double"] if found["single"] is None else found["single"]
+    match = _SKIP_AS_TEXT.search(longrepr)
+    if match:
+        return match["double"] if match["single"] is None else match["single"]
     return longrepr.removeprefix(SKIPPED) if longrepr.startswith(SKIPPED) else ""
 
 
 def last_line(text: str) -> str:
     """Return the last line of a traceback that says what was raised."""
     lines = [line for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith("E ")]
-    return (raised or lines or [""])[-1].removeprefix("E ").strip()
+    exception_lines = [line for line in lines if line.startswith("E ")]
+    return (exception_lines or lines or [""])[-1].removeprefix("E ").strip()

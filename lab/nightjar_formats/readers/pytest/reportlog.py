@@ -32,9 +32,9 @@ from nightjar_formats.readers.pytest.phases import (
     Phase,
     Verdict,
     case_of,
-    collected,
-    itself,
+    collection_case,
     last_line,
+    pytest_case,
     verdict_of,
     without_group,
 )
@@ -69,7 +69,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     tests = _Tests(repairs)
     number = 0
     finished = None
-    died, said = 0, ""
+    deaths, death_message = 0, ""
     try:
         for number, line in json_lines(repaired(stream, repairs), FORMAT, LINE, repairs):
             kind = _kind(line, number)
@@ -80,7 +80,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
             elif kind == "NightjarStart":
                 tests.start(line, number)
             elif kind == "NightjarWorkerDied":
-                died, said = died + 1, values.message(line.get("message"))
+                deaths, death_message = deaths + 1, values.message(line.get("message"))
             elif kind == "SubTestReport":
                 tests.subtest(line, number)
             elif kind in ("SessionStart", "SessionFinish"):
@@ -94,9 +94,9 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
         tests.drop_unreported()
     yield from tests.rest()
     yield from _ending(finished, died_in_a_test=bool(tests.open))
-    if died > tests.crashed:
+    if deaths > tests.crashed:
         # A worker died between two tests or after the last one, so that no test's case shows it.
-        yield itself(Trouble.CRASH, said)
+        yield pytest_case(Trouble.CRASH, death_message)
 
 
 def _kind(line: Any, number: int) -> str:
@@ -110,9 +110,9 @@ def _kind(line: Any, number: int) -> str:
 
 def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
     longrepr = line.get("longrepr")
-    skipped = _skip_reason(longrepr)
-    stated = SKIPPED + skipped if skipped else _text(longrepr)
-    case = collected(values.name(line.get("nodeid")), str(line.get("outcome")), stated)
+    skip_reason = _skip_reason(longrepr)
+    text = SKIPPED + skip_reason if skip_reason else _text(longrepr)
+    case = collection_case(values.name(line.get("nodeid")), str(line.get("outcome")), text)
     if case and case.nodeid:
         yield case
 
@@ -120,9 +120,9 @@ def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
 def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iterator[Case]:
     """Yield a case for pytest itself if it failed and no test's case shows that."""
     if finished is None and not died_in_a_test:
-        yield itself(Trouble.CRASH, texts.REPORTLOG_DIED)
+        yield pytest_case(Trouble.CRASH, texts.REPORTLOG_DIED)
     elif finished and values.number(finished.get("exitstatus")) == INTERNAL_ERROR:
-        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
+        yield pytest_case(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
 
 
 class _Attempts:
@@ -154,25 +154,25 @@ class _Tests:
         self._test(line, number)
 
     def drop_unreported(self) -> None:
-        """Forget tests that began and reported nothing: pytest stopped before them in good order, as with `-x`."""
+        """Forget tests that began and reported nothing, because pytest ended regularly before them, as with `-x`."""
         self.open = {nodeid: test for nodeid, test in self.open.items() if test.phases or test.reran}
 
     def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
         """Add one phase of a test, and yield its case if the phase was the last."""
         nodeid, test = self._test(line, number)
-        when, phase = str(line.get("when")), _phase(line)
-        if when in ("setup", CRASHED):
+        phase_name, phase = str(line.get("when")), _phase(line)
+        if phase_name in ("setup", CRASHED):
             # Before version 16, pytest-rerunfailures reports no teardown of an attempt that is to be rerun.
             test.reran = test.reran or test.ends_in_rerun
             test.phases.clear()
-        self.crashed += when == CRASHED
-        test.phases[when] = phase
+        self.crashed += phase_name == CRASHED
+        test.phases[phase_name] = phase
         location = values.sequence(line.get("location"))
         test.line = values.line(location[1], first=0) if len(location) > 1 else None
-        if when == "call" and test.failed_subtest and phase.outcome != "rerun":
+        if phase_name == "call" and test.failed_subtest and phase.outcome != "rerun":
             # With pytest-subtests, from before pytest had subtests itself, the test passes although a subtest failed.
-            test.phases[when] = test.failed_subtest._replace(seconds=phase.seconds)
-        if when in ("teardown", CRASHED):
+            test.phases[phase_name] = test.failed_subtest._replace(seconds=phase.seconds)
+        if phase_name in ("teardown", CRASHED):
             if test.ends_in_rerun:
                 test.reran, test.failed_subtest = True, None
             else:
@@ -211,13 +211,13 @@ def _case(nodeid: str, test: _Attempts, verdict: Verdict) -> Case:
 def _phase(line: Mapping[str, Any]) -> Phase:
     longrepr, xfail, outcome = line.get("longrepr"), line.get("wasxfail"), str(line.get("outcome"))
     if outcome == "passed":
-        stated, text = xfail, ""
+        message, text = xfail, ""
     elif outcome == "skipped":
-        stated, text = xfail or _skip_reason(longrepr), ""
+        message, text = xfail or _skip_reason(longrepr), ""
     else:
         text = _text(longrepr)
-        stated = values.mapping(values.mapping(longrepr).get("reprcrash")).get("message") or last_line(text)
-    return Phase(outcome, values.seconds(line.get("duration")), values.message(stated), text, isinstance(xfail, str))
+        message = values.mapping(values.mapping(longrepr).get("reprcrash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(line.get("duration")), values.message(message), text, isinstance(xfail, str))
 
 
 def _skip_reason(longrepr: Any) -> str:

@@ -1,4 +1,12 @@
-"""Read the YAML block after a TAP result: only the few keys that say why and where a test failed."""
+"""Read the YAML block after a TAP result: only the few keys that say why and where a test failed.
+
+---
+message: 'expected 3, got 4'
+at:
+  file: dma.c
+  line: 12
+...
+"""
 
 from __future__ import annotations
 
@@ -29,28 +37,28 @@ class TapDiagnostics(NamedTuple):
 
 def read_diagnostics(block: str) -> TapDiagnostics:
     """Read a block, without its first and last line."""
-    found = _values(block)
-    message = found.get("message") or found.get("error") or ""
-    expected, actual = found.get("expected"), found.get("actual", found.get("found"))
+    fields = _values(block)
+    message = fields.get("message") or fields.get("error") or ""
+    expected, actual = fields.get("expected"), fields.get("actual", fields.get("found"))
     if not message and expected is not None and actual is not None:
         message = texts.TAP_EXPECTED.format(wanted=expected, found=actual)
-    path, line = found.get("file", ""), values.line(found.get("line"))
-    place = _PLACE.search(found.get("location") or found.get("at") or "")
+    path, line = fields.get("file", ""), values.line(fields.get("line"))
+    place = _PLACE.search(fields.get("location") or fields.get("at") or "")
     if not path and place is not None:
         path, line = place[1], values.line(place[2])
     return TapDiagnostics(
         message=values.message(message),
         path=values.name(path),
         line=line if path else None,
-        seconds=values.seconds(found.get("duration_ms"), 0.001),
+        seconds=values.seconds(fields.get("duration_ms"), 0.001),
         # Node's test runner: https://nodejs.org/api/errors.html#err_test_failure
-        is_timeout=found.get("failureType") == "testTimeoutFailure",
+        is_timeout=fields.get("failureType") == "testTimeoutFailure",
     )
 
 
 def _values(block: str) -> dict[str, str]:
     """Return the values of the wanted keys of the block, and of `file` and `line` below `at`."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     pieces: list[str] = []
     base: int | None = None
     key = ""
@@ -66,15 +74,15 @@ def _values(block: str) -> dict[str, str]:
                 pieces.append(body)
             continue
         if key and pieces:
-            found.setdefault(key, " ".join(pieces))
+            fields.setdefault(key, " ".join(pieces))
         if indent == base or pair[1] in ("file", "line"):
             key, pieces = (pair[1] if pair[1] in _WANTED and indent == base else key if indent != base else ""), []
             value = (pair[2] or "").strip()
             if pair[1] in _WANTED and value and value not in _BLOCKS:
-                found.setdefault(pair[1], _unquoted(value))
+                fields.setdefault(pair[1], _unquoted(value))
     if key and pieces:
-        found.setdefault(key, " ".join(pieces))
-    return found
+        fields.setdefault(key, " ".join(pieces))
+    return fields
 
 
 def _unquoted(value: str) -> str:

@@ -149,9 +149,9 @@ class _KtapReport:
             name, message = values.name(result.reason), ""
         log = self._log.text() if self._has_log and status in BAD else ""
         self._begin_log()
-        path, line, why = _place(log)
-        if not why and not is_reason:
-            why = cause(message, "\n".join(part.lstrip("# ") for part in log.splitlines()), is_log=True)
+        path, line, failure_message = _place(log)
+        if not failure_message and not is_reason:
+            failure_message = cause(message, "\n".join(part.lstrip("# ") for part in log.splitlines()), is_log=True)
         name = name or UNNAMED.format(number=number)
         return Case(
             name=name,
@@ -160,7 +160,7 @@ class _KtapReport:
             nodeid=name,
             line=line,
             trouble=trouble,
-            message=message if not why or (is_reason and message) else why,
+            message=message if not failure_message or (is_reason and message) else failure_message,
             text=values.text(log.rstrip("\n")),
         )
 
@@ -179,10 +179,12 @@ def _place(log: str) -> tuple[str, int | None, str]:
     """Return file, line and reason of the first expectation of KUnit or kselftest's harness that failed."""
     failed = _FAILED_AT.search(log) if " FAILED at " in log else None
     if failed is not None:
-        reason = [line.strip().removeprefix("# ").strip() for line in log[failed.end() :].splitlines()[1:6]]
-        ends = next((at for at, line in enumerate(reason) if not line or " FAILED at " in line), len(reason))
-        return values.name(failed[1]), values.line(failed[2]), values.message("\n".join(reason[:ends]))
-    found = _HARNESS.search(log)
-    if found is not None:
-        return values.name(found[1]), values.line(found[2]), values.message(found[3])
+        reason_lines = [line.strip().removeprefix("# ").strip() for line in log[failed.end() :].splitlines()[1:6]]
+        end = next(
+            (index for index, line in enumerate(reason_lines) if not line or " FAILED at " in line), len(reason_lines)
+        )
+        return values.name(failed[1]), values.line(failed[2]), values.message("\n".join(reason_lines[:end]))
+    harness_failure = _HARNESS.search(log)
+    if harness_failure is not None:
+        return values.name(harness_failure[1]), values.line(harness_failure[2]), values.message(harness_failure[3])
     return "", None, ""

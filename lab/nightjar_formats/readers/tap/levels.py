@@ -1,7 +1,13 @@
-"""The nested tests of a TAP or KTAP report: the indentation of a result decides which test it is a subtest of.
+"""The nested tests of a TAP or KTAP report. The indentation of a result decides which test it is a subtest of.
 
-Subtests come before the result of their parent, whose name may then be unknown. In that case they wait for it, up to a
-limit, and lose their texts if there are many. Every result is a case, also that of a test with subtests.
+    # Subtest: dma            the name of the parent, if the tool writes it before the subtests
+        ok 1 - copies         a subtest: `dma::copies`
+        not ok 2 - fills      a subtest: `dma::fills`
+        1..2                  the plan of the subtests
+    not ok 1 - dma            the parent's result, which ends its subtests
+
+Without the first line, subtests wait for the name of their parent, up to a limit, and lose their texts if there are
+many. Every result is a case, also that of a test with subtests.
 """
 
 from __future__ import annotations
@@ -41,16 +47,16 @@ class TapLevel:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether it has only begun and may still get its name: KUnit writes the name after the version."""
+        """Whether the level has only begun and may still get a name: KUnit writes the name after the version."""
         return self.prefix is None and self.plan is None and not self.count and self.holder is None
 
 
 class TapLevels:
-    """The levels that are open, the outermost first. `what` is the format, for errors."""
+    """The levels that are open, the outermost first. `format_name` is for errors."""
 
-    def __init__(self, what: str) -> None:
-        self._format_name = what
-        self._budget = UnfinishedBudget(what)
+    def __init__(self, format_name: str) -> None:
+        self._format_name = format_name
+        self._budget = UnfinishedBudget(format_name)
         self._levels = [TapLevel(0, "")]
         self._has_bailed_out = False
 
@@ -70,7 +76,7 @@ class TapLevels:
         return case._replace(nodeid=values.name(f"{self._levels[0].prefix or ''}{case.nodeid}"))
 
     def name_holder(self, indent: int, name: str) -> Iterator[Case]:
-        """Note the name of a test whose subtests follow. The line has the test's indentation or theirs."""
+        """Store the name of a test whose subtests follow. Its line is indented like the test or like the subtests."""
         yield from self._close_to(indent)
         level = self._levels[-1]
         if indent > level.indent and level.holder is None:
@@ -111,7 +117,7 @@ class TapLevels:
         return next((level.count for level in self._levels if level.indent == indent and not level.is_over), 0) + 1
 
     def end(self, indent: int, case: Case) -> Iterator[Case]:
-        """Add a result. It ends the deeper levels, of which the outermost holds its subtests."""
+        """Add a result. It ends the deeper levels; the outermost of them has its subtests."""
         yield from self._close_to(indent, held_by=case.name)
         level = self._at(indent)
         if level.is_over:
@@ -147,7 +153,7 @@ class TapLevels:
         yield from self._end_report(self._levels[0])
 
     def _at(self, indent: int) -> TapLevel:
-        """Return the level at an indentation; open it if it is deeper than the others."""
+        """Return the level at an indentation; open the level if it is deeper than the others."""
         if indent > self.indent:
             self._open(indent)
         return self._levels[-1]
@@ -156,8 +162,8 @@ class TapLevels:
         if len(self._levels) > MAX_NESTED:
             raise TooMuch(texts.TAP_DEEP.format(what=self._format_name))
         outer = self._levels[-1]
-        known = outer.prefix is not None and outer.holder is not None
-        self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if known else None))
+        is_named = outer.prefix is not None and outer.holder is not None
+        self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if is_named else None))
 
     def _close_to(self, indent: int, held_by: str | None = None) -> Iterator[Case]:
         """Close all deeper levels. `held_by` is the test whose result comes now: the parent of the outermost level."""
@@ -177,10 +183,10 @@ class TapLevels:
                 yield from self._give(outer, case._replace(nodeid=values.name(name)))
             if not (is_next and held_by is not None):
                 name = holder or UNNAMED.format(number=outer.count + 1)
-                lost = Case(name, Status.ERRORED, nodeid=name, trouble=Trouble.CRASH, message=texts.UNFINISHED)
+                unfinished = Case(name, Status.ERRORED, nodeid=name, trouble=Trouble.CRASH, message=texts.UNFINISHED)
                 outer.count += 1
                 outer.holder = None
-                yield from self._give(outer, lost)
+                yield from self._give(outer, unfinished)
 
     def _end_report(self, level: TapLevel) -> Iterator[Case]:
         """Report missing tests, if there are any, and reset the level."""
@@ -194,7 +200,7 @@ class TapLevels:
         level.plan, level.count, level.is_over = None, 0, False
 
     def _give(self, level: TapLevel, case: Case) -> Iterator[Case]:
-        """Yield a case of a level with its full name, or let it wait until that is known."""
+        """Yield a case of a level with its full name, or let it wait until the name is known."""
         if level.prefix is not None:
             yield case._replace(nodeid=values.name(level.prefix + case.nodeid)) if level.prefix else case
             return

@@ -77,10 +77,10 @@ def result_line(line: str, *, is_ktap: bool = False, has_comments: bool = False)
     """Parse a result; return None for any other line. `has_comments`: a text after ` # ` is no part of the name."""
     if not line.startswith(("ok", "not ok")):
         return None
-    found = _RESULT.fullmatch(line)
-    if found is None:
+    match = _RESULT.fullmatch(line)
+    if match is None:
         return None
-    rest: str = found[4]
+    rest: str = match[4]
     opens = rest.endswith(("{", "{ ")) and not is_ktap
     seconds = None
     if "#" in rest and (time := _TIME.search(rest)) is not None:
@@ -89,11 +89,15 @@ def result_line(line: str, *, is_ktap: bool = False, has_comments: bool = False)
     elif opens:
         rest = rest.rstrip("{ ")
     directive = reason = data = ""
-    if "#" in rest and (said := _DIRECTIVE.search(rest)) is not None:
-        directive, reason, rest = said[1].lower(), said[2].strip(), rest[: said.start()]
+    if "#" in rest and (directive_match := _DIRECTIVE.search(rest)) is not None:
+        directive, reason, rest = (
+            directive_match[1].lower(),
+            directive_match[2].strip(),
+            rest[: directive_match.start()],
+        )
         directive = "skip" if directive.startswith("skip") else directive
-    elif (is_ktap or has_comments) and "#" in rest and (said := _DATA.search(rest)) is not None:
-        data, rest = said[1].strip(), rest[: said.start()]
+    elif (is_ktap or has_comments) and "#" in rest and (directive_match := _DATA.search(rest)) is not None:
+        data, rest = directive_match[1].strip(), rest[: directive_match.start()]
     if rest.endswith(("ms", "sec", ")", "]")) and (time := _IN_NAME.search(rest)) is not None:
         if seconds is None:
             seconds = values.seconds(time[1] or time[3] or time[5], 0.001 if "ms" in (time[2], time[4]) else 1.0)
@@ -101,18 +105,18 @@ def result_line(line: str, *, is_ktap: bool = False, has_comments: bool = False)
     name = rest.strip()
     if "\\" in name:
         name = _ESCAPE.sub(lambda escaped: escaped[1], name)
-    number = int(found[2]) if found[2] else None
-    return ResultLine(not found[1], number, name, directive, reason, data, seconds, opens, bool(found[3]))
+    number = int(match[2]) if match[2] else None
+    return ResultLine(not match[1], number, name, directive, reason, data, seconds, opens, bool(match[3]))
 
 
 def plan_line(line: str) -> PlanLine | None:
     """Parse a plan; return None for any other line."""
-    found = _PLAN.fullmatch(line) if line.startswith("1..") else None
-    if found is None:
+    match = _PLAN.fullmatch(line) if line.startswith("1..") else None
+    if match is None:
         return None
-    reason = found[2] or ""
+    reason = match[2] or ""
     skip = _SKIP.match(reason)
-    return PlanLine(min(int(found[1]), MAX_NUMBER), reason[skip.end() :] if skip is not None else reason)
+    return PlanLine(min(int(match[1]), MAX_NUMBER), reason[skip.end() :] if skip is not None else reason)
 
 
 def is_version(line: str) -> bool:
@@ -122,11 +126,11 @@ def is_version(line: str) -> bool:
 
 def subtest_name(line: str) -> str | None:
     """Return the name of the test whose subtests follow, "" if it has none; None for any other line."""
-    found = _SUBTEST.fullmatch(line) if line.startswith("# Subtest") else None
-    return None if found is None else _ESCAPE.sub(lambda escaped: escaped[1], (found[1] or "").strip())
+    match = _SUBTEST.fullmatch(line) if line.startswith("# Subtest") else None
+    return None if match is None else _ESCAPE.sub(lambda escaped: escaped[1], (match[1] or "").strip())
 
 
 def bail_out_reason(line: str) -> str | None:
     """Return the reason why the tests were aborted; None for any other line."""
-    found = _BAIL_OUT.match(line) if line.startswith("Bail") else None
-    return None if found is None else found[1].strip()
+    match = _BAIL_OUT.match(line) if line.startswith("Bail") else None
+    return None if match is None else match[1].strip()

@@ -54,8 +54,8 @@ def bare_line(line: str) -> str:
 
 def prefix_length(line: str) -> int:
     """Return the length of the prefix that a console or a log wrote before a line."""
-    found = _PREFIX.match(line)
-    return 0 if found is None else found.end()
+    match = _PREFIX.match(line)
+    return 0 if match is None else match.end()
 
 
 def with_spaces(line: str) -> str:

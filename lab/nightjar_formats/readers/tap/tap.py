@@ -236,17 +236,17 @@ class _TapResult:
         result, name = self._result, self.name
         status, trouble = result.verdict()
         block = self._yaml.text() if self._yaml is not None else ""
-        found = read_diagnostics(block)
+        diagnostics = read_diagnostics(block)
         message, path, line, text = values.message(result.reason or self._name.reason), "", None, ""
         if status in BAD:
             comments = self._comments.text() if self._has_comments else ""
             lines = self._lines.text()
             text = values.text("\n".join(part.rstrip("\n") for part in (comments, block, lines) if part))
-            path, line = (found.path, found.line) if found.path else _place(text)
-            message = message or found.message or values.message(result.data)
+            path, line = (diagnostics.path, diagnostics.line) if diagnostics.path else _place(text)
+            message = message or diagnostics.message or values.message(result.data)
             message = cause(message, f"{_reason(comments)}\n{lines}", is_log=True)
             message = message or cause_line(_KEY.sub("", block), is_log=True)
-            if found.is_timeout or message.startswith(_TIMEOUTS):
+            if diagnostics.is_timeout or message.startswith(_TIMEOUTS):
                 trouble = Trouble.TIMEOUT
             elif self._name.reason and any(word in self._name.reason for word in _SIGNALS):
                 status, trouble = Status.ERRORED, Trouble.CRASH
@@ -256,7 +256,7 @@ class _TapResult:
             path=path or self._name.path,
             nodeid=f"{self._name.path}::{name}" if self._name.path else name,
             line=line,
-            seconds=result.seconds if result.seconds is not None else found.seconds,
+            seconds=result.seconds if result.seconds is not None else diagnostics.seconds,
             trouble=trouble,
             message=message,
             text=text,
@@ -307,18 +307,18 @@ def tap_name(result: ResultLine, *, is_criterion: bool = False) -> TapName:
     >>> tap_name(ResultLine(True, 1, "check_dma.c:Core:copies: Passed"))
     TapName(name='Core::copies', path='check_dma.c', reason='')
     """
-    described = result.name
-    if is_criterion and (found := _CRITERION.fullmatch(described)) is not None:
-        return TapName(found[1], reason=found[2] if _ABORTED.match(found[2]) is not None else "")
-    if ":" in described and (found := _CHECK.fullmatch(described)) is not None:
-        if result.is_ok and found[4] == _PASSED:
-            return TapName(f"{found[2]}::{found[3]}", found[1])
+    description = result.name
+    if is_criterion and (match := _CRITERION.fullmatch(description)) is not None:
+        return TapName(match[1], reason=match[2] if _ABORTED.match(match[2]) is not None else "")
+    if ":" in description and (match := _CHECK.fullmatch(description)) is not None:
+        if result.is_ok and match[4] == _PASSED:
+            return TapName(f"{match[2]}::{match[3]}", match[1])
         if not result.is_ok:
-            return TapName(f"{found[2]}::{found[3]}", found[1], found[4])
+            return TapName(f"{match[2]}::{match[3]}", match[1], match[4])
     if result.is_ok:
-        return TapName(described)
-    if (found := _PHPUNIT.fullmatch(described)) is not None:
-        return TapName(found[1])
-    separator = " - " if described.startswith("/") and not result.is_dashed else _GLIB_ERROR
-    name, _, reason = described.partition(separator)
+        return TapName(description)
+    if (match := _PHPUNIT.fullmatch(description)) is not None:
+        return TapName(match[1])
+    separator = " - " if description.startswith("/") and not result.is_dashed else _GLIB_ERROR
+    name, _, reason = description.partition(separator)
     return TapName(name.rstrip(), reason=reason.removeprefix("ERROR:"))

@@ -85,11 +85,11 @@ class XmlText:
     def _beginning(self, text: bytes) -> bytes:
         """Remove what comes before the report, together with the XML declaration, which is only valid at the start."""
         begin = _begin_of(text)
-        before, body = text[:begin], text[begin:]
-        lines = before.count(b"\n")
-        if before in (b"", BOM):
+        prefix, body = text[:begin], text[begin:]
+        lines = prefix.count(b"\n")
+        if prefix in (b"", BOM):
             return body
-        if before.strip(_BLANK + BOM):
+        if prefix.strip(_BLANK + BOM):
             self._text.repairs.add(Repair.TEXT_BEFORE, lines + 1)
         elif body.startswith(b"<?xml"):
             self._text.repairs.add(Repair.SPACE_BEFORE)
@@ -138,8 +138,8 @@ def _begin_of(head: bytes) -> int:
     begin = len(head) - len(head.lstrip(_BLANK + BOM))
     if head[begin : begin + 1] == b"<":
         return begin
-    first = _FIRST_TAG.search(head)
-    return first.end() if first else 0
+    first_tag = _FIRST_TAG.search(head)
+    return first_tag.end() if first_tag else 0
 
 
 def _table(encoding: str) -> str:
@@ -153,7 +153,7 @@ def _table(encoding: str) -> str:
     return table
 
 
-def _referred(found: re.Match[bytes]) -> bytes:
-    number = int(found[1]) if found[1] else int(found[2], 16)
+def _referred(match: re.Match[bytes]) -> bytes:
+    number = int(match[1]) if match[1] else int(match[2], 16)
     allowed = number <= 0x10FFFF and not 0xD800 <= number < 0xE000 and number not in (0xFFFE, 0xFFFF)
-    return found[0] if allowed else NONCHARACTERS[0]
+    return match[0] if allowed else NONCHARACTERS[0]

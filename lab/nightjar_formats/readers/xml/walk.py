@@ -49,7 +49,7 @@ class XmlListener(Protocol):
 def walk(
     stream: BinaryIO,
     repairs: Repairs,
-    what: str,
+    format_name: str,
     roots: Mapping[str, str],
     texts: frozenset[str],
     listener: XmlListener,
@@ -63,7 +63,7 @@ def walk(
     not XML or ends too early; `TooMuch` beyond a limit; `Refused` for another root; and what the listener raises.
     """
     text = XmlText(stream, repairs)
-    walker = _Walker(repairs, what, roots, texts, listener, most_elements)
+    walker = _Walker(repairs, format_name, roots, texts, listener, most_elements)
     # With each chunk, expat scans the unfinished token again, so chunks are large and grow with the token.
     while chunk := text.read(max(CHUNK_BYTES, walker.unfinished)):
         yield from walker.feed(chunk)
@@ -93,14 +93,14 @@ class _Walker:
     """The callbacks for one document, with the completed cases."""
 
     __slots__ = (
-        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_open_lines",
-        "_parser", "_repairs", "_roots", "_texts", "_format_name",
+        "_clip", "_depth", "_done", "_elements", "_fed", "_format_name", "_is_over", "_listener", "_most_elements",
+        "_open_lines", "_parser", "_repairs", "_roots", "_texts",
     )  # fmt: skip
 
     def __init__(
         self,
         repairs: Repairs,
-        what: str,
+        format_name: str,
         roots: Mapping[str, str],
         texts: frozenset[str],
         listener: XmlListener,
@@ -109,7 +109,7 @@ class _Walker:
         self._most_elements = most_elements
         self._repairs, self._format_name, self._roots, self._texts, self._listener = (
             repairs,
-            what,
+            format_name,
             roots,
             texts,
             listener,
