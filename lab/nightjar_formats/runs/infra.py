@@ -20,7 +20,7 @@ Real runs reach 0.57, a broken lab 1. Files are counted, not tests, because a fi
 """
 ONE_CAUSE_TESTS = 10
 ONE_CAUSE_SHARE = 0.8
-"""A run is unusable if more than this share of its tests, and at least this many, failed with one cause (from Trunk)."""
+"""A run is unusable if more than this share of its tests, and at least this many, failed with one cause."""
 ALL_SKIPPED_TESTS = 3
 """The least number of good tests in the baseline for which a run with only skipped tests is suspicious."""
 
