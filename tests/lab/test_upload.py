@@ -38,7 +38,7 @@ def sparse(folder: Path, name: str, size: int) -> Path:
 
 def upload(url: str, files: list[ResultFile]) -> None:
     """Upload files as the agent does."""
-    packed_run = pack(KEY, "results/", [file.piece for file in files], Claims(suite="tests"))
+    packed_run = pack(KEY, "results/", [file.upload_file for file in files], Claims(suite="tests"))
     send_permitted({"url": url, "fields": {"policy": "p"}}, packed_run, files)
 
 

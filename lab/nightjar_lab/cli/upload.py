@@ -209,7 +209,7 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
         uploaded, check_run = [], ""
         if not options["dry_run"]:
             verifier = verifier_of(options, key) if waits else None
-            uploaded = send_parcel(packed_run, place.bucket, verifier)
+            uploaded = send_run(packed_run, place.bucket, verifier)
             check_run = wait_for_bot(verifier, key, options["timeout"])
     address = f"s3://{place.bucket}/{packed_run.folder}{MANIFEST}"
     if options["as_json"]:
@@ -239,8 +239,8 @@ def wait_for_bot(verifier: UploadVerifier | None, key: RunKey, timeout: float) -
     """
     words = {"lab": key.lab, "target": key.target, "sha": key.sha, "repository": key.repository}
 
-    def say(text: str, **more: str) -> None:
-        click.echo(escape_controls(text.format(**words, **more)), err=True)
+    def say(text: str, **values: str) -> None:
+        click.echo(escape_controls(text.format(**words, **values)), err=True)
 
     if verifier is None:
         click.echo(texts.NOT_VERIFIED.format(**words), err=True)
@@ -279,7 +279,7 @@ def claims_of(options: Mapping[str, Any]) -> Claims:
     )
 
 
-def send_parcel(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
+def send_run(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
     """Send a run to a bucket, and print the progress. Raises `UserError`.
 
     The verifier asks first whether the bot accepts results for the repository. Returns for each file, the manifest
@@ -287,10 +287,10 @@ def send_parcel(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | N
     """
     uploaded = []
 
-    def progress(piece: UploadFile | None, written: bool) -> None:
+    def progress(file: UploadFile | None, written: bool) -> None:
         uploaded.append(written)
         state = texts.UPLOADED if written else texts.ALREADY_UPLOADED
-        line = texts.FILE.format(name=piece.name, bytes=piece.bytes, state=state) if piece else f"{MANIFEST}: {state}"
+        line = texts.FILE.format(name=file.name, bytes=file.bytes, state=state) if file else f"{MANIFEST}: {state}"
         click.echo(escape_controls(line), err=True)
 
     place = LabBucket(bucket)
