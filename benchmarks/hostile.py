@@ -120,7 +120,7 @@ def frames() -> Work:
     import zstandard
 
     refused = moved("bot.results.limits", "nightjar_formats.refused").Refused
-    inflated = moved("bot.results.opening", "nightjar_formats.readers.opening").inflated
+    inflated = moved("bot.results.opening", "nightjar_formats.readers.decoding.inflate").inflated
     compress = zstandard.ZstdCompressor().compress
     content = compress(b"a") + compress(b"") * 1_000_000
 

@@ -25,13 +25,15 @@ def add_routes(application: web.Application, github: GitHubState) -> None:
         if "Authorization" in request.headers:
             # Azure's store refuses a request with credentials; they would reveal GitHub's token to another service.
             github.violations.append(Violation("request", f"GET {STORE}", "credentials were sent to another server"))
-        known = {artifact.id: artifact for one in github.repositories.values() for artifact in one.artifacts}
-        found = known.get(int(request.match_info["artifact"]))
-        until = found.tickets.get(request.match_info["ticket"]) if found else None
-        fits = found is not None and until is not None and github.clock.now() <= until
+        artifacts = {
+            artifact.id: artifact for repository in github.repositories.values() for artifact in repository.artifacts
+        }
+        artifact = artifacts.get(int(request.match_info["artifact"]))
+        until = artifact.tickets.get(request.match_info["ticket"]) if artifact else None
+        fits = artifact is not None and until is not None and github.clock.now() <= until
         github.requests.finish(record, 200 if fits else 403)
-        if found is None or not fits:
+        if artifact is None or not fits:
             return web.Response(status=403, text="<Error><Code>AuthenticationFailed</Code></Error>")
-        return web.Response(body=found.content, content_type="application/zip")
+        return web.Response(body=artifact.content, content_type="application/zip")
 
     application.router.add_get(STORE, download)

@@ -91,9 +91,9 @@ class BotProcess:
     async def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""
         process = await self.launch("bot", *arguments, env=self._environment())
-        out, err = await process.communicate()
+        stdout, err = await process.communicate()
         assert process.returncode is not None
-        return process.returncode, out.decode(), err.decode()
+        return process.returncode, stdout.decode(), err.decode()
 
     async def stop(self) -> int:
         """Ask it to stop and wait; returns its exit code."""

@@ -73,12 +73,12 @@ class BucketServer:
             env={name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "COVERAGE_"))},
         )
         assert process.stdout is not None
-        said = process.stdout.readline()
-        if not said.strip().isdigit():
+        first_line = process.stdout.readline()
+        if not first_line.strip().isdigit():
             process.kill()
             process.communicate()
-            raise AssertionError(f"the S3 stand-in did not start: {said}")
-        self.port = int(said)
+            raise AssertionError(f"the S3 stand-in did not start: {first_line}")
+        self.port = int(first_line)
         self._process = process
         return self
 

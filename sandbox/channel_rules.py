@@ -89,8 +89,8 @@ def _elements(block: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the element {element}"
 
 
-def _unknown(given: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
-    yield from (f"an unknown key {key}" for key in sorted(given.keys() - known))
+def _unknown(sent: Mapping[str, Any], known_keys: frozenset[str]) -> Iterator[str]:
+    yield from (f"an unknown key {key}" for key in sorted(sent.keys() - known_keys))
 
 
 def _too_long(name: str, text: str | None, limit: int) -> Iterator[str]:

@@ -47,9 +47,9 @@ class Clock:
         return self._stopped or datetime.now(UTC) + self._ahead
 
     def _catch_up(self) -> None:
-        now = self._exactly()
-        ready = [action for moment, action in self._scheduled if moment <= now]
-        self._scheduled = [(moment, action) for moment, action in self._scheduled if moment > now]
+        current = self._exactly()
+        ready = [action for moment, action in self._scheduled if moment <= current]
+        self._scheduled = [(moment, action) for moment, action in self._scheduled if moment > current]
         for action in ready:
             action()
 

@@ -56,9 +56,9 @@ def not_found() -> ApiError:
     return ApiError(404, NOT_FOUND)
 
 
-def locked(what: str) -> ApiError:
+def locked(kind: str) -> ApiError:
     """Return the 403 for a comment or reaction in a locked conversation; no App may write there."""
-    return ApiError(403, LOCKED.format(what=what), documentation_url=LOCKING)
+    return ApiError(403, LOCKED.format(what=kind), documentation_url=LOCKING)
 
 
 def not_accessible(permissions: Sequence[str] = (), level: str = "") -> ApiError:

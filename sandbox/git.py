@@ -72,8 +72,8 @@ class GitStore:
 
     def tree(self, sha: str) -> Mapping[str, str] | None:
         """Return the files of a tree, None if no tree has that SHA."""
-        known = (commit.files for commit in self.commits.values() if commit.tree_sha == sha)
-        return self.trees.get(sha) or next(known, None)
+        trees = (commit.files for commit in self.commits.values() if commit.tree_sha == sha)
+        return self.trees.get(sha) or next(trees, None)
 
     def ancestry(self, sha: str) -> list[Commit]:
         """Return the commit and all its ancestors, children before their parents."""
@@ -94,22 +94,22 @@ class GitStore:
         """Return whether `ancestor` is the commit itself or one of its ancestors."""
         return any(commit.sha == ancestor for commit in self.ancestry(sha))
 
-    def merge_base(self, one: str, other: str) -> Commit | None:
+    def merge_base(self, sha: str, other_sha: str) -> Commit | None:
         """Return the newest common ancestor, or None for unrelated histories."""
-        theirs = {commit.sha for commit in self.ancestry(other)}
-        return next((commit for commit in self.ancestry(one) if commit.sha in theirs), None)
+        other_ancestors = {commit.sha for commit in self.ancestry(other_sha)}
+        return next((commit for commit in self.ancestry(sha) if commit.sha in other_ancestors), None)
 
     def between(self, base: str, head: str) -> list[Commit]:
         """Return the commits reachable from `head` and not from `base`, oldest first."""
-        known = {commit.sha for commit in self.ancestry(base)}
-        return [commit for commit in self.ancestry(head)[::-1] if commit.sha not in known]
+        base_ancestors = {commit.sha for commit in self.ancestry(base)}
+        return [commit for commit in self.ancestry(head)[::-1] if commit.sha not in base_ancestors]
 
     def find(self, prefix: str) -> Commit | None:
         """Return the one commit whose SHA starts with `prefix` (at least seven digits), or None."""
         if prefix in self.commits:
             return self.commits[prefix]
-        found = [commit for sha, commit in self.commits.items() if len(prefix) >= 7 and sha.startswith(prefix)]
-        return found[0] if len(found) == 1 else None
+        matches = [commit for sha, commit in self.commits.items() if len(prefix) >= 7 and sha.startswith(prefix)]
+        return matches[0] if len(matches) == 1 else None
 
 
 def blob_sha(text: str) -> str:
@@ -124,23 +124,23 @@ def tree_sha(files: Mapping[str, str]) -> str:
     return hashlib.sha1(listing.encode()).hexdigest()  # noqa: S324 # git's own hash
 
 
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+def changes(old_files: Mapping[str, str], new_files: Mapping[str, str]) -> list[Change]:
     """Return the files that differ between two trees, by path."""
-    found = []
-    for path in sorted(before.keys() | after.keys()):
-        old, new = before.get(path), after.get(path)
+    changed = []
+    for path in sorted(old_files.keys() | new_files.keys()):
+        old, new = old_files.get(path), new_files.get(path)
         if old != new:
             status = "added" if old is None else "removed" if new is None else "modified"
-            found.append(_change(path, status, old or "", new or ""))
-    return found
+            changed.append(_change(path, status, old or "", new or ""))
+    return changed
 
 
-def with_renames(found: Iterable[Change]) -> list[Change]:
+def with_renames(file_changes: Iterable[Change]) -> list[Change]:
     """Return changes in which a removed and an added file with the same content become one renamed file.
 
     GitHub does more: it also detects a rename if less than half of the file was changed.
     """
-    changed = list(found)
+    changed = list(file_changes)
     removed = {change.sha: change for change in changed if change.status == "removed"}
     changes: list[Change] = []
     for change in changed:

@@ -25,5 +25,5 @@ class GitHubSandbox(GitHubState):
         """
         async with Server(self).running(port), self.webhooks.running():
             yield self.url
-        ours = [violation for violation in self.violations if violation.kind != "request"]
-        assert not ours, f"the sandbox broke GitHub's schema: {ours[0]}"
+        own_violations = [violation for violation in self.violations if violation.kind != "request"]
+        assert not own_violations, f"the sandbox broke GitHub's schema: {own_violations[0]}"

@@ -45,16 +45,16 @@ Subject = Issue | Comment | Review | ReviewComment
 def answer(github: GitHubState, token: InstallationToken, request: Json) -> ApiResponse:
     """Execute a GraphQL request."""
     query, variables = str(request.get("query", "")), request.get("variables") or {}
-    found = _CALL.search(query)
-    if found is None and "mutation" not in query and (objects := dict(_OBJECT.findall(query))):
+    call = _CALL.search(query)
+    if call is None and "mutation" not in query and (objects := dict(_OBJECT.findall(query))):
         named = {name: _input(text, variables) for name, text in objects.items()}
         return _read(github, token, query, variables, named)
-    if found is None or "mutation" not in query:
+    if call is None or "mutation" not in query:
         return _error(f"The sandbox knows {', '.join((*REACTIONS, *QUEUEING))} only", "UNSUPPORTED")
-    values = _input(found[2], variables)
-    if found[1] in QUEUEING:
-        return _queue(github, token, found[1], values)
-    return _react(github, token, found[1], values)
+    values = _input(call[2], variables)
+    if call[1] in QUEUEING:
+        return _queue(github, token, call[1], values)
+    return _react(github, token, call[1], values)
 
 
 def _react(github: GitHubState, token: InstallationToken, mutation: str, values: Json) -> ApiResponse:
@@ -66,17 +66,17 @@ def _react(github: GitHubState, token: InstallationToken, mutation: str, values:
         return _error(f"{content!r} is not one of {sorted(CONTENTS)}", "BAD_USER_INPUT")
     if not (token.may("pull_requests", "write") or token.may("issues", "write")):
         return _error(NOT_ACCESSIBLE, "FORBIDDEN")
-    issue, on = subject
+    issue, target = subject
     if issue.locked:
         return _error(LOCKED.format(what="reaction"), "FORBIDDEN")
     user = token.installation.app.bot
     if mutation == "addReaction":
-        add_reaction(user, CONTENTS[content], on, issue)
+        add_reaction(user, CONTENTS[content], target, issue)
     else:
-        others = [r for r in reactions_of(on) if not (r.user is user and r.content == CONTENTS[content])]
-        reactions_of(on)[:] = others
+        remaining = [r for r in reactions_of(target) if not (r.user is user and r.content == CONTENTS[content])]
+        reactions_of(target)[:] = remaining
         github.changed()
-    body = {"reaction": {"content": content, "user": {"login": user.login}}, "subject": {"id": on.node_id}}
+    body = {"reaction": {"content": content, "user": {"login": user.login}}, "subject": {"id": target.node_id}}
     return ApiResponse({"data": {mutation: body}})
 
 
@@ -85,10 +85,12 @@ def _queue(github: GitHubState, token: InstallationToken, mutation: str, values:
 
     https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
     """
-    wanted = values.get("pullRequestId" if mutation == "enqueuePullRequest" else "id")
-    pull = next((found for found, _ in _subjects(github, token, str(wanted)) if isinstance(found, PullRequest)), None)
+    wanted_id = values.get("pullRequestId" if mutation == "enqueuePullRequest" else "id")
+    pull = next(
+        (subject for subject, _ in _subjects(github, token, str(wanted_id)) if isinstance(subject, PullRequest)), None
+    )
     if pull is None:
-        return _no_node(wanted)
+        return _no_node(wanted_id)
     if not (token.may("pull_requests", "write") and token.may("contents", "write")):
         return _error(NOT_ACCESSIBLE, "FORBIDDEN")
     actor, entry = token.installation.app.bot, pull.queued
@@ -134,7 +136,7 @@ def _read(github: GitHubState, token: InstallationToken, query: str, variables: 
         pull = repository.issues.get(number) if isinstance(number, int) else None
         if not isinstance(pull, PullRequest):
             return _error(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND")
-        known = {
+        fields = {
             "id": pull.node_id,
             "baseRefName": pull.base_ref,
             "headRefOid": pull.head_sha,
@@ -142,8 +144,8 @@ def _read(github: GitHubState, token: InstallationToken, query: str, variables: 
             "isMergeQueueEnabled": pull.queue is not None,
             "authorAssociation": association_of_author(pull),
         }
-        asked = set(re.findall(r"\w+", query))
-        body["pullRequest"] = {name: value for name, value in known.items() if name in asked}
+        requested_names = set(re.findall(r"\w+", query))
+        body["pullRequest"] = {name: value for name, value in fields.items() if name in requested_names}
     return ApiResponse({"data": {"repository": body}})
 
 
@@ -154,14 +156,14 @@ def _input(text: str, variables: Json) -> Json:
     return {n: variables.get(v[1:]) if v.startswith("$") else v.strip('"') for n, v in fields.items()}
 
 
-def _subjects(github: GitHubState, token: InstallationToken, wanted: str) -> Iterator[tuple[Issue, Subject]]:
+def _subjects(github: GitHubState, token: InstallationToken, wanted_id: str) -> Iterator[tuple[Issue, Subject]]:
     """Yield the object with a node ID, together with its issue or pull request."""
     for repository in token.repositories:
         for issue in repository.issues.values():
             subjects: list[Subject] = [issue, *issue.comments]
             if isinstance(issue, PullRequest):
                 subjects += [*issue.reviews, *issue.review_comments]
-            yield from ((issue, subject) for subject in subjects if subject.node_id == wanted)
+            yield from ((issue, subject) for subject in subjects if subject.node_id == wanted_id)
 
 
 def _unknown_fields(kind: str, names: list[str]) -> ApiResponse:
@@ -178,8 +180,8 @@ def _unknown_fields(kind: str, names: list[str]) -> ApiResponse:
     return ApiResponse({"errors": errors})
 
 
-def _no_node(wanted: object) -> ApiResponse:
-    return _error(f"Could not resolve to a node with the global id of '{wanted}'", "NOT_FOUND")
+def _no_node(wanted_id: object) -> ApiResponse:
+    return _error(f"Could not resolve to a node with the global id of '{wanted_id}'", "NOT_FOUND")
 
 
 def _error(message: str, kind: str) -> ApiResponse:

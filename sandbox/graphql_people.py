@@ -22,12 +22,12 @@ def answer_person(github: GitHubState, token: UserToken, request: Json) -> ApiRe
     errors = []
     for alias, owner, name in _REPOSITORY.findall(str(request.get("query", ""))):
         full_name = f"{variables.get(owner)}/{variables.get(name)}"
-        found = github.repositories.get(full_name.lower()) or github.moved.get(full_name.lower())
-        if found is None or not token.reads(found):
+        repository = github.repositories.get(full_name.lower()) or github.moved.get(full_name.lower())
+        if repository is None or not token.reads(repository):
             data[alias] = None
             text = f"Could not resolve to a Repository with the name '{full_name}'."
             errors.append({"type": "NOT_FOUND", "path": [alias], "message": text})
             continue
-        role = found.role(token.user)
-        data[alias] = {"databaseId": found.id, "isPrivate": found.private, "viewerPermission": role.upper()}
+        role = repository.role(token.user)
+        data[alias] = {"databaseId": repository.id, "isPrivate": repository.private, "viewerPermission": role.upper()}
     return ApiResponse({"data": data, **({"errors": errors} if errors else {})})

@@ -40,21 +40,21 @@ def page_of_pulls(repository: Repository, token: InstallationToken, query: str, 
     sizes = {name: int(size) for name, size in _SIZES.findall(query)}
     kinds = {kind.replace("_", "").lower() for kind in re.findall(r"\w+", _KINDS.findall(query)[0])}
     pulls = [(_cursor(pull), pull) for pull in repository.pulls if pull.state == "open"]
-    after = str(variables.get("after") or "")
-    waiting = sorted((pair for pair in pulls if pair[0] > after), key=lambda pair: pair[0])
-    shown = waiting[: sizes["pullRequests"]]
+    cursor = str(variables.get("after") or "")
+    waiting = sorted((pair for pair in pulls if pair[0] > cursor), key=lambda pair: pair[0])
+    page = waiting[: sizes["pullRequests"]]
     teams = token.may("members", "read")
-    nodes = [_pull(pull, sizes["timelineItems"], kinds, teams=teams) for _, pull in shown]
-    info = {"hasNextPage": len(waiting) > len(shown), "endCursor": shown[-1][0] if shown else None}
-    whole = {"repository": {"pullRequests": {"pageInfo": info, "nodes": nodes}}}
+    nodes = [_pull(pull, sizes["timelineItems"], kinds, teams=teams) for _, pull in page]
+    info = {"hasNextPage": len(waiting) > len(page), "endCursor": page[-1][0] if page else None}
+    answer = {"repository": {"pullRequests": {"pageInfo": info, "nodes": nodes}}}
     document = read(query)
     try:
-        data = document.of(whole, document.query)
+        data = document.of(answer, document.query)
     except UnknownField as error:
         return ApiResponse({"errors": [{"type": "undefinedField", "message": str(error)}]})
     hidden = [
         ["repository", "pullRequests", "nodes", index, "reviewRequests", "nodes", place, "requestedReviewer"]
-        for index, (_, pull) in enumerate(shown)
+        for index, (_, pull) in enumerate(page)
         for place in range(len(pull.requested_reviewers), len(pull.requested_reviewers) + len(pull.requested_teams))
         if not teams
     ]
@@ -67,12 +67,12 @@ def _cursor(pull: PullRequest) -> str:
 
 
 def _pull(pull: PullRequest, size: int, kinds: set[str], *, teams: bool) -> Json:
-    happened = [one for one in _happened(pull) if one["__typename"].lower() in kinds]
+    happened = [event for event in _happened(pull) if event["__typename"].lower() in kinds]
     head = pull.repository.git.commits[pull.head_sha]
-    who = repositories.person(head.author, head)
+    author = repositories.person(head.author, head)
     edited, editor = pull.last_edited or (None, None)
-    asked: list[Json | None] = [actor(user) for user in pull.requested_reviewers]
-    asked += [_team(team) if teams else None for team in pull.requested_teams]
+    requested: list[Json | None] = [actor(user) for user in pull.requested_reviewers]
+    requested += [_team(team) if teams else None for team in pull.requested_teams]
     wait = set(pull.requested_reviewers)
     reviewers = {user: None for user in _reviewers(pull) if user not in wait}
     return {
@@ -85,8 +85,8 @@ def _pull(pull: PullRequest, size: int, kinds: set[str], *, teams: bool) -> Json
         "lastEditedAt": iso(edited) if edited else None,
         "editor": actor(editor) if editor else None,
         "author": actor(pull.user),
-        "commits": {"nodes": [{"commit": {"committedDate": who["date"], "author": who}}]},
-        "reviewRequests": {"nodes": [{"requestedReviewer": one} for one in asked]},
+        "commits": {"nodes": [{"commit": {"committedDate": author["date"], "author": author}}]},
+        "reviewRequests": {"nodes": [{"requestedReviewer": reviewer} for reviewer in requested]},
         "latestReviews": {"nodes": [{"author": actor(user)} for user in reviewers]},
         "timelineItems": {"pageInfo": {"hasPreviousPage": len(happened) > size}, "nodes": happened[-size:]},
     }
@@ -97,11 +97,11 @@ def _reviewers(pull: PullRequest) -> list[User]:
     return [*(review.user for review in pull.reviews), *alone]
 
 
-def actor(who: User) -> Json | None:
+def actor(account: User) -> Json | None:
     """Return an account, None if it was deleted. GraphQL writes bots' names without `[bot]`."""
-    if who.deleted:
+    if account.deleted:
         return None
-    return {"__typename": who.type, "login": who.login.removesuffix("[bot]"), "databaseId": who.id}
+    return {"__typename": account.type, "login": account.login.removesuffix("[bot]"), "databaseId": account.id}
 
 
 def _team(team: Team) -> Json:
@@ -113,11 +113,11 @@ def _happened(pull: PullRequest) -> list[Json]:
 
     GitHub creates a review for each line comment or reply that is not part of one.
     """
-    found: list[tuple[datetime, int, Json]] = []
+    items: list[tuple[datetime, int, Json]] = []
 
-    def note(kind: str, by: User, at: datetime, edited: datetime | None = None) -> None:
-        item = {"__typename": kind, "createdAt": iso(at), "author": actor(by), "actor": actor(by)}
-        found.append((at, len(found), {**item, "lastEditedAt": iso(edited) if edited else None}))
+    def note(kind: str, account: User, moment: datetime, edited: datetime | None = None) -> None:
+        item = {"__typename": kind, "createdAt": iso(moment), "author": actor(account), "actor": actor(account)}
+        items.append((moment, len(items), {**item, "lastEditedAt": iso(edited) if edited else None}))
 
     for comment in pull.comments:
         edited = comment.updated_at if comment.updated_at != comment.created_at else None
@@ -129,8 +129,8 @@ def _happened(pull: PullRequest) -> list[Json]:
             note("PullRequestReview", line.user, line.created_at)
     for push in pull.pushes:
         if push.forced:
-            note("HeadRefForcePushedEvent", push.by, push.at)
-    for name, by, at in pull.history:
+            note("HeadRefForcePushedEvent", push.actor, push.pushed_at)
+    for name, account, moment in pull.history:
         if name in EVENTS:
-            note(EVENTS[name], by, at)
-    return [item for _, _, item in sorted(found, key=lambda one: one[:2])]
+            note(EVENTS[name], account, moment)
+    return [item for _, _, item in sorted(items, key=lambda item: item[:2])]

@@ -97,8 +97,8 @@ class JenkinsJob:
     def report(self, state: str, build: Build) -> None:
         """Post the state of a build as a commit status on the head of the job's pull request, if it has one."""
         if self.pull is not None:
-            said = f"build {build.number}"
-            self.pull.repository.set_status("jenkins", self.pull.head_sha, self.context, state, said, build.url)
+            description = f"build {build.number}"
+            self.pull.repository.set_status("jenkins", self.pull.head_sha, self.context, state, description, build.url)
 
     def as_json(self) -> dict[str, Any]:
         """Return Jenkins' answer about a job, with the members that the bot reads."""
@@ -196,29 +196,29 @@ class JenkinsSandbox:
             return self._crumb()
         if path == "/api/json":
             return web.Response(text='{"mode": "NORMAL"}', content_type="application/json")
-        where, _, what = path.rpartition("/api/") if path.endswith("/api/json") else path.rpartition("/")
-        above, _, number = where.rpartition("/")
-        job = self.jobs.get(where) or self.jobs.get(above)
+        parent, _, action = path.rpartition("/api/") if path.endswith("/api/json") else path.rpartition("/")
+        above, _, number = parent.rpartition("/")
+        job = self.jobs.get(parent) or self.jobs.get(above)
         if job is None:
             return web.Response(status=404)
         if job.status is not None:
             return web.Response(status=job.status)
-        asked: JenkinsJob | Build | None = job
-        if job.path != where:
-            asked = next((one for one in job.builds if str(one.number) == number), None)
-        if request.method == "GET" and what == "json" and asked is not None:
-            return web.Response(text=json.dumps(asked.as_json()), content_type="application/json")
-        if request.method == "POST" and asked is job:
-            return self._build(job, what)
+        target: JenkinsJob | Build | None = job
+        if job.path != parent:
+            target = next((build for build in job.builds if str(build.number) == number), None)
+        if request.method == "GET" and action == "json" and target is not None:
+            return web.Response(text=json.dumps(target.as_json()), content_type="application/json")
+        if request.method == "POST" and target is job:
+            return self._build(job, action)
         return web.Response(status=404)
 
     def _refused(self, request: web.Request) -> int | None:
         """Return the status that refuses a request: 401 for bad credentials, 403 without any or without a crumb."""
-        given = request.headers.get("Authorization", "")
-        wanted = "Basic " + b64encode(f"{self.user}:{self.token}".encode()).decode()
-        if not given:
+        authorization = request.headers.get("Authorization", "")
+        expected = "Basic " + b64encode(f"{self.user}:{self.token}".encode()).decode()
+        if not authorization:
             return 403
-        if not hmac.compare_digest(given.encode(), wanted.encode()):
+        if not hmac.compare_digest(authorization.encode(), expected.encode()):
             return 401
         if request.method == "POST" and self.crumbs:
             crumb = self._sessions.get(request.cookies.get(SESSION, ""))

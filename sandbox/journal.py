@@ -19,11 +19,11 @@ class Violation:
     """Something that GitHub's rules forbid: a client's `request`, or the sandbox's own `response` or `webhook`."""
 
     kind: Literal["request", "response", "webhook"]
-    where: str
+    route: str
     problem: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.where}: {self.problem}"
+        return f"{self.kind} {self.route}: {self.problem}"
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Request:
     route: str
     path: str
     token: TokenKind
-    at: datetime
+    received_at: datetime
     status: int | None = None
     id: str = ""
 

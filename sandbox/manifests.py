@@ -106,10 +106,10 @@ class Manifests:
 
     def convert(self, code: str) -> Json:
         """Return an App with its secrets, once; raises a 404 `ApiError` for a code that is used, old or unknown."""
-        found = self._codes.pop(code, None)
-        if found is None or found.until <= self._github.clock.now():
+        pending = self._codes.pop(code, None)
+        if pending is None or pending.until <= self._github.clock.now():
             raise not_found()
-        app = found.app
+        app = pending.app
         made = {"client_secret": app.client_secret, "webhook_secret": app.webhook_secret, "pem": app.private_key}
         return users.app(app) | made
 

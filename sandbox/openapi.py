@@ -44,8 +44,8 @@ def document() -> Json:
 
 def operation(method: str, template: str) -> Json | None:
     """Return the operation at a path such as `/repos/{owner}/{repo}`, or None if GitHub has none there."""
-    found: Json | None = document()["paths"].get(template, {}).get(method.lower())
-    return found
+    described: Json | None = document()["paths"].get(template, {}).get(method.lower())
+    return described
 
 
 def check_query(method: str, template: str, query: Mapping[str, str]) -> Json:
@@ -84,9 +84,9 @@ def check_body(method: str, template: str, body: Json | None) -> None:
         return
     schema = declared["content"]["application/json"]["schema"]
     _refuse(_errors(f"body {method} {template}", schema, body), body)
-    known = set(_names(schema))
+    known_names = set(_names(schema))
     for name in body:
-        if known and name not in known:
+        if known_names and name not in known_names:
             raise invalid(name, f"{name} is not a permitted key")
 
 
@@ -126,10 +126,10 @@ def _resolved(node: Json) -> Json:
     """Follow a reference to another part of the document."""
     if "$ref" not in node:
         return node
-    found: Any = document()
+    node_in_document: Any = document()
     for part in node["$ref"].removeprefix("#/").split("/"):
-        found = found[part]
-    return _resolved(found)
+        node_in_document = node_in_document[part]
+    return _resolved(node_in_document)
 
 
 def _typed(name: str, text: str, schema: Json) -> object:
@@ -162,15 +162,15 @@ def _errors(key: str, schema: Json, value: object) -> Iterator[ValidationError]:
 
 def _closure(schema: Json) -> Json:
     """Return every named schema that a schema refers to, directly or through others."""
-    found: Json = {}
+    closure: Json = {}
     waiting = list(_references(schema))
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name not in closure:
             named = document()["components"]["schemas"][name]
-            found[name] = _draft4(named)
+            closure[name] = _draft4(named)
             waiting.extend(_references(named))
-    return found
+    return closure
 
 
 def _references(node: object) -> Iterator[str]:
@@ -226,9 +226,9 @@ def _first(errors: Iterator[ValidationError]) -> str | None:
 
 def _explained(error: ValidationError) -> str:
     """Return the place and the text of an error; for alternatives, why each does not match."""
-    where = "/".join(str(part) for part in error.instance_path)
+    location = "/".join(str(part) for part in error.instance_path)
     alternatives = error.kind.as_dict().get("context", [])
     if not alternatives:
-        return f"at {where or 'the top'}: {error.message[-500:]}"
+        return f"at {location or 'the top'}: {error.message[-500:]}"
     reasons = [_explained(alternative[0]) for alternative in alternatives if alternative]
     return " | ".join(reason for reason in reasons if not reason.endswith('type "null"'))

@@ -45,10 +45,10 @@ class RateLimits:
 
     def window(self, caller: str) -> Window:
         """Return the caller's current hour."""
-        now = self._github.clock.now()
+        moment = self._github.clock.now()
         window = self._windows.get(caller)
-        if window is None or window.reset <= now:
-            window = self._windows[caller] = Window(self.limit, now + WINDOW)
+        if window is None or window.reset <= moment:
+            window = self._windows[caller] = Window(self.limit, moment + WINDOW)
         window.limit = self.limit
         return window
 

@@ -32,9 +32,9 @@ class RegistrySandbox:
         """Bodies that replace the answers for some paths."""
         self.url = ""
 
-    def push(self, name: str, tag: str, at: str | None = "2026-11-20T00:00:00.123456Z") -> None:
-        """Push an image; `at` is the time as Docker Hub writes it."""
-        self.images.setdefault(name, {})[tag] = at
+    def push(self, name: str, tag: str, pushed_at: str | None = "2026-11-20T00:00:00.123456Z") -> None:
+        """Push an image; `pushed_at` is the time as Docker Hub writes it."""
+        self.images.setdefault(name, {})[tag] = pushed_at
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[str]:
@@ -71,14 +71,14 @@ class RegistrySandbox:
         """Return one page of tags, most recently pushed first."""
         size, page = (int(request.query.get(name, usual)) for name, usual in (("page_size", 10), ("page", 1)))
         newest = sorted(tags.items(), key=lambda tag: tag[1] or "", reverse=True)
-        shown = newest[(page - 1) * size : page * size]
-        after = f"{self.url}{request.path}?page={page + 1}" if page * size < len(newest) else None
-        listed = [_tag(name, at) for name, at in shown]
-        return {"count": len(newest), "next": after, "previous": None, "results": listed}
+        page_of_tags = newest[(page - 1) * size : page * size]
+        next_page = f"{self.url}{request.path}?page={page + 1}" if page * size < len(newest) else None
+        listed = [_tag(name, pushed_at) for name, pushed_at in page_of_tags]
+        return {"count": len(newest), "next": next_page, "previous": None, "results": listed}
 
 
-def _tag(name: str, at: str | None) -> Json:
-    return {"name": name, "last_updated": at, "tag_status": "active", "full_size": 1}
+def _tag(name: str, pushed_at: str | None) -> Json:
+    return {"name": name, "last_updated": pushed_at, "tag_status": "active", "full_size": 1}
 
 
 def _answer(body: Json, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

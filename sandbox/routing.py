@@ -95,8 +95,8 @@ def multi_segment(template: str) -> frozenset[str]:
     """Return the names of path parts that may contain slashes, such as branch names."""
     item = document()["paths"].get(template, {})
     declared = [p for operation in item.values() for p in operation.get("parameters", [])]
-    found = {"ref", "path", "branch"} & set(re.findall(r"\{(\w+)\}", template))
-    return frozenset(found | {p["name"] for p in declared if p.get("in") == "path" and p.get("x-multi-segment")})
+    ref_names = {"ref", "path", "branch"} & set(re.findall(r"\{(\w+)\}", template))
+    return frozenset(ref_names | {p["name"] for p in declared if p.get("in") == "path" and p.get("x-multi-segment")})
 
 
 @dataclass
@@ -126,32 +126,32 @@ class Call:
         https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#resource-not-accessible
         """
         name = f"{self.path['owner']}/{self.path['repo']}"
-        found = self.github.repositories.get(name.lower())
-        if found is None:
+        repository = self.github.repositories.get(name.lower())
+        if repository is None:
             if (moved := self.github.moved.get(name.lower())) is not None:
                 raise self._redirect(name, moved)
             raise not_found()
         if self.token is None:
-            return found
-        covered = found in self.token.repositories
-        if not covered and (found.private or not self.route.needs):
+            return repository
+        covered = repository in self.token.repositories
+        if not covered and (repository.private or not self.route.needs):
             raise not_found()
         if not covered and self.route.level == "write":
             raise not_accessible()
-        if found.archived and self.route.level == "write":
+        if repository.archived and self.route.level == "write":
             raise ApiError(403, ARCHIVED)
         if covered and self.route.needs and not self._allowed:
             raise not_accessible(self.route.needs, self.route.level)
-        return found
+        return repository
 
     def _redirect(self, name: str, moved: Repository) -> ApiError:
         """Return the redirect for a renamed repository; GitHub redirects to an address with the repository's ID.
 
         https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#follow-redirects
         """
-        where = str(self.url).replace(f"/repos/{name}", f"/repos/{moved.full_name}", 1)
+        new_address = str(self.url).replace(f"/repos/{name}", f"/repos/{moved.full_name}", 1)
         status = 301 if self.route.method == "GET" else 307
-        return ApiError(status, "Moved Permanently", headers={"Location": where})
+        return ApiError(status, "Moved Permanently", headers={"Location": new_address})
 
     @property
     def _allowed(self) -> bool:
@@ -161,25 +161,25 @@ class Call:
     @property
     def issue(self) -> Issue:
         """Return the issue or pull request of the path."""
-        found = self.repository.issues.get(self.path["issue_number"])
-        if found is None:
+        issue = self.repository.issues.get(self.path["issue_number"])
+        if issue is None:
             raise not_found()
-        return found
+        return issue
 
     @property
     def pull(self) -> PullRequest:
         """Return the pull request of the path."""
-        found = self.repository.issues.get(self.path["pull_number"])
-        if not isinstance(found, PullRequest):
+        pull = self.repository.issues.get(self.path["pull_number"])
+        if not isinstance(pull, PullRequest):
             raise not_found()
-        return found
+        return pull
 
     def commit(self, ref: str) -> Commit:
         """Return the commit that a SHA, branch or tag names; raises GitHub's 422 `ApiError` if there is none."""
-        found = self.repository.resolve(ref)
-        if found is None:
+        commit = self.repository.resolve(ref)
+        if commit is None:
             raise refused(f"No commit found for SHA: {ref}")
-        return found
+        return commit
 
     def full_sha(self, name: str, value: str) -> str:
         """Return a SHA that must be written out and must exist; raises a 422 `ApiError` otherwise."""
@@ -199,8 +199,8 @@ class Call:
         if size < 1 or number < 1:
             raise invalid("page", "page and per_page begin at 1")
         items = self.github.listed(items)
-        shown = [view(item) for item in items[(number - 1) * size : number * size]]
-        body: object = shown if wrap is None else {"total_count": len(items), wrap: shown}
+        page_items = [view(item) for item in items[(number - 1) * size : number * size]]
+        body: object = page_items if wrap is None else {"total_count": len(items), wrap: page_items}
         return ApiResponse(body, headers=self._links(number, -(-len(items) // size)))
 
     def _links(self, number: int, last: int) -> dict[str, str]:

@@ -70,16 +70,16 @@ def read(text: str) -> GraphqlDocument:
 
 
 def _selection(tokens: list[str]) -> Selection:
-    found = Selection()
+    selection = Selection()
     while (word := tokens.pop(0)) != "}":
         if word == "...":
             name = tokens.pop(0)
             if name != "on":
-                found.spreads.append(name)
+                selection.spreads.append(name)
                 continue
             kind = tokens.pop(0)
             tokens.pop(0)
-            found.fragments.append((kind, _selection(tokens)))
+            selection.fragments.append((kind, _selection(tokens)))
             continue
         source = word
         if tokens[0] == ":":
@@ -92,8 +92,8 @@ def _selection(tokens: list[str]) -> Selection:
         if tokens[0] == "{":
             tokens.pop(0)
             inner = _selection(tokens)
-        found.fields[word] = (source, inner)
-    return found
+        selection.fields[word] = (source, inner)
+    return selection
 
 
 def _arguments(tokens: list[str]) -> None:

@@ -101,8 +101,8 @@ class Server:
             return web.Response(status=404, text="There is no such page here.")
 
         def answer(raw: bytes) -> ApiResponse:
-            known = any(_fits(template, request.path) for template in openapi.document()["paths"])
-            raise ApiError(501 if known else 404, NOT_BUILT if known else "Not Found", mistake=True)
+            exists = any(_fits(template, request.path) for template in openapi.document()["paths"])
+            raise ApiError(501 if exists else 404, NOT_BUILT if exists else "Not Found", mistake=True)
 
         return await self._exchange(request, request.path, answer)
 
@@ -116,16 +116,16 @@ class Server:
         raw = await request.read()
         github.requests.add(record)
         fault = github.faults.take(request.method, template, request.path)
-        given = await self._meet(fault, request, "before")
-        if fault is not None and fault.late and given is not None:
+        answered = await self._meet(fault, request, "before")
+        if fault is not None and fault.late and answered is not None:
             github.clock.after(fault.late, lambda: self._carry_out(request, template, lambda: answer(raw)))
-        if given is None:
-            given = self._carry_out(request, template, lambda: answer(raw))
-            given = await self._meet(fault, request, "after") or given
-        github.requests.finish(record, given.status)
-        if given.status == 0:
+        if answered is None:
+            answered = self._carry_out(request, template, lambda: answer(raw))
+            answered = await self._meet(fault, request, "after") or answered
+        github.requests.finish(record, answered.status)
+        if answered.status == 0:
             return web.Response(status=500)
-        return self._respond(request, record, given)
+        return self._respond(request, record, answered)
 
     async def _meet(self, fault: Fault | None, request: web.Request, when: When) -> ApiResponse | None:
         """Apply a fault if it is time for it; return the answer that replaces the real one."""
@@ -139,7 +139,7 @@ class Server:
     def _carry_out(self, request: web.Request, template: str, answer: Callable[[], ApiResponse]) -> ApiResponse:
         """Return the route's answer or GitHub's error; record violations of the rules."""
         try:
-            given = answer()
+            answered = answer()
         except ApiError as error:
             if error.mistake:
                 text = f"{error.status} {error.message} {error.errors or ''}"
@@ -149,14 +149,14 @@ class Server:
             logger.exception("the sandbox failed at %s %s", request.method, request.path)
             self._violation("response", f"{request.method} {request.path}", f"the sandbox failed: {error!r}")
             return ApiResponse({"message": "Server Error"}, 500)
-        if given.text is None and template != "/graphql":
-            problem = openapi.response_problem(request.method, template, given.status, given.body)
+        if answered.text is None and template != "/graphql":
+            problem = openapi.response_problem(request.method, template, answered.status, answered.body)
             if problem is not None:
                 self._violation("response", f"{request.method} {request.path}", problem)
-        return given
+        return answered
 
-    def _violation(self, kind: Literal["request", "response"], where: str, problem: str) -> None:
-        self._github.violations.append(Violation(kind, where, problem))
+    def _violation(self, kind: Literal["request", "response"], route: str, problem: str) -> None:
+        self._github.violations.append(Violation(kind, route, problem))
         self._github.changed()
 
     def _answer(self, request: web.Request, route: Route, raw: bytes) -> ApiResponse:
@@ -191,10 +191,10 @@ class Server:
     def _client(self, request: web.Request) -> App:
         """Return the App that authenticates with its client ID and secret."""
         try:
-            shown = base64.b64decode(_secret(request), validate=True).decode()
+            credentials = base64.b64decode(_secret(request), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
             raise ApiError(401, BAD_CREDENTIALS, mistake=True) from None
-        client_id, _, client_secret = shown.partition(":")
+        client_id, _, client_secret = credentials.partition(":")
         app = sign_in.client_of(self._github, client_id, client_secret)
         if app is None:
             raise ApiError(401, BAD_CREDENTIALS)
@@ -220,12 +220,12 @@ class Server:
             return "person"
         return "none" if not secret else "installation" if secret.startswith("ghs_") else "app"
 
-    def _respond(self, request: web.Request, record: Request, given: ApiResponse) -> web.Response:
+    def _respond(self, request: web.Request, record: Request, answered: ApiResponse) -> web.Response:
         """Return the HTTP response with GitHub's usual headers."""
         headers = CIMultiDict({"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"})
         headers["Date"] = format_datetime(self._github.clock.now(), usegmt=True)
-        text = given.text if given.text is not None else json.dumps(given.body)
-        if given.status == 200 and request.method == "GET":
+        text = answered.text if answered.text is not None else json.dumps(answered.body)
+        if answered.status == 200 and request.method == "GET":
             headers["ETag"] = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'
         window: Window | None = None
         try:
@@ -239,15 +239,15 @@ class Server:
             record.status = 304
             headers.update(window.headers)
             if self._github.links_unchanged_pages:
-                headers.update({name: value for name, value in given.headers.items() if name == "Link"})
+                headers.update({name: value for name, value in answered.headers.items() if name == "Link"})
             return web.Response(status=304, headers=headers)
         headers.update(window.headers if window else {})
-        headers.update(given.headers)
-        if given.status == 204:
+        headers.update(answered.headers)
+        if answered.status == 204:
             return web.Response(status=204, headers=headers)
-        kind = "application/json" if given.text is None else "application/vnd.github.raw+json"
+        kind = "application/json" if answered.text is None else "application/vnd.github.raw+json"
         kind = headers.popone("Content-Type", kind)
-        return web.Response(text=text, status=given.status, headers=headers, content_type=kind, charset="utf-8")
+        return web.Response(text=text, status=answered.status, headers=headers, content_type=kind, charset="utf-8")
 
 
 _SERVER: web.AppKey[Server] = web.AppKey("server")
@@ -296,5 +296,7 @@ def _json(raw: bytes) -> dict[str, Any] | None:
 
 
 def _fits(template: str, path: str) -> bool:
-    parts, given = template.split("/"), path.split("/")
-    return len(parts) == len(given) and all(t == g or t.startswith("{") for t, g in zip(parts, given, strict=True))
+    parts, path_parts = template.split("/"), path.split("/")
+    return len(parts) == len(path_parts) and all(
+        t == g or t.startswith("{") for t, g in zip(parts, path_parts, strict=True)
+    )

@@ -55,10 +55,10 @@ def add_routes(application: web.Application, github: GitHubState) -> None:
         redirect = _redirect(app, form) if app else None
         if app is None or redirect is None:
             return web.Response(status=404, text="Not Found")
-        by = form.get("by", "")
-        if by.lower() not in github.users:
+        login = form.get("by", "")
+        if login.lower() not in github.users:
             return _back(redirect, {**_error(DENIED), "state": form.get("state", "")})
-        code = github.sign_ins.authorize(app, github.user(by), redirect, form.get("code_challenge", ""))
+        code = github.sign_ins.authorize(app, github.user(login), redirect, form.get("code_challenge", ""))
         return _back(redirect, {"code": code, "state": form.get("state", "")})
 
     async def exchange(request: web.Request) -> web.Response:
@@ -103,15 +103,15 @@ def _exchanged(github: GitHubState, form: Mapping[str, str]) -> dict[str, object
     return answer
 
 
-def _app(github: GitHubState, given: Mapping[str, str]) -> App | None:
-    wanted = given.get("client_id")
-    return next((app for app in github.apps.values() if app.client_id == wanted), None)
+def _app(github: GitHubState, fields: Mapping[str, str]) -> App | None:
+    client_id = fields.get("client_id")
+    return next((app for app in github.apps.values() if app.client_id == client_id), None)
 
 
-def _redirect(app: App, given: Mapping[str, str]) -> str | None:
+def _redirect(app: App, fields: Mapping[str, str]) -> str | None:
     """Return the address to which a person is sent back; None if it is not registered."""
-    wanted = given.get("redirect_uri") or app.callback_urls[0]
-    return wanted if wanted in app.callback_urls else None
+    address = fields.get("redirect_uri") or app.callback_urls[0]
+    return address if address in app.callback_urls else None
 
 
 def _error(kind: str) -> dict[str, object]:
@@ -127,8 +127,10 @@ def _page(github: GitHubState, app: App, query: Mapping[str, str]) -> str:
     hidden = "".join(
         f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">' for name, value in query.items()
     )
-    people = [who for who in github.users.values() if who.type == "User"]
-    buttons = "".join(f'<button name="by" value="{escape(who.login)}">@{escape(who.login)}</button> ' for who in people)
+    people = [account for account in github.users.values() if account.type == "User"]
+    buttons = "".join(
+        f'<button name="by" value="{escape(account.login)}">@{escape(account.login)}</button> ' for account in people
+    )
     content = (
         f"<h1>Authorize {escape(app.slug)}</h1><p>Who are you? Nobody needs a password here.</p>"
         f'<form method="post" action="{AUTHORIZE}">{hidden}{buttons}<button name="by" value="">Cancel</button></form>'

@@ -64,13 +64,13 @@ class GitHubState:
         """Return a unique number."""
         return next(self._ids)
 
-    def user(self, who: By) -> User:
+    def user(self, account: By) -> User:
         """Return the account of a login, created if missing."""
-        if isinstance(who, User):
-            return who
-        if who.lower() not in self.users:
-            self.users[who.lower()] = User(self, self.new_id(), who, self.clock.now())
-        return self.users[who.lower()]
+        if isinstance(account, User):
+            return account
+        if account.lower() not in self.users:
+            self.users[account.lower()] = User(self, self.new_id(), account, self.clock.now())
+        return self.users[account.lower()]
 
     def create_app(
         self,

@@ -117,9 +117,9 @@ class Courier:
         if content_type_of(target) == FORM:
             payload = urlencode({"payload": payload}).encode()
         repository_id = repository.id if repository else None
-        number, now = self._github.new_id(), self._github.clock.now()
+        number, moment = self._github.new_id(), self._github.clock.now()
         made = SentDelivery(
-            number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, now
+            number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, moment
         )
         self.deliveries.append(made)
         if any(take(made) for take in self._lose):
@@ -150,12 +150,12 @@ class Courier:
 
     def lose(self, event: str = "", times: int = 1) -> None:
         """Let the next deliveries (of one event) fail as if the receiver were down; GitHub still records them."""
-        left = [times]
+        remaining = [times]
 
         def take(delivery: SentDelivery) -> bool:
-            if left[0] == 0 or event not in {"", delivery.event}:
+            if remaining[0] == 0 or event not in {"", delivery.event}:
                 return False
-            left[0] -= 1
+            remaining[0] -= 1
             return True
 
         self._lose.append(take)
@@ -170,18 +170,18 @@ class Courier:
 
     def redeliver(self, delivery: SentDelivery) -> SentDelivery:
         """Redeliver a delivery, as the button in the App's settings does: with a new ID and the same GUID."""
-        now = self._github.clock.now()
-        again = replace(delivery, id=self._github.new_id(), created_at=now, redelivery=True, status="queued")
-        self.deliveries.append(again)
-        self._send(again)
-        return again
+        moment = self._github.clock.now()
+        redelivery = replace(delivery, id=self._github.new_id(), created_at=moment, redelivery=True, status="queued")
+        self.deliveries.append(redelivery)
+        self._send(redelivery)
+        return redelivery
 
     def send_under_new_guid(self, delivery: SentDelivery) -> SentDelivery:
         """Send the same body with another GUID, as a second hook for the same events does."""
-        again = replace(delivery, id=self._github.new_id(), guid=str(uuid.uuid4()), status="queued")
-        self.deliveries.append(again)
-        self._send(again)
-        return again
+        copy = replace(delivery, id=self._github.new_id(), guid=str(uuid.uuid4()), status="queued")
+        self.deliveries.append(copy)
+        self._send(copy)
+        return copy
 
     # Sending
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 FOLDER = ".github/workflows/"
 
 
-def check_workflows(call: Call, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def check_workflows(call: Call, old_files: Mapping[str, str], new_files: Mapping[str, str]) -> None:
     """Raise GitHub's 403 `ApiError` if workflow files differ between two trees and the token may not write them."""
     if call.token is None or call.token.may("workflows", "write"):
         return
-    if any(change.path.startswith(FOLDER) for change in changes(before, after)):
+    if any(change.path.startswith(FOLDER) for change in changes(old_files, new_files)):
         raise not_accessible(call.route.needs, call.route.level)

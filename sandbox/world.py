@@ -41,7 +41,7 @@ class World(Protocol):
     def new_id(self) -> int:
         """Return a unique number."""
 
-    def user(self, who: By) -> User:
+    def user(self, account: By) -> User:
         """Return the account of a login, created if missing."""
 
     def changed(self) -> None:
@@ -51,47 +51,47 @@ class World(Protocol):
 class Announcer(Protocol):
     """Sends the webhooks of a change; `sandbox.events` builds their bodies."""
 
-    def issue(self, action: str, by: User, issue: Any, more: Json) -> None:
+    def issue(self, action: str, actor: User, issue: Any, members: Json) -> None:
         """Announce a change of an issue or pull request."""
 
-    def comment(self, action: str, by: User, comment: Any, changed: Json | None = None) -> None:
+    def comment(self, action: str, actor: User, comment: Any, changed: Json | None = None) -> None:
         """Announce a comment."""
 
-    def review(self, action: str, by: User, review: Any, more: Json | None = None) -> None:
+    def review(self, action: str, actor: User, review: Any, members: Json | None = None) -> None:
         """Announce a review."""
 
-    def review_comment(self, action: str, by: User, comment: Any, more: Json | None = None) -> None:
+    def review_comment(self, action: str, actor: User, comment: Any, members: Json | None = None) -> None:
         """Announce a comment on the diff."""
 
-    def status(self, by: User, repository: Any, status: Any) -> None:
+    def status(self, actor: User, repository: Any, status: Any) -> None:
         """Announce a commit status."""
 
-    def check_run(self, action: str, by: User, run: Any, more: Json | None = None, only: Any = None) -> None:
+    def check_run(self, action: str, actor: User, run: Any, members: Json | None = None, only: Any = None) -> None:
         """Announce a check run."""
 
-    def check_suite(self, action: str, by: User, suite: Any, only: Any = None) -> None:
+    def check_suite(self, action: str, actor: User, suite: Any, only: Any = None) -> None:
         """Announce a check suite."""
 
-    def workflow_run(self, action: str, by: User, run: Any) -> None:
+    def workflow_run(self, action: str, actor: User, run: Any) -> None:
         """Announce a workflow run."""
 
-    def workflow_job(self, action: str, by: User, job: Any) -> None:
+    def workflow_job(self, action: str, actor: User, job: Any) -> None:
         """Announce a job of a workflow run."""
 
-    def push(self, by: By, repository: Any, ref: str, before: str, after: str) -> None:
+    def push(self, actor: By, repository: Any, ref: str, old_sha: str, new_sha: str) -> None:
         """Announce a moved ref."""
 
-    def merge_group(self, by: User, repository: Any, ref: str, head: Commit, base_ref: str, base_sha: str) -> None:
+    def merge_group(self, actor: User, repository: Any, ref: str, head: Commit, base_ref: str, base_sha: str) -> None:
         """Announce a group of the merge queue."""
 
-    def ref(self, event: str, by: By, repository: Any, ref: str) -> None:
+    def ref(self, event: str, actor: By, repository: Any, ref: str) -> None:
         """Announce a created or deleted ref."""
 
     def installation(self, installation: Any, action: str, added: Sequence[Any]) -> None:
         """Announce a change of an installation."""
 
-    def transferred(self, by: User, repository: Any, old: User) -> None:
+    def transferred(self, actor: User, repository: Any, old: User) -> None:
         """Announce the transfer of a repository."""
 
-    def send(self, repository: Any, event: str, action: str | None, by: User, body: Json, only: Any = None) -> None:
+    def send(self, repository: Any, event: str, action: str | None, actor: User, body: Json, only: Any = None) -> None:
         """Announce any event of a repository."""

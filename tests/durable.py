@@ -181,10 +181,10 @@ def bucket() -> Fixtures:
     with TemporaryDirectory() as place:
         report = Path(place) / "te.xml"
         report.write_text("<testsuite/>", encoding="utf-8")
-        parcel = pack(RUN, "", list(pieces([report], "junit", None, Path(place))), CLAIMS)
+        packed_run = pack(RUN, "", list(pieces([report], "junit", None, Path(place))), CLAIMS)
     nightly = {**example(TrackingState), "sha": RUN.sha, "previous_sha": RUN.sha}
     return {
-        "manifest.json": json.loads(parcel.manifest),
+        "manifest.json": json.loads(packed_run.manifest),
         "nightly.json": {"repository": RUN.repository, **{name: nightly[name] for name in FOR_LABS}},
     }
 

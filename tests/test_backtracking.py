@@ -111,10 +111,10 @@ def test_no_pattern_for_text_from_outside_backtracks() -> None:
 def test_all_modules_that_use_re_are_known() -> None:
     assert {module for module, _ in read()} == {
         "handlers/docker_update/images.py",
-        "lab/nightjar_formats/readers/case_runs.py",
-        "lab/nightjar_formats/readers/json_plain.py",
-        "lab/nightjar_formats/readers/json_stream.py",
-        "lab/nightjar_formats/readers/utf_8.py",
-        "lab/nightjar_formats/readers/xml.py",
-        "lab/nightjar_formats/readers/xml_text.py",
+        "lab/nightjar_formats/readers/junit/case_runs.py",
+        "lab/nightjar_formats/readers/json/plain_events.py",
+        "lab/nightjar_formats/readers/json/stream.py",
+        "lab/nightjar_formats/readers/decoding/utf_8.py",
+        "lab/nightjar_formats/readers/junit/document.py",
+        "lab/nightjar_formats/readers/xml/text.py",
     }

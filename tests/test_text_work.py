@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from nightjar_formats.readers import pytest_phases, values
+from nightjar_formats.readers import values
+from nightjar_formats.readers.pytest import phases as pytest_phases
 
 from bot.ci.addresses import parse_build
 from bot.commands import grammar as commands
@@ -133,7 +134,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "channels": (channel_messages, (*MARKUP, *MARKS, "discord", "<@1>", "1.")),
     "a failure's text": (values.text, ("\r", "\x1b[", "\x1b[1", "\x1b[1m", *MARKS)),
     "a message": (values.message, (*SPACES, *MARKS)),
-    "a skip's reason": (pytest_phases.reason, ("(", "(', 1, '", "', 1, '", "', 1, 'a') ")),
+    "a skip's reason": (pytest_phases.reason_of_skip, ("(", "(', 1, '", "', 1, '", "', 1, 'a') ")),
     "a traceback's place": (
         lambda text: _last_frame(text, "t/p.py"),
         ("(t/p.py:1", "t/p.py:1 ", "(t/", "t/p.py", "a/"),

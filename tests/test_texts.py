@@ -43,7 +43,7 @@ ELSEWHERE = {
     "bot/config/targets.py": "describes keys of app.yaml",
     "bot/config/schema.py": "the schemas' titles",
     "bot/config/source.py": "parts of ruamel.yaml's texts",
-    "lab/nightjar_formats/readers/pytest.py": "what pytest writes",
+    "lab/nightjar_formats/readers/junit/pytest.py": "what pytest writes",
     "lab/nightjar_lab/main.py": "help of commands",
     "lab/nightjar_lab/pytest/decorators.py": "describes pytest's marks",
     "bot/web/access.py": "for who writes a route",

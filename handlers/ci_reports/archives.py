@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 from nightjar_formats import readers
 from nightjar_formats.columns import SEEN, duration
 from nightjar_formats.columns.collect import Columns, collect, merge, read_names, split
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs.identity import Resolver
 

@@ -11,7 +11,7 @@ NO_ITEM = "there is no item"
 
 
 def first_of(items: Iterable[Item]) -> Item:
-    """Return the first item. Raises IndexError where there is none: StopIteration would end a loop or a generator."""
+    """Return the first item. Raises IndexError if there is none: StopIteration would end a loop or a generator."""
     for item in items:
         return item
     raise IndexError(NO_ITEM)

@@ -1,4 +1,4 @@
-"""Limit everything that a lab may send, and refuse more with a text that says so."""
+"""The limits of what a lab may send. Whoever checks one raises `TooMuch`, with a text for the lab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_INFLATED_BYTES = 512 << 20
 MAX_MEMBERS = 20_000
 """The most members of a gzip file or frames of a zstd file; tools that write one for each 64 KiB need half as many."""
 MAX_RATIO = 200
-"""The most inflated bytes for each compressed byte, checked from 1 MiB on; real reports have about 20."""
+"""The most inflated bytes for each compressed byte, checked after the first MiB; real reports have about 20."""
 RATIO_FREE_BYTES = 1 << 20
 MAX_DEPTH = 16
 """The deepest nesting of elements or containers; JUnit's suites need eight."""

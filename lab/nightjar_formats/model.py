@@ -1,4 +1,4 @@
-"""The words for results that every part shares: one test's status, one case of a file, one run and whose it is."""
+"""The types for results that labs and the server share: statuses, cases, keys of runs, and claims of manifests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nightjar_formats.text_enum import TextEnum
 
 
 class Status(TextEnum):
-    """How a test ended. A run without usable results is `infra`, which is no status of a test."""
+    """The outcome of a test. A run without usable results is called `infra`, which is no status of a test."""
 
-    # Its own hash is a function in Python, and a status is looked up for each of 300,000 tests.
+    # An enumeration's own hash is a function in Python, and a status is looked up for each of 300,000 tests.
     __hash__ = str.__hash__
 
     PASSED = "passed"
@@ -52,12 +52,13 @@ class Trouble(TextEnum):
 class Case(NamedTuple):
     """One attempt at one test as a file reports it, with the file's names.
 
-    A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
-    root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
-    tells that the test failed before it passed. `attempt`: the number of the group, counted from 1, in which another
-    case of this name is another attempt at the test, as in a suite of pytest's JUnit; in other groups it is the test in
-    another configuration, and without a group (0) it may be any other test. `failure_path`: the file to which `line`
-    belongs, where the failure names one besides the test's own. A tuple, for there may be a million.
+    Each format sets the fields that it has: `nodeid` (pytest), or `classname` and `name` (JUnit); `path` is relative to
+    the lab's own root folder. `line` counts from 1. `seconds` is None if the file has no valid duration. `flaky`: the
+    file itself says that the test failed before it passed. `attempt`: the number, from 1, of a group in which several
+    cases with this name are attempts at one test, as in a suite of pytest's JUnit. Cases with this name in different
+    groups are the test in different configurations; without a group (0), they may be different tests. `failure_path`:
+    the file to which `line` belongs, if the failure is in another file than the test. A tuple, because there may be a
+    million cases.
     """
 
     name: str
@@ -77,7 +78,7 @@ class Case(NamedTuple):
 
 
 class SeenTest(NamedTuple):
-    """One test in one run, after attempts were folded and its name resolved."""
+    """The outcome of one test in one run, with all its attempts combined."""
 
     status: Status
     flaky: bool = False
@@ -96,7 +97,7 @@ class Detail(NamedTuple):
     measures: Mapping[str, Any] | None = None
 
 
-# What may stand in a key or a manifest. Each is of classes with bounds, so that no kind of pattern backtracks.
+# Patterns of the values in keys and manifests. All are bounded character classes, so that no engine backtracks.
 REPOSITORY_NAME = r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}"
 LAB_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 FULL_SHA = r"[0-9a-f]{40}"
@@ -158,7 +159,7 @@ class RunKey:
 class Claims:
     """The claims of a run's manifest; none of them is verified.
 
-    Times are ISO 8601, empty if unsaid.
+    Times are ISO 8601, or empty if the manifest has none.
     """
 
     suite: str

@@ -20,5 +20,5 @@ def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _marks() -> Pattern:
-    # Made when it is needed: without RE2 all of Unicode is searched for marks.
+    # Compiled at its first use, because without RE2 this searches all of Unicode for marks.
     return Pattern(r"\p{M}{31}")

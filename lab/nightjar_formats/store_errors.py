@@ -1,4 +1,4 @@
-"""Read the errors of an object store that speaks S3's protocol: what was denied, and what is missing for good.
+"""Read the errors of an object store with S3's protocol: the permission that is missing, and the reason of a refusal.
 
 https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """
@@ -17,9 +17,9 @@ _DENIED = Pattern(r"not authorized to perform:? ([a-z0-9-]{1,30}:[A-Za-z]{1,60})
 
 
 def denied_action(message: str, otherwise: str) -> str:
-    """Return the permission that is missing: the one that the store names, which may be of another service."""
-    found = _DENIED.search(message)
-    return found[1] if found else otherwise
+    """Return the missing permission that a store's message names, perhaps of another service, else `otherwise`."""
+    match = _DENIED.search(message)
+    return match[1] if match else otherwise
 
 
 def refusal_reason(code: str, message: str) -> str:

@@ -1,4 +1,4 @@
-"""Read JSON that others wrote. Python's own reader accepts more than JSON, and a value that no database can store."""
+"""Read JSON that others wrote. Python's own reader accepts more than JSON, and values that no database can store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_A_NUMBER = "{name} is not a number of JSON"
 TOO_LARGE_A_NUMBER = "the number {text} is too large"
 TOO_DEEP = "it is nested too deeply"
 MOST_DIGITS = 20
-"""How many characters of a number that is too large an error shows."""
+"""The most characters of a number in the error for a number that is too large."""
 
 
 def read_json(text: str | bytes | bytearray) -> Any:

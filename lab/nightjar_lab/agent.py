@@ -29,7 +29,7 @@ from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, L
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
-from nightjar_lab.lab_run import moment
+from nightjar_lab.lab_run import iso_time
 from nightjar_lab.upload import ResultFile, UploadFailed, copy_files, result_files, send_permitted
 from nightjar_lab.worktree import FetchFailed, check_out, remove
 
@@ -120,15 +120,15 @@ class Agent:
 
     def _claim(self, *, once: bool, until: float) -> BotAnswer | None:
         """Ask the bot for a job until it answers; return None if it has no job, or if the agent is stopping."""
-        pause = FIRST_PAUSE
+        next_pause = FIRST_PAUSE
         while not self._stopping.is_set():
             try:
                 self._check_space()
                 return self._bot.claim(self._settings.targets, 0 if once else WAIT)
             except BotUnavailable as error:
-                wait = error.retry_in or pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
+                wait = error.retry_in or next_pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
                 reason = texts.NOT_ASKED.format(url=self._bot.url, reason=error)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                next_pause = min(2 * next_pause, LONGEST_PAUSE)
                 if isinstance(error, Redirected):
                     until = 0.0
             except _NoSpace as error:
@@ -160,7 +160,12 @@ class Agent:
         """Do one job, and remove its files whatever happens; return False if it failed. A lost job is no failure."""
         log.info(
             texts.CLAIMED.format(
-                job=job.id, repository=job.repository, sha=job.sha, target=job.target, attempt=job.attempt, who=job.who
+                job=job.id,
+                repository=job.repository,
+                sha=job.sha,
+                target=job.target,
+                attempt=job.attempt,
+                who=job.requester,
             )
         )
         heart = Heart(self._bot, job, self._settings.folder, self._settings.log_url, self._stopping)
@@ -202,14 +207,14 @@ class Agent:
             try:
                 self._bot.failed(job_id, lease, reason)
             except BotUnavailable as error:
-                said = str(error)
+                failure = str(error)
                 time.sleep(pause)
             except (BotRefused, LostLease) as error:
-                said = str(error)
+                failure = str(error)
                 break
             else:
                 return
-        log.warning(texts.NOT_REPORTED.format(job=job_id, reason=said))
+        log.warning(texts.NOT_REPORTED.format(job=job_id, reason=failure))
 
     def _check_space(self) -> None:
         try:
@@ -231,7 +236,7 @@ class Agent:
             raise CannotStart(texts.JOBS_IS_LINK.format(folder=folder / "jobs"))
         try:
             (folder / "cache").mkdir(parents=True, exist_ok=True)
-            # A test may have made a link of it, and what it leads to would be emptied.
+            # Opened with O_NOFOLLOW: if a test replaced it by a link, opening it would empty the link's target.
             lock = os.fdopen(os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
         except OSError as error:
             raise CannotStart(texts.BAD_FOLDER.format(folder=folder, reason=error.strerror)) from None
@@ -292,7 +297,7 @@ class _JobRun:
 
     def _test(self, source: Path, suite: str, number: int) -> None:
         job, settings = self._job, self._settings
-        # The bot named the run of the first suite; other suites get runs of their own beside it.
+        # The bot named the run of the first suite; each further suite gets a run of its own beside it.
         run_id = job.run_id if number == 0 else f"{job.run_id}-{number + 1}"
         folder = f"{job.prefix.rstrip('/').rpartition('/')[0]}/{run_id}/"
         results = self._folder / f"results-{number}"
@@ -308,15 +313,15 @@ class _JobRun:
             "NIGHTJAR_RUN_ID": run_id,
             "NIGHTJAR_RESULTS": str(results),
         }
-        started = moment(time.time())
+        started = iso_time(time.time())
         self._command = command = RunningCommand(
             settings.command,
             source,
             clean_environment({**variables, "TMPDIR": str(self._temporary)}, settings.passed),
             self._folder / f"log-{number}.txt",
         )
-        left = max(0.0, self._until - time.monotonic())
-        limit = min(left, settings.timeout) if settings.timeout else left
+        seconds_left = max(0.0, self._until - time.monotonic())
+        limit = min(seconds_left, settings.timeout) if settings.timeout else seconds_left
         status = command.wait(limit, self._over)
         if status is None:
             raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
@@ -338,7 +343,7 @@ class _JobRun:
             suite=suite,
             attempt=job.attempt,
             started_at=started,
-            finished_at=moment(time.time()),
+            finished_at=iso_time(time.time()),
             exit_status=status,
             pull_request=job.pull_request,
             environment=dict(settings.environment),
@@ -346,11 +351,11 @@ class _JobRun:
             job=job.id,
         )
         try:
-            parcel = pack(*key_of(folder), [file.piece for file in files], claims)
+            packed_run = pack(*key_of(folder), [file.upload_file for file in files], claims)
         except UserError as error:
             raise JobFailed(texts.BAD_MANIFEST.format(reason=error)) from None
         assert job.upload is not None
-        send_permitted(job.upload, parcel, files)
+        send_permitted(job.upload, packed_run, files)
 
     def _by_command(self, number: int, files: Sequence[ResultFile], variables: dict[str, str]) -> None:
         """Upload with the lab's own command, in the agent's full environment, which may hold credentials.
@@ -358,14 +363,14 @@ class _JobRun:
         The command gets a copy without links. It starts in an empty folder, because programs load code from the current
         one: `python -m` would import a result file that is called like a module.
         """
-        empty, copies = (self._folder / f"upload-{number}{part}" for part in ("", "-results"))
-        for folder in (empty, copies):
+        empty_folder, results_copy = (self._folder / f"upload-{number}{part}" for part in ("", "-results"))
+        for folder in (empty_folder, results_copy):
             folder.mkdir()
-        copy_files(files, copies)
+        copy_files(files, results_copy)
         upload = RunningCommand(
             self._settings.upload_command,
-            empty,
-            {**os.environ, **variables, "NIGHTJAR_RESULTS": str(copies)},
+            empty_folder,
+            {**os.environ, **variables, "NIGHTJAR_RESULTS": str(results_copy)},
             self._folder / f"upload-{number}.txt",
         )
         status = upload.wait(max(60.0, self._until - time.monotonic()), self._over)
@@ -388,7 +393,7 @@ def pause_after(failures: int) -> float:
 
 def key_of(folder: str) -> tuple[RunKey, str]:
     """Return the key of the run that a folder of the bucket holds, and the bucket's prefix. Raises `UnusableJob`."""
-    # owner, name, lab, target, SHA and run, and what follows the last slash
+    # The last seven parts are owner, name, lab, target, SHA, run, and the empty text after the last slash.
     prefix = "".join(f"{part}/" for part in folder.split("/")[:-7])
     found = run_key(folder + MANIFEST, prefix)
     if found is None:

@@ -77,7 +77,7 @@ class BotAnswer:
 
     status: int
     body: Mapping[str, Any]
-    now: float
+    bot_time: float
     tag: str = ""
 
 
@@ -91,13 +91,13 @@ def check_address(url: str) -> str:
 
 def token_of_command(command: Sequence[str], timeout: float = TIMEOUT) -> Callable[[], str]:
     """Return a function that gets a token from a command, and uses it for `TOKEN_SECONDS`."""
-    known: tuple[str, float] = ("", 0.0)
+    cached_token: tuple[str, float] = ("", 0.0)
 
     def token() -> str:
-        nonlocal known
-        if not known[0] or time.monotonic() - known[1] > TOKEN_SECONDS:
+        nonlocal cached_token
+        if not cached_token[0] or time.monotonic() - cached_token[1] > TOKEN_SECONDS:
             try:
-                done = subprocess.run(  # noqa: S603  # the lab's own command
+                completed = subprocess.run(  # noqa: S603  # the lab's own command
                     list(command), stdout=subprocess.PIPE, check=True, timeout=timeout, text=True
                 )
             except subprocess.CalledProcessError as error:
@@ -108,10 +108,10 @@ def token_of_command(command: Sequence[str], timeout: float = TIMEOUT) -> Callab
                 # Without its arguments, which may hold a secret.
                 words = {"command": command[0], "reason": reason}
                 raise BotUnavailable(texts.TOKEN_COMMAND_NOT_STARTED.format(**words)) from None
-            if not done.stdout.strip():
+            if not completed.stdout.strip():
                 raise BotUnavailable(texts.TOKEN_COMMAND_EMPTY)
-            known = (done.stdout.strip(), time.monotonic())
-        return known[0]
+            cached_token = (completed.stdout.strip(), time.monotonic())
+        return cached_token[0]
 
     return token
 
@@ -133,7 +133,7 @@ class BotClient:
         """Extend a lease; return for how many seconds. Raises `LostLease` as well."""
         body = {"lease": lease, "note": note, **({"log_url": log_url} if log_url else {})}
         answer = self._call(f"jobs/{quote(job, safe='')}/heartbeat", body, TIMEOUT)
-        return seconds_until(answer.body.get("lease_expires_at"), answer.now)
+        return seconds_until(answer.body.get("lease_expires_at"), answer.bot_time)
 
     def failed(self, job: str, lease: str, reason: str) -> None:
         """Give a job back. Raises `LostLease` as well."""
@@ -180,19 +180,19 @@ def _answer(request: urllib.request.Request, timeout: float) -> BotAnswer:
 
 def reason_of(error: object) -> str:
     """Return the text of an error, without the number of a system error."""
-    said = getattr(error, "strerror", None) or str(error)
-    return said or type(error).__name__
+    text = getattr(error, "strerror", None) or str(error)
+    return text or type(error).__name__
 
 
 def _read(status: int, headers: Message, raw: bytes) -> BotAnswer:
     return BotAnswer(status, _json(raw), _date(headers.get("Date")), headers.get("ETag", ""))
 
 
-def seconds_until(moment: object, now: float) -> float:
+def seconds_until(moment: object, bot_time: float) -> float:
     """Return the seconds from now until a time that the bot wrote; 0 if it cannot be read."""
     try:
         # Python 3.9 and 3.10 do not know Z.
-        return max(0.0, datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp() - now)
+        return max(0.0, datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp() - bot_time)
     except ValueError:
         return 0.0
 
@@ -203,9 +203,9 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
     except (OSError, HTTPException, ValueError):
         detail = str(error.reason)
     if 300 <= error.code < 400:
-        to = error.headers.get("Location", "")[:MOST_ADDRESS]
-        said = texts.REDIRECTED.format(to=escape_controls(to), status=error.code)
-        return Redirected(said, _pause(error.headers))
+        target_address = error.headers.get("Location", "")[:MOST_ADDRESS]
+        reason = texts.REDIRECTED.format(to=escape_controls(target_address), status=error.code)
+        return Redirected(reason, _pause(error.headers))
     if error.code == 409:
         return LostLease(detail)
     if error.code == 404:
@@ -220,11 +220,11 @@ def _pause(headers: Message) -> float | None:
 
     https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
     """
-    written = headers.get("Retry-After", "").strip()
-    if written.isascii() and written.isdecimal():
-        return min(float(written), LONGEST_RETRY)
+    header = headers.get("Retry-After", "").strip()
+    if header.isascii() and header.isdecimal():
+        return min(float(header), LONGEST_RETRY)
     try:
-        moment = parsedate_to_datetime(written).timestamp()
+        moment = parsedate_to_datetime(header).timestamp()
     except (TypeError, ValueError):
         return None
     return min(max(0.0, moment - _date(headers.get("Date"))), LONGEST_RETRY)
@@ -232,16 +232,16 @@ def _pause(headers: Message) -> float | None:
 
 def _json(raw: bytes) -> Mapping[str, Any]:
     try:
-        read = read_json(raw) if raw else {}
+        document = read_json(raw) if raw else {}
     except ValueError:
-        read = None
-    if not isinstance(read, dict):
+        document = None
+    if not isinstance(document, dict):
         raise ValueError(texts.NOT_THE_BOT)  # noqa: TRY004  # of the bot's answer, not of our code
-    return read
+    return document
 
 
-def _date(written: str | None) -> float:
+def _date(header: str | None) -> float:
     try:
-        return parsedate_to_datetime(written or "").timestamp()
+        return parsedate_to_datetime(header or "").timestamp()
     except (TypeError, ValueError):  # Python 3.9 raises the first
         return time.time()

@@ -118,9 +118,9 @@ class LabBucket:
 
     def check_credentials(self) -> None:
         """Raise `UserError` if credentials are missing or incomplete, without a request to the bucket."""
-        for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
-            if os.environ.get(given) and not os.environ.get(missing):
-                raise UserError(texts.HALF_A_KEY.format(missing=missing, given=given))
+        for absent, present in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
+            if os.environ.get(present) and not os.environ.get(absent):
+                raise UserError(texts.HALF_A_KEY.format(missing=absent, given=present))
         with self._explained(_PUT):
             if self._session().get_credentials() is None:
                 raise UserError(texts.NO_CREDENTIALS)
@@ -160,20 +160,20 @@ class LabBucket:
     @contextmanager
     def _explained(self, action: str) -> Iterator[None]:
         """Turn botocore's errors into ours, with texts that say what to do."""
-        of = self._errors()
+        exceptions = self._errors()
         try:
             yield
-        except of.ClientError as error:
+        except exceptions.ClientError as error:
             raise self._answered(error, action) from None
-        except (of.NoCredentialsError, of.PartialCredentialsError):
+        except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
             raise UserError(texts.NO_CREDENTIALS) from None
-        except (of.NoRegionError, of.InvalidRegionError):
+        except (exceptions.NoRegionError, exceptions.InvalidRegionError):
             raise UserError(texts.NO_REGION.format(bucket=self.name)) from None
-        except of.ProfileNotFound:
+        except exceptions.ProfileNotFound:
             raise UserError(texts.NO_PROFILE) from None
-        except of.ParamValidationError:
+        except exceptions.ParamValidationError:
             raise UserError(texts.BAD_BUCKET.format(bucket=self.name)) from None
-        except of.BotoCoreError as error:
+        except exceptions.BotoCoreError as error:
             # Show only the kind of the error: its text may contain an address with a password.
             raise TryAgain(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None
         except ValueError:

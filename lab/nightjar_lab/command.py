@@ -60,16 +60,17 @@ PR_SET_DUMPABLE = 4
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
-def clean_environment(more: Mapping[str, str], passed: Collection[str] | None = None) -> dict[str, str]:
-    """Return the environment of a command: `more`, and those of our own variables that it may have.
+def clean_environment(variables: Mapping[str, str], passed: Collection[str] | None = None) -> dict[str, str]:
+    """Return the environment of a command: `variables`, and those of our own environment that it may have.
 
-    These are `ALLOWED` ones and those that the lab names: in `passed`, or in the variable `PASSED` if that is None.
+    It may have the `ALLOWED` ones, and those that the lab names in `passed`, or, if that is None, in the variable
+    `PASSED`.
     """
     names = os.environ.get(PASSED, "").split() if passed is None else passed
     allowed = {name: value for name, value in os.environ.items() if name in names or _is_allowed(name, value)}
-    # A command of this kit that runs inside of the command passes the same ones.
+    # If the command runs `nightjar-lab` itself, this passes the same variables on.
     chain = {PASSED: " ".join(names)} if names else {}
-    return {**allowed, **chain, **more}
+    return {**allowed, **chain, **variables}
 
 
 def _is_allowed(name: str, value: str) -> bool:
@@ -133,12 +134,12 @@ class SupervisedCommand:
 
     def wait(self, seconds: float, stopped: threading.Event) -> int | None:
         """Wait for the exit status; after `seconds`, or when `stopped` is set, kill the command and return None."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while self._process.poll() is None:
-            if stopped.is_set() or time.monotonic() >= until:
+            if stopped.is_set() or time.monotonic() >= deadline:
                 self.stop()
                 return None
-            stopped.wait(min(0.2, max(0.0, until - time.monotonic())))
+            stopped.wait(min(0.2, max(0.0, deadline - time.monotonic())))
         self.kill()
         self._reading.join(DRAIN_SECONDS)
         return self._process.returncode

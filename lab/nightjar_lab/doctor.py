@@ -93,7 +93,7 @@ def _bot(setup: LabSetup) -> Iterator[LabFinding]:
         for name in ("bot", "clock", "repository", "lab", "token", "targets"):
             yield LabFinding(name, SKIPPED, texts.NO_URL)
         return
-    began = time.time()
+    started_at = time.time()
     try:
         answer = get_from_bot_api(setup.url, "/api/v1/openapi.json")
     except (BotRefused, BotUnavailable) as error:
@@ -102,7 +102,7 @@ def _bot(setup: LabSetup) -> Iterator[LabFinding]:
     version = str(answer.body.get("info", {}).get("version", ""))
     yield LabFinding("bot", OK, f"{setup.url} {version}".strip())
     # The bot's Date has whole seconds, and the answer took some time.
-    skew = (began + time.time()) / 2 - answer.now
+    skew = (started_at + time.time()) / 2 - answer.bot_time
     good = abs(skew) <= MOST_SKEW
     text = (texts.CLOCK_GOOD if good else texts.CLOCK_WRONG).format(seconds=abs(skew))
     yield LabFinding("clock", OK if good else FAILED, text)
@@ -138,7 +138,7 @@ def _lab(setup: LabSetup) -> str:
 
 
 def _token(setup: LabSetup) -> str:
-    """Check the token by a heartbeat of a job that does not exist: the bot says so only if the token is valid."""
+    """Check the token with a heartbeat for an unknown job: the bot answers 404 or 409 only to a valid token."""
     client = BotClient(setup.url, setup.lab, lambda: setup.lab_token)
     try:
         client.heartbeat(PROBE_JOB, PROBE_JOB, "", None)
@@ -157,8 +157,8 @@ def _targets(setup: LabSetup) -> str:
     except BotRefused as error:
         if PROBE_TARGET not in str(error):
             raise UserError(str(error)) from None
-    known = texts.TARGETS_KNOWN.format(targets=", ".join(setup.targets))
-    return known if setup.targets else texts.NO_TARGET_GIVEN
+    targets_text = texts.TARGETS_KNOWN.format(targets=", ".join(setup.targets))
+    return targets_text if setup.targets else texts.NO_TARGET_GIVEN
 
 
 def _bucket(setup: LabSetup) -> Iterator[LabFinding]:
@@ -179,7 +179,7 @@ def _bucket(setup: LabSetup) -> Iterator[LabFinding]:
 
 
 def _write_permission(setup: LabSetup, bucket: LabBucket) -> str:
-    """Check the permission to write by a wrong digest, of which S3 complains only to those who may write."""
+    """Check the permission to write with a wrong digest, which S3 reports only to clients that may write."""
     target = escaped_target(setup.targets[0] if setup.targets else "doctor")
     key = f"{setup.prefix}{setup.repository}/{setup.lab}/{target}/{PROBE_SHA}/doctor/probe"
     if bucket.may_write(key):

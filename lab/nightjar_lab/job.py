@@ -39,7 +39,7 @@ class LabJob:
     run_id: str
     prefix: str
     clone_url: str
-    who: str
+    requester: str
     upload: Mapping[str, Any] | None
 
     @staticmethod
@@ -47,12 +47,14 @@ class LabJob:
         """Read a job. Raises `UnusableJob`."""
         body = answer.body
         try:
-            who = f"{body['requested_by']}, approved by {body['approved_by']}" if body.get("approved_by") else None
+            requester = (
+                f"{body['requested_by']}, approved by {body['approved_by']}" if body.get("approved_by") else None
+            )
             return LabJob(
                 id=str(body["job"]),
                 lease=str(body["lease"]),
-                lease_seconds=seconds_until(body["lease_expires_at"], answer.now),
-                seconds=seconds_until(body["deadline"], answer.now),
+                lease_seconds=seconds_until(body["lease_expires_at"], answer.bot_time),
+                seconds=seconds_until(body["deadline"], answer.bot_time),
                 repository=str(body["repository"]),
                 sha=str(body["sha"]),
                 pull_request=int(body["pull_request"]),
@@ -62,7 +64,7 @@ class LabJob:
                 run_id=str(body["run_id"]),
                 prefix=str(body["prefix"]),
                 clone_url=str(body["clone_url"]),
-                who=who or str(body["requested_by"]),
+                requester=requester or str(body["requested_by"]),
                 upload=body.get("upload"),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -70,13 +72,13 @@ class LabJob:
 
     def check(self, targets: Collection[str], clone_url: str | None) -> None:
         """Raise `UnusableJob` for a job with unsafe or unknown values; `clone_url` is the lab's own mirror."""
-        for what, text, form in (
+        for field_name, text, form in (
             ("sha", self.sha, SHA),
             ("run_id", self.run_id, NAME),
             ("prefix", self.prefix, FOLDER),
         ):
             if not form.fullmatch(text):
-                raise UnusableJob(what)
+                raise UnusableJob(field_name)
         if self.target not in targets:
             raise UnusableJob("target")
         if clone_url is None and not (CLONE.fullmatch(self.clone_url) or LOCAL.fullmatch(self.clone_url)):

@@ -20,7 +20,7 @@ from typing import IO
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.file_names import is_file_name
-from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
+from nightjar_formats.runs.upload import PackedRun, UploadFile, pack, pieces
 from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
 from nightjar_lab.upload import MOST_FILES, is_result
@@ -47,7 +47,7 @@ class PendingRun:
 
     def check(self) -> None:
         """Raise `UserError` if the bot would refuse the run, so that this shows before hours of tests."""
-        pack(self.key, self.prefix, [Piece(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
+        pack(self.key, self.prefix, [UploadFile(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
 
 
 class RunFolder:
@@ -70,32 +70,37 @@ class RunFolder:
     def save(self, run: PendingRun) -> None:
         """Store the run's description atomically."""
         self.results.mkdir(parents=True, exist_ok=True)
-        fresh = self.path / f"{STATE}.new"
-        known = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
-        fresh.write_text(json.dumps(known, indent=2), encoding="utf-8")
-        fresh.replace(self.path / STATE)
+        new_file = self.path / f"{STATE}.new"
+        description = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
+        new_file.write_text(json.dumps(description, indent=2), encoding="utf-8")
+        new_file.replace(self.path / STATE)
 
     def load(self) -> PendingRun:
         """Return the run's description; a run that was killed gets `KILLED` as its exit status. Raises `UserError`."""
         try:
-            known = read_json((self.path / STATE).read_text(encoding="utf-8"))
-            run = PendingRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
+            description = read_json((self.path / STATE).read_text(encoding="utf-8"))
+            run = PendingRun(
+                description["bucket"],
+                description["prefix"],
+                RunKey(**description["key"]),
+                Claims(**description["claims"]),
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(texts.RUN_UNREADABLE.format(folder=self.path, kind=type(error).__name__)) from None
         if run.claims.finished_at:
             return run
         return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
 
-    def parcel(self, run: PendingRun) -> Parcel:
+    def packed_run(self, run: PendingRun) -> PackedRun:
         """Return the run ready to upload; a run without reports gets an empty report. Raises `UserError`."""
-        found = reports(self.results)
-        if not found:
+        report_files = reports(self.results)
+        if not report_files:
             empty = self.results / EMPTY_REPORT
             empty.write_text('<?xml version="1.0"?>\n<testsuites/>\n', encoding="utf-8")
-            found = [empty]
-        if len(found) > MOST_FILES:
+            report_files = [empty]
+        if len(report_files) > MOST_FILES:
             raise UserError(texts.TOO_MANY_FILES.format(most=MOST_FILES))
-        return pack(run.key, run.prefix, list(pieces(found, None, None, self.results)), run.claims)
+        return pack(run.key, run.prefix, list(pieces(report_files, None, None, self.results)), run.claims)
 
     def remove(self) -> None:
         """Remove the folder and everything in it."""
@@ -103,39 +108,39 @@ class RunFolder:
 
     def _last_written(self) -> str:
         times = [path.stat().st_mtime for path in (self.path / STATE, *reports(self.results))]
-        return moment(max(times))
+        return iso_time(max(times))
 
 
 def pending_runs(folder: Path) -> list[RunFolder]:
     """Return the runs of a folder that are not uploaded yet, oldest first."""
-    found = [path.parent for path in folder.glob(f"*/{STATE}")]
-    return [RunFolder(path) for path in sorted(found)]
+    folders = [path.parent for path in folder.glob(f"*/{STATE}")]
+    return [RunFolder(path) for path in sorted(folders)]
 
 
 def reports(folder: Path) -> list[Path]:
     """Return the files of a folder that can be reports: regular ones of an allowed name, with content, no links."""
-    found = []
+    report_files = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if is_file_name(entry.name):
-                known = entry.stat(follow_symlinks=False)
-                if is_result(known):
-                    found.append(Path(entry.path))
-    return sorted(found)
+                file_stat = entry.stat(follow_symlinks=False)
+                if is_result(file_stat):
+                    report_files.append(Path(entry.path))
+    return sorted(report_files)
 
 
 def collect_reports(
-    run: RunFolder, command: Sequence[str], named: Sequence[str], since: float
+    run: RunFolder, command: Sequence[str], report_patterns: Sequence[str], since: float
 ) -> tuple[list[Path], list[Path]]:
-    """Copy the reports that the command wrote elsewhere into the run's folder; return the too old ones, and links.
+    """Copy the reports that the command wrote elsewhere into the run's folder.
 
-    The command could use a link to make us upload a file that it must not read. `named` are patterns. What a pytest
-    option names counts only if the command wrote nothing into the folder itself, or each test would be reported twice.
-    `since` is when the command started, in seconds since 1970.
+    Return the reports that are older than `since`, the start of the command in seconds since 1970, and those that are
+    links: with a link, the command could make us upload a file that it must not read. Reports that pytest's options
+    name count only if the command wrote nothing into the folder itself, or each test would be reported twice.
     """
-    patterns = [*named, *(() if reports(run.results) else reports_of_pytest(command))]
+    all_patterns = [*report_patterns, *(() if reports(run.results) else reports_of_pytest(command))]
     stale, links = [], []
-    for pattern in patterns:
+    for pattern in all_patterns:
         # A pattern may be absolute, and those of pathlib may not.
         base = Path(pattern)
         for path in sorted(base.parent.glob(base.name)) if base.parent.is_dir() else ():
@@ -144,28 +149,30 @@ def collect_reports(
             if path.is_symlink() or path.stat().st_nlink != 1:
                 links.append(path)
                 continue
-            if path.stat().st_mtime < since - 2:  # some file systems store whole seconds, or two
+            if path.stat().st_mtime < since - 2:  # some file systems store times in steps of one or two seconds
                 stale.append(path)
             else:
                 copy = run.results / path.name
-                # It may be a link of the command, and what that leads to would be overwritten.
+                # If the command made a link here, copying would overwrite the target of the link.
                 copy.unlink(missing_ok=True)
                 shutil.copyfile(path, copy)
     return stale, links
 
 
 def capabilities_of(folder: Path) -> str:
-    """Return the targets that can be tested according to the reports of a folder, for the manifest; empty if unknown.
+    """Return the targets that can be tested according to the reports in a folder, for the manifest; empty if unknown.
 
     A stranger's tests may have written into the reports, so only printable names count.
     """
-    found: dict[str, bool] = {}
+    usable_targets: dict[str, bool] = {}
     for path in reports(folder):
         with path.open("rb") as file:
             for line in file:
                 if line.startswith(CAPABILITIES):
-                    found.update(_capabilities(line))
-    names = [name for name, usable in found.items() if usable and name.isprintable() and len(name) <= MOST_NAME]
+                    usable_targets.update(_capabilities(line))
+    names = [
+        name for name, usable in usable_targets.items() if usable and name.isprintable() and len(name) <= MOST_NAME
+    ]
     return ", ".join(names[:MOST_CAPABILITIES])
 
 
@@ -178,16 +185,16 @@ def _capabilities(line: bytes) -> dict[str, bool]:
 
 def reports_of_pytest(command: Sequence[str]) -> list[str]:
     """Return the report files that pytest's options name."""
-    found = []
+    paths = []
     for number, word in enumerate(command):
         option, equals, value = word.partition("=")
         if option in REPORT_OPTIONS:
-            after = command[number + 1 : number + 2]
-            found += [value] if equals else list(after)
-    return found
+            next_words = command[number + 1 : number + 2]
+            paths += [value] if equals else list(next_words)
+    return paths
 
 
-def moment(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
     """Return a time in seconds since 1970 in the format of a manifest."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -28,10 +28,10 @@ class NoNightly(UserError):
 
 @dataclass(frozen=True)
 class NightlyCommit:
-    """The commit to test, and what is known about the branch that names it."""
+    """The commit to test, and the `FIELDS` of the document that names it."""
 
     sha: str
-    known: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
 class NightlySource(ABC):
@@ -131,24 +131,24 @@ def nightly_commit(source: NightlySource) -> NightlyCommit:
 
 def wait_for_nightly(
     source: NightlySource,
-    after: str,
+    last_sha: str,
     *,
     pause: float,
     timeout: float,
     report: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> NightlyCommit:
-    """Wait until the commit to test is another one than `after`. Times are in seconds.
+    """Wait until the commit to test is another one than `last_sha`. Times are in seconds.
 
-    The pauses grow while nothing can be asked, and Retry-After is respected. Raises `NoNightly`.
+    The pauses grow while the source does not answer, and are at least Retry-After. Raises `NoNightly`.
     """
-    end = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     failures = 0
     while True:
         wait = pause
         try:
             commit = source.commit()
-            if commit is not None and commit.sha != after:
+            if commit is not None and commit.sha != last_sha:
                 return commit
             failures = 0
         except BotUnavailable as error:
@@ -157,9 +157,9 @@ def wait_for_nightly(
             if error.retry_in is not None:
                 wait = max(wait, error.retry_in)
             report(str(error))
-        left = end - time.monotonic()
-        # Many labs ask for the same commit: none of them at the same second.
+        seconds_left = deadline - time.monotonic()
+        # Random, because many labs wait for the same commit and must not all ask in the same second.
         wait *= random.uniform(0.9, 1.1)  # noqa: S311  # no secret
-        if wait > left:
-            raise NoNightly(texts.NO_NEW_NIGHTLY.format(seconds=timeout, sha=after or "unknown"))
+        if wait > seconds_left:
+            raise NoNightly(texts.NO_NEW_NIGHTLY.format(seconds=timeout, sha=last_sha or "unknown"))
         sleep(wait)

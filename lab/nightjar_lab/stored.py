@@ -13,7 +13,7 @@ from nightjar_lab import texts
 from nightjar_lab.api import BotRefused, BotUnavailable, get_from_bot_api
 
 PAUSE = 2.0
-"""Seconds between two questions; the bot lists a bucket every 30 s, or is notified of a run within seconds."""
+"""Seconds between two requests; the bot lists a bucket every 30 s, or is notified of a run within seconds."""
 WAITING, STORED = "waiting", "stored"
 
 
@@ -40,8 +40,8 @@ class UploadVerifier:
     def path(self) -> str:
         """The route that lists the commit's runs."""
         key = self.key
-        about = f"lab={key.lab}&target={escaped_target(key.target)}"
-        return f"/api/v1/repos/{key.repository}/results/runs?sha={key.sha}&{about}&limit=200"
+        query = f"lab={key.lab}&target={escaped_target(key.target)}"
+        return f"/api/v1/repos/{key.repository}/results/runs?sha={key.sha}&{query}&limit=200"
 
     @property
     def page(self) -> str:
@@ -61,39 +61,39 @@ class UploadVerifier:
     def wait(self, seconds: float, stored: Callable[[BotsRun], None]) -> str:
         """Wait until the bot has stored the run, call `stored`, and wait for the check run; return its address.
 
-        The address is empty if the check run is not written within the same seconds. Raises `UserError` where the bot
-        refused the run, or has not read it in time.
+        The address is empty if the check run is not written within `seconds` either. Raises `UserError` if the bot
+        refuses the run or does not read it in time.
         """
-        end = time.monotonic() + seconds
-        found, away = self._ask_until(lambda run: run.state != WAITING, end)
-        if away:
-            raise UserError(texts.CANNOT_ASK.format(reason=away, url=self.url + self.path))
-        if found is None or found.state == WAITING:
+        deadline = time.monotonic() + seconds
+        run, no_answer = self._ask_until(lambda run: run.state != WAITING, deadline)
+        if no_answer:
+            raise UserError(texts.CANNOT_ASK.format(reason=no_answer, url=self.url + self.path))
+        if run is None or run.state == WAITING:
             raise UserError(texts.NOT_READ.format(seconds=seconds, url=self.url + self.path))
-        if found.state != STORED:
-            raise UserError(texts.NOT_STORED.format(state=found.state, reason=found.reason))
-        stored(found)
-        later: BotsRun | None = found
-        if not found.check_run:
+        if run.state != STORED:
+            raise UserError(texts.NOT_STORED.format(state=run.state, reason=run.reason))
+        stored(run)
+        latest: BotsRun | None = run
+        if not run.check_run:
             # The run is stored, so no later answer of the bot can make the upload fail.
             with suppress(UserError):
-                later, _ = self._ask_until(lambda run: bool(run.check_run), end)
-        return later.check_run if later else ""
+                latest, _ = self._ask_until(lambda run: bool(run.check_run), deadline)
+        return latest.check_run if latest else ""
 
-    def _ask_until(self, done: Callable[[BotsRun], bool], end: float) -> tuple[BotsRun | None, str]:
-        """Ask until `done` or until the time `end`; return the last answer, and why the last question got none."""
-        found: BotsRun | None = None
+    def _ask_until(self, done: Callable[[BotsRun], bool], deadline: float) -> tuple[BotsRun | None, str]:
+        """Ask until `done` or `deadline`; return the last answer, and why the last request got none, or ""."""
+        run: BotsRun | None = None
         while True:
-            away, pause = "", self.pause
+            no_answer, pause = "", self.pause
             try:
-                found = self._find()
+                run = self._find()
             except BotUnavailable as error:
-                away, pause = str(error), max(self.pause, error.retry_in or 0.0)
+                no_answer, pause = str(error), max(self.pause, error.retry_in or 0.0)
             except BotRefused as error:
                 raise UserError(texts.CANNOT_ASK.format(reason=error, url=self.url + self.path)) from None
-            is_done = not away and found is not None and done(found)
-            if is_done or time.monotonic() + pause >= end:
-                return found, away
+            is_done = not no_answer and run is not None and done(run)
+            if is_done or time.monotonic() + pause >= deadline:
+                return run, no_answer
             self.sleep(pause)
 
     def _find(self) -> BotsRun | None:

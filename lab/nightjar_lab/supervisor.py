@@ -18,17 +18,18 @@ NOT_STARTED = 127
 
 def main(command: list[str]) -> int:
     """Run the command and return its exit status: 128 plus the number of a signal."""
-    asked = threading.Event()
+    interrupted = threading.Event()
     group = 0
 
     def interrupt(*_: object) -> None:
         if group:
             interrupt_group(group)
         else:
-            asked.set()
+            interrupted.set()
 
-    # Who asks us to end asks the command, as Ctrl-C does: a test runner writes its report then. Before it starts, for
-    # our end alone would leave it behind; while it starts, it is asked afterwards.
+    # A SIGTERM to us becomes a Ctrl-C for the command, so that a test runner writes its report. The handler is set
+    # before the command starts, because our own end would leave the command behind. A signal that arrives while it
+    # starts is sent afterwards.
     signal.signal(signal.SIGTERM, interrupt)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
@@ -36,7 +37,7 @@ def main(command: list[str]) -> int:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return NOT_STARTED
     group = process.pid
-    if asked.is_set():
+    if interrupted.is_set():
         interrupt_group(group)
 
     def watch() -> None:
@@ -46,7 +47,7 @@ def main(command: list[str]) -> int:
 
     threading.Thread(target=watch, daemon=True).start()
     status = process.wait()
-    # Processes that the command has left in the background.
+    # The command may have left processes in the background.
     kill_group(group)
     return 128 - status if status < 0 else status
 
@@ -64,6 +65,6 @@ def kill_group(group: int) -> None:
 
 
 if __name__ == "__main__":
-    # A Ctrl-C is for the agent. Not ignored: the command would ignore it too, whoever sends it.
+    # A Ctrl-C is for the agent. SIG_IGN is no option, because the command would inherit it and ignore every SIGINT.
     signal.signal(signal.SIGINT, lambda *_: None)
     sys.exit(main(sys.argv[1:]))

@@ -19,7 +19,7 @@ from typing import Any
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
 from nightjar_formats.model import MANIFEST
 from nightjar_formats.runs.file_names import is_file_name
-from nightjar_formats.runs.upload import Parcel, Piece
+from nightjar_formats.runs.upload import PackedRun, UploadFile
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address, reason_of
 
@@ -36,7 +36,7 @@ class UploadFailed(Exception):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file that the test left: its size and digest, and which file it was when they were read."""
+    """A file that the test wrote: its size and digest, and the device and inode number with which it was read."""
 
     path: Path
     size: int
@@ -49,9 +49,9 @@ class ResultFile:
         return self.path.name
 
     @property
-    def piece(self) -> Piece:
+    def upload_file(self) -> UploadFile:
         """Return the file's entry for the manifest."""
-        return Piece(self.path, self.name, self.size, self.sha256)
+        return UploadFile(self.path, self.name, self.size, self.sha256)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises `UploadFailed` if it is not the one that was read first."""
@@ -70,24 +70,24 @@ def result_files(folder: Path, most: int = MAX_FILE_BYTES) -> list[ResultFile]:
     has at most `most` bytes, and all together those of a run; nothing is read before that is known.
     """
     files: list[tuple[Path, os.stat_result]] = []
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        for name in sorted(os.listdir(opened)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
+        for name in sorted(os.listdir(folder_fd)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
             if not is_file_name(name):
                 continue
-            known = os.stat(name, dir_fd=opened, follow_symlinks=False)
-            if is_result(known):
-                files.append((folder / name, known))
+            file_stat = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            if is_result(file_stat):
+                files.append((folder / name, file_stat))
     finally:
-        os.close(opened)
+        os.close(folder_fd)
     if len(files) > MOST_FILES:
         raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))
-    for path, known in files:
-        if known.st_size > most:
+    for path, file_stat in files:
+        if file_stat.st_size > most:
             raise UploadFailed(texts.TOO_LARGE.format(name=path.name, most=most))
-    if sum(known.st_size for _, known in files) > MAX_RUN_BYTES:
+    if sum(file_stat.st_size for _, file_stat in files) > MAX_RUN_BYTES:
         raise UploadFailed(texts.TOO_LARGE_TOGETHER.format(most=MAX_RUN_BYTES))
-    return [_read(path, known) for path, known in files]
+    return [_read(path, file_stat) for path, file_stat in files]
 
 
 def copy_files(files: Sequence[ResultFile], into: Path) -> None:
@@ -98,35 +98,35 @@ def copy_files(files: Sequence[ResultFile], into: Path) -> None:
                 copy.write(chunk)
 
 
-def _read(path: Path, known: os.stat_result) -> ResultFile:
-    digest, identity = hashlib.sha256(), (known.st_dev, known.st_ino)
-    for chunk in _content(path, known.st_size, identity):
+def _read(path: Path, file_stat: os.stat_result) -> ResultFile:
+    digest, identity = hashlib.sha256(), (file_stat.st_dev, file_stat.st_ino)
+    for chunk in _content(path, file_stat.st_size, identity):
         digest.update(chunk)
-    return ResultFile(path, known.st_size, digest.hexdigest(), identity)
+    return ResultFile(path, file_stat.st_size, digest.hexdigest(), identity)
 
 
 def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes]:
     """Yield the first `size` bytes of a file. Raises `UploadFailed` for another file, or if it is shorter."""
-    left = size
+    bytes_left = size
     try:
         # Without waiting: what was a file may be a pipe by now.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            now = os.fstat(file.fileno())
-            while (now.st_dev, now.st_ino) == identity and (chunk := file.read(min(CHUNK, left))):
-                left -= len(chunk)
+            current = os.fstat(file.fileno())
+            while (current.st_dev, current.st_ino) == identity and (chunk := file.read(min(CHUNK, bytes_left))):
+                bytes_left -= len(chunk)
                 yield chunk
     except OSError as error:
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=reason_of(error))) from None
-    if left:
+    if bytes_left:
         raise UploadFailed(texts.RESULT_CHANGED.format(name=path.name))
 
 
-def is_result(known: os.stat_result) -> bool:
-    """Say whether a test left a result: a regular file that is not empty and has one name, so that it is no link."""
-    return stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size > 0
+def is_result(file_stat: os.stat_result) -> bool:
+    """Say whether a file can be a result: a regular file that is not empty and has only one name (no hard link)."""
+    return stat.S_ISREG(file_stat.st_mode) and file_stat.st_nlink == 1 and file_stat.st_size > 0
 
 
-def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequence[ResultFile]) -> None:
+def send_permitted(permission: Mapping[str, Any], packed_run: PackedRun, files: Sequence[ResultFile]) -> None:
     """Upload the files of a run and then its manifest, by the bot's permission. Raises `UploadFailed`."""
     try:
         url, fields = check_address(str(permission["url"])), dict(permission["fields"])
@@ -134,11 +134,11 @@ def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequenc
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=type(error).__name__)) from None
 
     def send(name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:
-        _send(url, {**fields, "key": f"{parcel.folder}{name}"}, name, size, chunks)
+        _send(url, {**fields, "key": f"{packed_run.folder}{name}"}, name, size, chunks)
 
     for file in files:
         send(file.name, file.size, file.chunks)
-    send(MANIFEST, len(parcel.manifest), lambda: iter([parcel.manifest]))
+    send(MANIFEST, len(packed_run.manifest), lambda: iter([packed_run.manifest]))
 
 
 def _send(url: str, fields: Mapping[str, str], name: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> None:
@@ -166,7 +166,7 @@ def _send(url: str, fields: Mapping[str, str], name: str, size: int, chunks: Cal
 
 
 def _form(fields: Mapping[str, str], name: str) -> tuple[bytes, bytes, str]:
-    """Return a form without its last field, the file: what stands before and after it, and the type (RFC 7578)."""
+    """Return the bytes of a form before and after the content of its file, and its content type (RFC 7578)."""
     boundary = secrets.token_hex(16)
     head = "".join(
         f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'

@@ -34,7 +34,7 @@ BLOCK = 4096
 MOST_RECORD = 1 << 16
 """The most bytes that git prints about one file; a path may have 4 KiB."""
 
-# None of these settings comes from a file: they are those that could start a program, or write outside of the worktree.
+# Settings that could start a program or write outside of the worktree; here, so that no file can set them.
 CAREFUL = (
     "-c",
     "core.hooksPath=/dev/null",
@@ -117,8 +117,8 @@ class _Git:
         self.run("init", "--quiet", "--bare", "--template=", str(self.folder))
         (self.folder / "info").mkdir()
         # This file overrides those of the commit.
-        none = " ".join(f"-{name}" for name in ATTRIBUTES)
-        (self.folder / "info" / "attributes").write_text(f"* {none}\n", encoding="ascii")
+        no_attributes = " ".join(f"-{name}" for name in ATTRIBUTES)
+        (self.folder / "info" / "attributes").write_text(f"* {no_attributes}\n", encoding="ascii")
 
     def run(self, *arguments: str, remote: bool = False) -> str:
         """Run git and return the end of its output. Raises `FetchFailed`."""
@@ -128,7 +128,7 @@ class _Git:
 
     def measure(self, sha: str, most: float) -> None:
         """Raise `FetchFailed` if the files of a commit take more than `most` bytes, or are too many."""
-        # With folders, which may be many without any file.
+        # `-t` lists folders too: there may be many without any file.
         arguments = ("ls-tree", "-r", "-t", "-l", "-z", sha)
         command = _TreeSize(self._words(arguments), self.folder.parent, self._environment(remote=False), most)
         self._finish(command, arguments[0])
@@ -189,12 +189,12 @@ def _size_of(record: bytes) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, even if its files have lost the permission for that; of a link, only the link."""
+    """Remove a folder, even if the permissions of its files forbid it. If it is a link, remove only the link."""
 
     def allow(function: Callable[[str], object], path: str, _: object) -> None:
-        for one in (Path(path).parent, Path(path)):
-            if not one.is_symlink() and one.exists():
-                one.chmod(one.stat().st_mode | stat.S_IRWXU)
+        for entry in (Path(path).parent, Path(path)):
+            if not entry.is_symlink() and entry.exists():
+                entry.chmod(entry.stat().st_mode | stat.S_IRWXU)
         try:
             function(path)
         except OSError:

@@ -47,53 +47,53 @@ async def play(*, once: bool, logs: bool) -> int:
 
 
 async def _played(*, once: bool, logs: bool) -> int:
-    async with stage() as on:
-        click.echo(INTRODUCTION.format(github=on.github.url, jenkins=on.jenkins.url, bot=on.bot.url))
-        code = await _acted(on)
+    async with stage() as demo:
+        click.echo(INTRODUCTION.format(github=demo.github.url, jenkins=demo.jenkins.url, bot=demo.bot.url))
+        code = await _acted(demo)
         if logs or code:
-            click.echo("\n".join(on.bot.output), err=True)
+            click.echo("\n".join(demo.bot.output), err=True)
         if code == 0:
-            click.echo(f"\n{len(on.passed)} checks passed:")
-            click.echo("\n".join(f"  ✔ {check}" for check in on.passed))
+            click.echo(f"\n{len(demo.passed)} checks passed:")
+            click.echo("\n".join(f"  ✔ {check}" for check in demo.passed))
         if not once and code == 0:
-            click.echo(_addresses(on))
+            click.echo(_addresses(demo))
             with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
     return code
 
 
-async def _acted(on: DemoStage) -> int:
+async def _acted(demo: DemoStage) -> int:
     try:
-        await Conversation(on).act()
-        await NightlyRuns(on).act()
-        await DeviceRequests(on).act()
-        assert not on.github.violations, f"the bot broke GitHub's rules: {on.github.violations}"
+        await Conversation(demo).act()
+        await NightlyRuns(demo).act()
+        await DeviceRequests(demo).act()
+        assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
     except AssertionError as broken:
         click.echo(f"\n✘ {broken}", err=True)
         return BROKEN
     return 0
 
 
-def _addresses(on: DemoStage) -> str:
+def _addresses(demo: DemoStage) -> str:
     pages = {
-        "the dashboard": f"{on.bot.url}{view_path(REPOSITORY)}",
-        "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
-        "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
-        "tests on request": f"{on.github.url}/{REPOSITORY}/pull/3",
-        "all commits": f"{on.github.url}/{REPOSITORY}",
-        "skipped commits": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
-        "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
-        "the commands": f"{on.bot.url}{help_path(REPOSITORY)}",
-        "the bot's health": f"{on.bot.url}/readyz",
-        "the bot's metrics": f"{on.bot.url}/metrics",
+        "the dashboard": f"{demo.bot.url}{view_path(REPOSITORY)}",
+        "the conversation": f"{demo.github.url}/{REPOSITORY}/pull/1",
+        "what the lab tested": f"{demo.github.url}/{REPOSITORY}/pull/2",
+        "tests on request": f"{demo.github.url}/{REPOSITORY}/pull/3",
+        "all commits": f"{demo.github.url}/{REPOSITORY}",
+        "skipped commits": f"{demo.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
+        "what CI should do": f"{demo.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
+        "the commands": f"{demo.bot.url}{help_path(REPOSITORY)}",
+        "the bot's health": f"{demo.bot.url}/readyz",
+        "the bot's metrics": f"{demo.bot.url}/metrics",
     }
     lines = [f"  {name + ':':20} {address}" for name, address in pages.items()]
-    return "\n".join(["\nPages:", *lines, _be_a_lab(on), "\nPress Ctrl-C to stop."])
+    return "\n".join(["\nPages:", *lines, _be_a_lab(demo), "\nPress Ctrl-C to stop."])
 
 
-def _be_a_lab(on: DemoStage) -> str:
+def _be_a_lab(demo: DemoStage) -> str:
     """Return the commands for another terminal with which to act as a lab of this demo."""
-    variables = {**on.lab.variables, "NIGHTJAR_URL": on.bot.url, "NIGHTJAR_TARGET": OTHER}
+    variables = {**demo.lab.variables, "NIGHTJAR_URL": demo.bot.url, "NIGHTJAR_TARGET": OTHER}
     assignments = shlex.join(f"{name}={value}" for name, value in variables.items())
     return BE_A_LAB.format(lab=shlex.quote(str(ROOT / "lab")), variables=assignments, target=OTHER)
 

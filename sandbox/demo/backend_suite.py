@@ -64,21 +64,21 @@ UNSUPPORTED = re.compile(r"not supported for frontend ONNX: (\w+)")
 class BackendSuite:
     """The scripted lab: it tests a commit on two backends and uploads the results."""
 
-    def __init__(self, on: DemoStage, folder: Path) -> None:
-        self.on = on
+    def __init__(self, demo: DemoStage, folder: Path) -> None:
+        self.on = demo
         self._folder = folder
-        self._nightly_runs = NightlyRuns(on)
+        self._nightly_runs = NightlyRuns(demo)
 
     async def act(self) -> dict[str, CheckRun]:
         """Play it; return the check run of each target."""
-        on = self.on
+        demo = self.on
         self._nightly_runs.push("Add a front end for ONNX", {"src/onnx.py": "# Reads models.\n"})
         sha = await self._nightly_runs.move()
         began = time.monotonic()
         await asyncio.gather(*map(self._test, FLOWS))
         seconds = time.monotonic() - began
-        on.narrator.say(f"{CASES} cases on each of {len(FLOWS)} backends took {seconds:.0f} s")
-        await on.check(f"it took less than {LIMIT / 60:.0f} minutes", lambda: seconds < LIMIT)
+        demo.narrator.say(f"{CASES} cases on each of {len(FLOWS)} backends took {seconds:.0f} s")
+        await demo.check(f"it took less than {LIMIT / 60:.0f} minutes", lambda: seconds < LIMIT)
         checks = {flow: await self._uploaded(sha, flow) for flow in FLOWS}
         await self._dashboard(checks[TVM])
         return checks
@@ -107,18 +107,18 @@ class BackendSuite:
 
     async def _uploaded(self, sha: str, flow: str) -> CheckRun:
         """Upload a report; return the check run that it becomes."""
-        on, rows = self.on, self._rows(flow)
+        demo, rows = self.on, self._rows(flow)
         results = Counter(row["Result"] for row in rows)
-        await on.lab.upload_report(
-            sha, flow, SUITE, self._report(flow), on.narrator.say, status=int(results["Fail"] > 0)
+        await demo.lab.upload_report(
+            sha, flow, SUITE, self._report(flow), demo.narrator.say, status=int(results["Fail"] > 0)
         )
         words = [f"{results['Fail']} failing", f"{results['Pass']} passed"]
 
         def found() -> list[CheckRun]:
-            runs = [run for suite in on.repo.suites for run in suite.runs if run.name == f"hardware/{LAB}/{flow}"]
+            runs = [run for suite in demo.repo.suites for run in suite.runs if run.name == f"hardware/{LAB}/{flow}"]
             return [run for run in runs if all(word in (run.title or "") for word in words)]
 
-        await on.check(f"the check run of {flow} has the counts of the report", found)
+        await demo.check(f"the check run of {flow} has the counts of the report", found)
         return found()[-1]
 
     async def _dashboard(self, check: CheckRun) -> None:
@@ -126,15 +126,19 @@ class BackendSuite:
         page = await self._nightly_runs.page(check.details_url or "")
         rows = self._rows(TVM)
         stages = {HAPPENED[TROUBLES[row["Result Detail"]]] for row in rows if row["Result"] == "Fail"}
-        await self.on.check(f"the page says: {', '.join(sorted(stages))}", lambda: all(one in page for one in stages))
+        await self.on.check(
+            f"the page says: {', '.join(sorted(stages))}", lambda: all(stage_text in page for stage_text in stages)
+        )
         operators = {name for row in rows for name in UNSUPPORTED.findall(row["Error"])}
         self.on.narrator.say(f"Operators that TVM's front end lacks: {', '.join(sorted(operators))}")
         await self.on.check(
             f"it names each of {len(operators)} operators that TVM cannot import",
-            lambda: bool(operators) and all(one in page for one in operators),
+            lambda: bool(operators) and all(operator in page for operator in operators),
         )
         grid = await self._nightly_runs.page(f"{self.on.bot.url}{view_path(REPOSITORY)}")
-        await self.on.check("the grid has a row for each backend", lambda: all(f"{LAB}/{one}" in grid for one in FLOWS))
+        await self.on.check(
+            "the grid has a row for each backend", lambda: all(f"{LAB}/{flow}" in grid for flow in FLOWS)
+        )
 
     def _report(self, flow: str) -> Path:
         return self._folder / f"{flow}.csv"
@@ -147,20 +151,20 @@ class BackendSuite:
 async def play(*, stay: bool, image: Path | None) -> int:
     """Play the demo; returns the exit code."""
     with TemporaryDirectory(prefix="nightjar-suite-demo-") as folder:
-        async with stage(SETTINGS) as on:
+        async with stage(SETTINGS) as demo:
             try:
-                checks = await BackendSuite(on, Path(folder)).act()
-                assert not on.github.violations, f"the bot broke GitHub's rules: {on.github.violations}"
+                checks = await BackendSuite(demo, Path(folder)).act()
+                assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
             except AssertionError as broken:
                 click.echo(f"\n✘ {broken}", err=True)
                 return BROKEN
-            click.echo(f"\n{len(on.passed)} checks passed:")
-            click.echo("\n".join(f"  ✔ {check}" for check in on.passed))
+            click.echo(f"\n{len(demo.passed)} checks passed:")
+            click.echo("\n".join(f"  ✔ {check}" for check in demo.passed))
             if image is not None:
                 await _save(checks[TVM].details_url or "", image)
             if stay:
                 pages = {flow: check.details_url for flow, check in checks.items()}
-                pages["the grid"] = f"{on.bot.url}{view_path(REPOSITORY)}"
+                pages["the grid"] = f"{demo.bot.url}{view_path(REPOSITORY)}"
                 click.echo("\n".join(["\nPages:", *(f"  {name + ':':16} {url}" for name, url in pages.items())]))
                 with suppress(asyncio.CancelledError):
                     await asyncio.Event().wait()

@@ -20,9 +20,9 @@ FILES = {"src/transform/vectorize_loop.cc": "// The innermost loop of a matmul i
 class Conversation:
     """The scripted contributor, and what the bot must do."""
 
-    def __init__(self, on: DemoStage) -> None:
-        self.on = on
-        self.pull = on.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
+    def __init__(self, demo: DemoStage) -> None:
+        self.on = demo
+        self.pull = demo.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
 
     async def act(self) -> None:
         """Play it from the first push to the merge."""
@@ -54,8 +54,8 @@ class Conversation:
         decision = await self._decision()
         self.on.narrator.say(f"CI asks what to run; the bot answers\n{decision}")
         answer = decision["run_slow_tests"]
-        on = isinstance(answer, dict) and answer["value"] is True
-        await self.on.check("CI runs the slow tests", lambda: on)
+        runs_slow_tests = isinstance(answer, dict) and answer["value"] is True
+        await self.on.check("CI runs the slow tests", lambda: runs_slow_tests)
 
     async def _decision(self) -> dict[str, object]:
         """Ask the bot what CI should run, as a CI step does."""
@@ -81,8 +81,8 @@ class Conversation:
         await self.on.check("the failed Actions job runs again", lambda: run.attempt == 2)
         await self.on.check("the failed Jenkins job runs again", lambda: len(job.builds) == 2)
         await self.on.check("the rerun gets an answer", lambda: _reactions(pull, comment) == ["eyes", "+1"])
-        again = [each.name for each in run.jobs if each.attempt == 2]
-        await self.on.check("green jobs do not run again", lambda: again == ["unit tests (hexagon)"])
+        rerun_jobs = [job.name for job in run.jobs if job.attempt == 2]
+        await self.on.check("green jobs do not run again", lambda: rerun_jobs == ["unit tests (hexagon)"])
         run.start()
         run.finish("success")
         job.builds[-1].finish("SUCCESS")

@@ -28,8 +28,8 @@ TOKEN = ("lab", "token", "create", LAB, "--expires", "1d")
 class DeviceRequests:
     """The scripted contributor, maintainer and agents, and what the bot must do with them."""
 
-    def __init__(self, on: DemoStage) -> None:
-        self.on = on
+    def __init__(self, demo: DemoStage) -> None:
+        self.on = demo
 
     async def act(self) -> None:
         """Play it from the request to the last check run."""
@@ -54,54 +54,56 @@ class DeviceRequests:
     async def _token(self) -> str:
         """Make the lab's token, as the operator does."""
         bot = self.on.bot
-        code, out, err = await bot.run(*TOKEN, "--config", str(bot.config))
-        assert code == 0, f"nightjar {' '.join(TOKEN)} ended with {code}:\n{out}{err}"
-        return out.split()[0]
+        code, stdout, err = await bot.run(*TOKEN, "--config", str(bot.config))
+        assert code == 0, f"nightjar {' '.join(TOKEN)} ended with {code}:\n{stdout}{err}"
+        return stdout.split()[0]
 
     async def _pull_request(self, folder: Path) -> tuple[Path, PullRequest]:
-        on = self.on
-        on.github.clock.advance(seconds=1)
+        demo = self.on
+        demo.github.clock.advance(seconds=1)
         files = {path: text for path, text in test_files("night-1").items() if "/te/" in path}
         path = folder / "mirror"
         path.mkdir()
         mirror = await asyncio.to_thread(Mirror, path)
-        await asyncio.to_thread(push_to_fork, on.repo, mirror, BRANCH, files, TITLE)
-        return path, on.repo.open_pull_request(AUTHOR, TITLE, BODY, branch=BRANCH, fork=True)
+        await asyncio.to_thread(push_to_fork, demo.repo, mirror, BRANCH, files, TITLE)
+        return path, demo.repo.open_pull_request(AUTHOR, TITLE, BODY, branch=BRANCH, fork=True)
 
     async def _asked_and_approved(self, pull: PullRequest) -> None:
-        on = self.on
+        demo = self.on
         pull.comment(AUTHOR, f"@ci test on {TARGET} {OTHER} {LOST}")
-        await on.check("a contributor's request waits for approval", lambda: _answers(pull, "waiting for approval"))
-        await on.check("and has no check run yet", lambda: not any(self._checks(pull, each) for each in TARGETS))
+        await demo.check("a contributor's request waits for approval", lambda: _answers(pull, "waiting for approval"))
+        await demo.check("and has no check run yet", lambda: not any(self._checks(pull, target) for target in TARGETS))
         pull.comment("octocat", "@ci approve tests")
-        await on.check("a maintainer approves exactly this commit", lambda: _answers(pull, "Approved on"))
-        await on.check("then every test is queued", lambda: all(self._checks(pull, each) for each in TARGETS))
+        await demo.check("a maintainer approves exactly this commit", lambda: _answers(pull, "Approved on"))
+        await demo.check("then every test is queued", lambda: all(self._checks(pull, target) for target in TARGETS))
 
     async def _tested(self, pull: PullRequest, agents: list[DemoAgent], token: str) -> None:
-        on, (first, second, third) = self.on, agents
+        demo, (first, second, third) = self.on, agents
         losing = asyncio.create_task(self._lose(third, token))
         try:
-            await second.start(on.bot.url, token)
-            await on.check("an agent claims a job", lambda: second.claimed(1))
-            await first.start(on.bot.url, token)
-            await on.check("another agent claims another one", lambda: first.claimed(1))
-            await on.check(
+            await second.start(demo.bot.url, token)
+            await demo.check("an agent claims a job", lambda: second.claimed(1))
+            await first.start(demo.bot.url, token)
+            await demo.check("another agent claims another one", lambda: first.claimed(1))
+            await demo.check(
                 "the check run shows them that a test runs", lambda: self._newest(pull, OTHER).status != "queued"
             )
             await second.end()
-            on.narrator.say(f"{second.name} is killed in the middle of its test (SIGKILL)")
-            await on.check("an agent's results have the comparison of a nightly run", self._says(pull, TARGET, "1 new"))
-            await on.check("the killed agent's job is handed out again", lambda: first.claimed(2))
-            await on.check("and its results arrive", self._says(pull, OTHER, "63 passed"))
+            demo.narrator.say(f"{second.name} is killed in the middle of its test (SIGKILL)")
+            await demo.check(
+                "an agent's results have the comparison of a nightly run", self._says(pull, TARGET, "1 new")
+            )
+            await demo.check("the killed agent's job is handed out again", lambda: first.claimed(2))
+            await demo.check("and its results arrive", self._says(pull, OTHER, "63 passed"))
             await losing
         except TimeoutError:
             raise AssertionError(f"{third.name} got no job within {PATIENCE:.0f} s") from None
         finally:
             await _ended(losing)
         lost = "a lab that never comes back ends as neutral"
-        await on.check(lost, self._says(pull, LOST, "The lab stopped responding"))
-        ends = [self._newest(pull, each).conclusion for each in TARGETS]
-        await on.check("no check run is left pending", lambda: ends == ["neutral"] * 3)
+        await demo.check(lost, self._says(pull, LOST, "The lab stopped responding"))
+        ends = [self._newest(pull, target).conclusion for target in TARGETS]
+        await demo.check("no check run is left pending", lambda: ends == ["neutral"] * 3)
         for target in TARGETS:
             await self._linked(pull, target)
 

@@ -88,7 +88,7 @@ async def _until(socket: aiohttp.ClientWebSocketResponse, url: str, event: str) 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
     """Start a headless Chromium with an empty profile; stop it at the end."""
-    command = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    command = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if command is None:
         raise click.ClickException(NO_BROWSER)
     # Chromium does not run as root in its own sandbox; the pages are our own.
@@ -119,13 +119,13 @@ async def _port(process: asyncio.subprocess.Process) -> int:
 
 async def take() -> None:
     """Play the demo; save screenshots of the conversation, of a check run down to its annotation, and of the grid."""
-    async with browser() as chromium, stage() as on:
-        await Conversation(on).talk()
-        await _save("conversation", await chromium.screenshot(f"{on.github.url}/{REPOSITORY}/pull/1"))
-        run = await NightlyRuns(on).test_pull_request()
-        await _save("hardware-check", await chromium.screenshot(f"{on.github.url}{address(run)}", ".annotation"))
+    async with browser() as chromium, stage() as demo:
+        await Conversation(demo).talk()
+        await _save("conversation", await chromium.screenshot(f"{demo.github.url}/{REPOSITORY}/pull/1"))
+        run = await NightlyRuns(demo).test_pull_request()
+        await _save("hardware-check", await chromium.screenshot(f"{demo.github.url}{address(run)}", ".annotation"))
         grid = view_path(REPOSITORY, target=f"{LAB}/{TARGET}")
-        await _save("grid", await chromium.screenshot(f"{on.bot.url}{grid}", "main"))
+        await _save("grid", await chromium.screenshot(f"{demo.bot.url}{grid}", "main"))
 
 
 async def _save(name: str, image: bytes) -> None:

@@ -60,11 +60,11 @@ class DemoLab:
         `status` is the exit status of the tests; `report` gets the first command and a line for each file.
         Raises AssertionError with the output of the commands.
         """
-        about = ["--target", TARGET, "--sha", sha, "--exit-status", str(status)]
-        about += ["--environment", DEVICE]
-        about += ["--pull-request", str(pull_request)] if pull_request else []
+        options_of_run = ["--target", TARGET, "--sha", sha, "--exit-status", str(status)]
+        options_of_run += ["--environment", DEVICE]
+        options_of_run += ["--pull-request", str(pull_request)] if pull_request else []
         runs = [
-            ([*about, "--suite", suite], path)
+            ([*options_of_run, "--suite", suite], path)
             for suite, path in reports(nightly_run).items()
             if suite == only or not only
         ]
@@ -92,16 +92,16 @@ class DemoLab:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        said = []
+        output = []
         try:
             assert process.stderr is not None
             async for raw in process.stderr:
-                said.append(raw.decode().rstrip())
-                if any(f": {form}: " in said[-1] for form in ("junit", "executorch-csv")):
-                    report(said[-1])
+                output.append(raw.decode().rstrip())
+                if any(f": {form}: " in output[-1] for form in ("junit", "executorch-csv")):
+                    report(output[-1])
             code = await process.wait()
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        assert code == 0, f"{COMMAND} ended with {code}:\n" + "\n".join(said)
+        assert code == 0, f"{COMMAND} ended with {code}:\n" + "\n".join(output)

@@ -34,11 +34,11 @@ class Mirror:
         return self._git("rev-parse", "HEAD").strip()
 
     def _git(self, *arguments: str) -> str:
-        who = {f"GIT_{role}_{what}": text for role in ("AUTHOR", "COMMITTER") for what, text in PERSON.items()}
+        identity = {f"GIT_{role}_{field}": text for role in ("AUTHOR", "COMMITTER") for field, text in PERSON.items()}
         done = subprocess.run(  # noqa: S603  # no argument comes from outside
             ["git", *arguments],  # noqa: S607
             cwd=self.folder,
-            env={**inherited(), **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+            env={**inherited(), **identity, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
             check=True,
             capture_output=True,
             text=True,
@@ -50,8 +50,8 @@ def push_to_fork(repo: Repository, mirror: Mirror, branch: str, files: Mapping[s
     """Push a commit to a contributor's fork with the same SHA as in the mirror; return the SHA."""
     base = repo.git.commits[repo.branch(repo.default_branch)]
     tree = {**base.files, **files}
-    author, now = repo.github.user(AUTHOR), repo.github.clock.now()
-    made = repo.git.commit([base.sha], tree, message, author, now)
+    author, moment = repo.github.user(AUTHOR), repo.github.clock.now()
+    made = repo.git.commit([base.sha], tree, message, author, moment)
     sha = mirror.commit(tree, message)
     repo.git.commits[sha] = replace(repo.git.commits.pop(made.sha), sha=sha)
     repo.fork(AUTHOR).refs[HEADS + branch] = sha

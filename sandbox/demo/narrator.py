@@ -58,8 +58,8 @@ class Narrator:
                 text = f"status {STATE[status.state]} nightly on {status.sha[:7]}: {status.description}"
                 yield f"status {status.id}", text
         for run in self._repository.workflow_runs:
-            now = run.conclusion or run.status.replace("_", " ")
-            yield f"run {run.id} {run.attempt} {now}", f"workflow {run.name}, attempt {run.attempt}: {now}"
+            state = run.conclusion or run.status.replace("_", " ")
+            yield f"run {run.id} {run.attempt} {state}", f"workflow {run.name}, attempt {run.attempt}: {state}"
         for suite in self._repository.suites:
             for check in suite.runs if suite.app is not self._github.actions_app else ():
                 text = "\n".join([_check(check), _why(check), f"{self._github.url}{address(check)}"])
@@ -67,18 +67,18 @@ class Narrator:
 
 
 def _conversation(pull: PullRequest) -> Iterator[tuple[str, str]]:
-    on = f"{pull.number}"
-    yield f"opened {on}", f"@{pull.user.login} opens #{pull.number} {pull.title}\n{pull.body}"
+    number = f"{pull.number}"
+    yield f"opened {number}", f"@{pull.user.login} opens #{pull.number} {pull.title}\n{pull.body}"
     for user in pull.requested_reviewers:
-        yield f"asked {on} {user.login}", f"@{user.login} is asked for a review"
+        yield f"asked {number} {user.login}", f"@{user.login} is asked for a review"
     for reaction in pull.reactions():
-        yield f"reaction {on} {reaction}", f"the bot reacts {EMOJI.get(reaction, reaction)} to the description"
+        yield f"reaction {number} {reaction}", f"the bot reacts {EMOJI.get(reaction, reaction)} to the description"
     for comment in pull.comments:
         text = _LINK.sub(r"\1", _HIDDEN.sub("", comment.body))
         yield f"comment {comment.id} {comment.body}", f"@{comment.user.login} writes\n{text}"
         for name in pull.reactions(comment):
-            said = comment.body.splitlines()[0]
-            yield f"reaction {comment.id} {name}", f"the bot reacts {EMOJI.get(name, name)} to “{said}”"
+            first_line = comment.body.splitlines()[0]
+            yield f"reaction {comment.id} {name}", f"the bot reacts {EMOJI.get(name, name)} to “{first_line}”"
     for status in reversed(pull.repository.all_statuses(pull.head_sha)):
         mark = STATE.get(status.state, status.state)
         yield f"status {status.id}", f"status {mark} {status.context}: {status.description}"

@@ -31,8 +31,8 @@ WAITS_AGAIN = "There are fewer suites than last time, so the bot waits for more.
 class NightlyRuns:
     """The scripted lab, and what the bot must report about its uploads."""
 
-    def __init__(self, on: DemoStage) -> None:
-        self.on = on
+    def __init__(self, demo: DemoStage) -> None:
+        self.on = demo
         self.commits: list[str] = []
 
     async def act(self) -> None:
@@ -48,7 +48,7 @@ class NightlyRuns:
         sha = (await self._broken_lab_and_pull_request()).head_sha
         await self.on.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
         run = self._newest(sha)
-        place = [(one["path"], one["start_line"]) for one in run.annotations]
+        place = [(annotation["path"], annotation["start_line"]) for annotation in run.annotations]
         await self.on.check("the new failure has an annotation at its line", lambda: place == [FAILURE])
         return run
 
@@ -72,7 +72,7 @@ class NightlyRuns:
         await self.on.check("and names the baseline", lambda: self.commits[0] in (second[-1].summary or ""))
         await self.on.check("all suites share one check run", lambda: len(first) == len(second) == 1)
         files, annotations = self.on.repo.git.commits[sha].files, second[-1].annotations
-        placed = [one for one in annotations if one["path"] in files]
+        placed = [annotation for annotation in annotations if annotation["path"] in files]
         await self.on.check("each new failure has an annotation in an existing file", lambda: len(placed) == 9)
         details = await self.page(second[-1].details_url or "")
         await self.on.check("its Details lead to the run on the dashboard", lambda: SECOND in details)
@@ -85,8 +85,8 @@ class NightlyRuns:
         await self.on.check("the nightly branch moves to the newest green commit", lambda: self._head == sha == green)
         newest = await self._newest_skipped()
         self.on.narrator.say(f"The API says why a newer commit was skipped\n{json.dumps(newest)}")
-        why = {"sha": red, "title": RED, "blockers": [{"name": CI, "state": "red"}]}
-        await self.on.check("and the API says why it skipped a newer one", lambda: newest == why)
+        expected = {"sha": red, "title": RED, "blockers": [{"name": CI, "state": "red"}]}
+        await self.on.check("and the API says why it skipped a newer one", lambda: newest == expected)
         await self._upload(f"{LAB} is broken, and uploads its third run", sha, "broken-lab", status=2)
         pull = self._pull_request()
         self.on.narrator.update()
@@ -98,17 +98,17 @@ class NightlyRuns:
         return pull
 
     async def _ignored(self, run: CheckRun) -> None:
-        on, sha = self.on, run.head_sha
-        on.narrator.say("@octo-friend, without write access, presses “Ignore for this PR”")
+        demo, sha = self.on, run.head_sha
+        demo.narrator.say("@octo-friend, without write access, presses “Ignore for this PR”")
         run.press("octo-friend", "ignore")
-        await on.check(
+        await demo.check(
             "a person without write access gets a refusal", lambda: "octo-friend" in (self._newest(sha).summary or "")
         )
-        await on.check("and the failure still counts", lambda: self._newest(sha).conclusion == "neutral")
-        on.narrator.say("@octocat presses “Ignore for this PR”")
+        await demo.check("and the failure still counts", lambda: self._newest(sha).conclusion == "neutral")
+        demo.narrator.say("@octocat presses “Ignore for this PR”")
         self._newest(sha).press("octocat", "ignore")
-        await on.check("a maintainer can ignore it, and is named", self._says(sha, "ignored by octocat"))
-        await on.check("then the check run is green", lambda: self._newest(sha).conclusion == "success")
+        await demo.check("a maintainer can ignore it, and is named", self._says(sha, "ignored by octocat"))
+        await demo.check("then the check run is green", lambda: self._newest(sha).conclusion == "success")
 
     def push(self, message: str, files: Mapping[str, str], ci: str = "success") -> str:
         """Push to main, and let CI end; return the commit."""
@@ -122,9 +122,9 @@ class NightlyRuns:
         """Move the branch, and let the lab read the commit to test; return what it reads."""
         narrator, bot = self.on.narrator, self.on.bot
         narrator.say(f"$ nightjar {' '.join(TIMER)}")
-        code, out, err = await bot.run(*TIMER, "--config", str(bot.config))
-        assert code == 0, f"nightjar {' '.join(TIMER)} ended with {code}:\n{out}{err}"
-        narrator.say(next(line.strip() for line in out.splitlines() if ": planned: " in line))
+        code, stdout, err = await bot.run(*TIMER, "--config", str(bot.config))
+        assert code == 0, f"nightjar {' '.join(TIMER)} ended with {code}:\n{stdout}{err}"
+        narrator.say(next(line.strip() for line in stdout.splitlines() if ": planned: " in line))
         narrator.update()
         read = json.loads(await self.on.lab.read(BUCKET, NIGHTLY_FILE))
         narrator.say(f"{LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(read)}")
@@ -163,10 +163,10 @@ class NightlyRuns:
         return lambda: any(words in (run.title or "") for run in self._checks(sha)[-1:])
 
     async def _upload(
-        self, what: str, sha: str, nightly_run: str, *, only: str = "", status: int = 1, number: int = 0
+        self, announcement: str, sha: str, nightly_run: str, *, only: str = "", status: int = 1, number: int = 0
     ) -> None:
         narrator = self.on.narrator
-        narrator.say(what)
+        narrator.say(announcement)
 
         def report(text: str) -> None:
             narrator.update()

@@ -44,17 +44,17 @@ def _place(case: Case) -> tuple[str, str]:
 
 def _lines(file: str, tests: dict[tuple[str, str], Case]) -> list[str]:
     lines = list(HEADER)
-    shown = {test: _shown(file, case.text) for test, case in tests.items() if case.text}
-    for line, source in sorted(part for part in shown.values() if part):
+    sources = {test: _shown(file, case.text) for test, case in tests.items() if case.text}
+    for line, source in sorted(part for part in sources.values() if part):
         lines += [""] * (line - 1 - len(lines)) + source
     inside = ""
     for (group, name), _ in sorted(tests.items(), key=lambda item: item[0][0]):
         if group != inside:
             lines += ["", "", f"class {group}:"]
             inside = group
-        elif not group and not shown.get((group, name)):
+        elif not group and not sources.get((group, name)):
             lines += ["", ""]
-        if not shown.get((group, name)):
+        if not sources.get((group, name)):
             lines += [f"    def {name}(self): ..."] if group else [f"def {name}(): ..."]
     return lines
 

@@ -66,15 +66,15 @@ class DemoStage:
     narrator: Narrator
     passed: list[str] = field(default_factory=list)
 
-    async def check(self, what: str, condition: Callable[[], object]) -> None:
+    async def check(self, expectation: str, condition: Callable[[], object]) -> None:
         """Wait until the bot has done something, and print what happens meanwhile."""
 
         def met() -> object:
             self.narrator.update()
             return condition()
 
-        await self.github.until(met, timeout=PATIENCE, what=what)
-        self.passed.append(what)
+        await self.github.until(met, timeout=PATIENCE, what=expectation)
+        self.passed.append(expectation)
 
 
 @asynccontextmanager
@@ -130,9 +130,11 @@ async def _bucket() -> AsyncIterator[BucketServer]:
 
 def _config(settings: str, url: str, jenkins: str, queue: str) -> str:
     # Half a day from now, so that only the demo runs the timer.
-    at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
+    time_of_day = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     targets = {"target": TARGET, "other": OTHER, "lost": LOST, "on_request": ON_REQUEST}
-    return settings.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets)
+    return settings.format(
+        url=url, jenkins=jenkins, at=time_of_day, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets
+    )
 
 
 def _arrivals(server: BucketServer) -> str:

@@ -14,18 +14,18 @@ class Activity:
     """A ref that somebody moved; `kind` is GitHub's `activity_type`."""
 
     id: int
-    by: User
+    actor: User
     ref: str
-    before: str
-    after: str
+    old_sha: str
+    new_sha: str
     kind: str
-    at: datetime
+    moment: datetime
 
 
-def kind_of_move(git: GitStore, before: str, after: str) -> str:
+def kind_of_move(git: GitStore, old_sha: str, new_sha: str) -> str:
     """Return GitHub's `activity_type` for a branch that was moved, created or deleted."""
-    if before == NO_COMMIT:
+    if old_sha == NO_COMMIT:
         return "branch_creation"
-    if after == NO_COMMIT:
+    if new_sha == NO_COMMIT:
         return "branch_deletion"
-    return "push" if git.contains(after, before) else "force_push"
+    return "push" if git.contains(new_sha, old_sha) else "force_push"

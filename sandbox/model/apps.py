@@ -125,13 +125,13 @@ class App:
 
     def covers(self, repository: Home) -> Installation | None:
         """Return the installation through which the App sees a repository, or None."""
-        found = self.selected(repository)
-        return found if found and not found.suspended_at else None
+        installation = self.selected(repository)
+        return installation if installation and not installation.suspended_at else None
 
     def selected(self, repository: Home) -> Installation | None:
         """Return the installation that includes a repository, suspended or not; or None."""
-        found = self.installation_of(repository.owner)
-        return found if found and repository in found.repositories else None
+        installation = self.installation_of(repository.owner)
+        return installation if installation and repository in installation.repositories else None
 
 
 @dataclass(eq=False)
@@ -153,9 +153,9 @@ class Installation:
         """Return the App's permissions here; an owner of the account has to accept permissions that are added later."""
         return self.app.permissions if self.accepted is None else self.accepted
 
-    def suspend(self, by: User | None = None) -> None:
+    def suspend(self, actor: User | None = None) -> None:
         """Suspend the installation, as its account does, or as somebody else: its tokens stop working."""
-        self.suspended_at, self.suspended_by = self.app.github.clock.now(), by or self.account
+        self.suspended_at, self.suspended_by = self.app.github.clock.now(), actor or self.account
         self.app.github.events.installation(self, "suspend", self.repositories)
 
     def unsuspend(self) -> None:
@@ -188,17 +188,17 @@ class InstallationToken:
     expires_at: datetime
     permissions: Mapping[str, str]
     repositories: list[Home]
-    asked: frozenset[str] | None = None
+    narrowed_by: frozenset[str] | None = None
     """The keys of the request that narrow it (`repositories`, `repository_ids`, `permissions`); None: not requested."""
 
     @property
     def too_broad(self) -> str | None:
         """Say in what way it gives more than a careful App requests; None if it does not, or no App requested it."""
-        if self.asked is None:
+        if self.narrowed_by is None:
             return None
-        if "permissions" not in self.asked:
+        if "permissions" not in self.narrowed_by:
             return "it has every permission of the App"
-        if not self.asked & {"repositories", "repository_ids"} and set(self.permissions) != {"metadata"}:
+        if not self.narrowed_by & {"repositories", "repository_ids"} and set(self.permissions) != {"metadata"}:
             return f"it has {dict(self.permissions)} in every repository of the installation"
         written = sorted(name for name, level in self.permissions.items() if level == "write")
         return f"it may write {written} at once" if len(written) > MOST_WRITES else None
@@ -227,16 +227,16 @@ class Tokens:
         installation: Installation,
         repositories: Iterable[Home] | None = None,
         permissions: Mapping[str, str] | None = None,
-        asked: Iterable[str] | None = None,
+        narrowed_by: Iterable[str] | None = None,
     ) -> InstallationToken:
-        """Return a new token of an installation; `asked` are the keys of a request that narrow it."""
+        """Return a new token of an installation; `narrowed_by` are the keys of a request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
         self.issued.append(value)
         granted |= {"metadata": "read"}
-        narrowed = None if asked is None else frozenset(asked)
+        narrowed = None if narrowed_by is None else frozenset(narrowed_by)
         self._tokens[value] = InstallationToken(value, installation, expires_at, granted, covered, narrowed)
         return self._tokens[value]
 
@@ -284,12 +284,12 @@ class Tokens:
         return app
 
     def _check_times(self, issued: int, expires: int) -> None:
-        now = self._clock.now().timestamp()
-        if issued > now + CLOCK_DRIFT.total_seconds():
+        current = self._clock.now().timestamp()
+        if issued > current + CLOCK_DRIFT.total_seconds():
             raise ApiError(401, "'Issued at' claim ('iat') must be an Integer representing the time in the past")
-        if expires <= now:
+        if expires <= current:
             raise ApiError(401, "'Expiration time' claim ('exp') must be a numeric value in the future")
-        if expires > now + (JWT_LIFETIME + CLOCK_DRIFT).total_seconds():
+        if expires > current + (JWT_LIFETIME + CLOCK_DRIFT).total_seconds():
             raise ApiError(401, "'Expiration time' claim ('exp') is too far in the future", mistake=True)
 
 

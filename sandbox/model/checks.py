@@ -65,10 +65,10 @@ class CheckSuite:
         conclusions = {run.conclusion for run in self.latest}
         return next(word for word in WORST_FIRST if word in conclusions)
 
-    def rerequest(self, by: str) -> None:
+    def rerequest(self, actor: str) -> None:
         """Press *Re-run all checks*: only the suite's App is notified, and the runs do not change."""
         github = self.repository.github
-        github.events.check_suite("rerequested", github.user(by), self, only=self.app)
+        github.events.check_suite("rerequested", github.user(actor), self, only=self.app)
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class CheckRun:
         """Return the App that owns the run."""
         return self.suite.app
 
-    def change(self, by: User, **values: Any) -> None:
+    def change(self, actor: User, **values: Any) -> None:
         """Set new values, append annotations as GitHub does, and send the webhooks."""
         github = self.suite.repository.github
         was_completed = self.status == "completed"
@@ -122,19 +122,19 @@ class CheckRun:
             self.completed_at = self.completed_at or github.clock.now()
         self.suite.updated_at = github.clock.now()
         if self.status == "completed" and not was_completed:
-            github.events.check_run("completed", by, self)
+            github.events.check_run("completed", actor, self)
             if self.suite.status == "completed":
-                github.events.check_suite("completed", by, self.suite)
+                github.events.check_suite("completed", actor, self.suite)
         github.changed()
 
-    def rerequest(self, by: str) -> None:
+    def rerequest(self, actor: str) -> None:
         """Press *Re-run* on the run: only its App is notified, and the run does not change."""
         github = self.suite.repository.github
-        github.events.check_run("rerequested", github.user(by), self, only=self.app)
+        github.events.check_run("rerequested", github.user(actor), self, only=self.app)
 
-    def press(self, by: str, identifier: str) -> None:
+    def press(self, actor: str, identifier: str) -> None:
         """Press one of the run's own buttons."""
         github = self.suite.repository.github
         assert identifier in {action["identifier"] for action in self.actions}, "the run has no such button"
-        more = {"requested_action": {"identifier": identifier}}
-        github.events.check_run("requested_action", github.user(by), self, more, only=self.app)
+        members = {"requested_action": {"identifier": identifier}}
+        github.events.check_run("requested_action", github.user(actor), self, members, only=self.app)

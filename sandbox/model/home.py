@@ -90,7 +90,7 @@ class Home(ABC):
 
     def set_status(
         self,
-        by: By,
+        actor: By,
         sha: str,
         context: str,
         state: str,
@@ -98,9 +98,9 @@ class Home(ABC):
         target_url: str | None = None,
     ) -> CommitStatus:
         """Set a commit status."""
-        now = self.github.clock.now()
+        moment = self.github.clock.now()
         made = CommitStatus(
-            self.github.new_id(), sha, context, state, description, target_url, self.github.user(by), now
+            self.github.new_id(), sha, context, state, description, target_url, self.github.user(actor), moment
         )
         self._statuses.append(made)
         self.github.events.status(made.creator, self, made)
@@ -112,10 +112,10 @@ class Home(ABC):
 
     def statuses(self, sha: str) -> list[CommitStatus]:
         """Return the current status of each context of a commit, newest first."""
-        found: dict[str, CommitStatus] = {}
+        current: dict[str, CommitStatus] = {}
         for status in self.all_statuses(sha):
-            found.setdefault(status.context.lower(), status)
-        return list(found.values())
+            current.setdefault(status.context.lower(), status)
+        return list(current.values())
 
     def status(self, sha: str, context: str) -> CommitStatus | None:
         """Return the current status of one context, or None."""
@@ -124,8 +124,8 @@ class Home(ABC):
     def branches_with(self, sha: str) -> list[tuple[str, str]]:
         """Return the branches that contain a commit, with their heads; first those whose head it is."""
         heads = [(ref.removeprefix(HEADS), head) for ref, head in self.refs.items() if ref.startswith(HEADS)]
-        found = [(name, head) for name, head in heads if head == sha or self.git.contains(head, sha)]
-        return sorted(found, key=lambda branch: branch[1] != sha)
+        branches = [(name, head) for name, head in heads if head == sha or self.git.contains(head, sha)]
+        return sorted(branches, key=lambda branch: branch[1] != sha)
 
     @property
     @abstractmethod
@@ -145,7 +145,7 @@ class Home(ABC):
         """Push one commit to a branch, created if missing; a None in `files` deletes the file."""
 
     @abstractmethod
-    def move(self, ref: str, sha: str | None, by: By) -> None:
+    def move(self, ref: str, sha: str | None, actor: By) -> None:
         """Point a ref at a commit (None deletes it), and send GitHub's webhooks."""
 
     @abstractmethod

@@ -72,10 +72,10 @@ class Issue:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.repository.full_name}#{self.number}>"
 
-    def comment(self, by: By, body: str, app: App | None = None) -> Comment:
+    def comment(self, actor: By, body: str, app: App | None = None) -> Comment:
         """Write a comment."""
-        now = self.github.clock.now()
-        made = Comment(self.github.new_id(), self, self.github.user(by), body, now, now, app)
+        moment = self.github.clock.now()
+        made = Comment(self.github.new_id(), self, self.github.user(actor), body, moment, moment, app)
         self.comments.append(made)
         self.touch()
         self.github.events.comment("created", made.user, made)
@@ -83,10 +83,10 @@ class Issue:
 
     def edit_comment(self, comment: Comment, body: str, by: By | None = None) -> None:
         """Change the text of a comment, as its author unless `by` says otherwise."""
-        before, comment.body = comment.body, body
+        old_body, comment.body = comment.body, body
         comment.updated_at = self.github.clock.now()
         actor = comment.user if by is None else self.github.user(by)
-        self.github.events.comment("edited", actor, comment, {"body": {"from": before}})
+        self.github.events.comment("edited", actor, comment, {"body": {"from": old_body}})
 
     def delete_comment(self, comment: Comment, by: By | None = None) -> None:
         """Delete a comment, as its author unless `by` says otherwise."""
@@ -98,58 +98,58 @@ class Issue:
         """Return the comments of one person or bot, oldest first."""
         return [comment for comment in self.comments if comment.user.login == login]
 
-    def reactions(self, to: Issue | Reactable | None = None, by: str = "") -> list[str]:
+    def reactions(self, subject: Issue | Reactable | None = None, by: str = "") -> list[str]:
         """Return the reactions to a comment or review (or to the body), as names such as `eyes`, in order."""
-        found = reactions_of(self if to is None else to)
-        return [reaction.content for reaction in found if by in {"", reaction.user.login}]
+        reactions = reactions_of(self if subject is None else subject)
+        return [reaction.content for reaction in reactions if by in {"", reaction.user.login}]
 
-    def react(self, by: By, content: str, to: Issue | Reactable | None = None) -> tuple[Reaction, bool]:
+    def react(self, actor: By, content: str, subject: Issue | Reactable | None = None) -> tuple[Reaction, bool]:
         """Add a reaction; return it and whether it is new. GitHub sends no webhook for reactions."""
         assert content in REACTIONS, f"{content!r} is not one of {sorted(REACTIONS)}"
-        return add_reaction(self.github.user(by), content, self if to is None else to, self)
+        return add_reaction(self.github.user(actor), content, self if subject is None else subject, self)
 
-    def edit(self, by: By, *, title: str | None = None, body: str | None = None) -> None:
+    def edit(self, actor: By, *, title: str | None = None, body: str | None = None) -> None:
         """Change title or body."""
         changes: dict[str, Any] = {}
         if title is not None and title != self.title:
             changes["title"], self.title = {"from": self.title}, title
         if body is not None and body != self.body:
             changes["body"], self.body = {"from": self.body or ""}, body
-            self.last_edited = self.github.clock.now(), self.github.user(by)
+            self.last_edited = self.github.clock.now(), self.github.user(actor)
         if changes:
-            self.announce("edited", by, {"changes": changes})
+            self.announce("edited", actor, {"changes": changes})
 
-    def label(self, by: By, *names: str) -> None:
+    def label(self, actor: By, *names: str) -> None:
         """Add labels, each with its own webhook."""
         for name in names:
             added = self.repository.label(name)
             if added not in self.labels:
                 self.labels.append(added)
-                self.announce("labeled", by, {"label": added})
+                self.announce("labeled", actor, {"label": added})
 
-    def unlabel(self, by: By, name: str) -> None:
+    def unlabel(self, actor: By, name: str) -> None:
         """Remove a label."""
         removed = self.repository.label(name)
         self.labels.remove(removed)
-        self.announce("unlabeled", by, {"label": removed})
+        self.announce("unlabeled", actor, {"label": removed})
 
-    def close(self, by: By) -> None:
+    def close(self, actor: By) -> None:
         """Close without merging."""
         self.state = "closed"
-        self.closed_at, self.closed_by = self.github.clock.now(), self.github.user(by)
-        self.announce("closed", by)
+        self.closed_at, self.closed_by = self.github.clock.now(), self.github.user(actor)
+        self.announce("closed", actor)
 
-    def reopen(self, by: By) -> None:
+    def reopen(self, actor: By) -> None:
         """Open again."""
         self.state, self.closed_at, self.closed_by = "open", None, None
-        self.announce("reopened", by)
+        self.announce("reopened", actor)
 
-    def announce(self, action: str, by: By, more: dict[str, Any] | None = None) -> None:
+    def announce(self, action: str, actor: By, members: dict[str, Any] | None = None) -> None:
         """Send the webhook of a change and wake whoever waits for one."""
         self.touch()
-        renamed = "title" in (more or {}).get("changes", {})
-        self.history.append(("renamed" if renamed else action, self.github.user(by), self.github.clock.now()))
-        self.github.events.issue(action, self.github.user(by), self, more or {})
+        renamed = "title" in (members or {}).get("changes", {})
+        self.history.append(("renamed" if renamed else action, self.github.user(actor), self.github.clock.now()))
+        self.github.events.issue(action, self.github.user(actor), self, members or {})
 
     def touch(self) -> None:
         """Set the time of the last update to now."""

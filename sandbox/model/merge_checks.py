@@ -71,11 +71,11 @@ def _passed(pull: PullRequest, name: str, app: int | None) -> bool:
     ]
     newest = {run.app.id: run for run in sorted(repository.check_runs(pull.head_sha, name), key=lambda run: run.id)}
     reported += [(source, run.conclusion in GOOD_CONCLUSIONS) for source, run in newest.items()]
-    mine = [good for source, good in reported if app in (None, source)]
-    return bool(mine) and all(mine)
+    outcomes = [good for source, good in reported if app in (None, source)]
+    return bool(outcomes) and all(outcomes)
 
 
 def _approvals(pull: PullRequest) -> set[User]:
     latest = {review.user: review.state for review in pull.reviews if review.state not in {"COMMENTED", "PENDING"}}
-    may = {user for user in latest if pull.repository.role(user) in {"write", "maintain", "admin"}}
-    return {user for user in may if latest[user] == "APPROVED" and user is not pull.user}
+    may_approve = {user for user in latest if pull.repository.role(user) in {"write", "maintain", "admin"}}
+    return {user for user in may_approve if latest[user] == "APPROVED" and user is not pull.user}

@@ -21,10 +21,10 @@ class Push:
     """A push to the head branch after the pull request was opened."""
 
     id: int
-    by: User
+    actor: User
     sha: str
     forced: bool
-    at: datetime
+    pushed_at: datetime
 
 
 @dataclass(eq=False)
@@ -140,8 +140,8 @@ class PullRequest(Issue):
         tip = git.commits[self.repository.branch(self.base_ref)]
         start = git.merge_base(self.head_sha, tip.sha)
         files = git.commits[self.head_sha].files
-        theirs = {change.path for change in changes(start.files if start else {}, tip.files)}
-        return not any(c.path in theirs and files.get(c.path) != tip.files.get(c.path) for c in self.files)
+        changed_in_base = {change.path for change in changes(start.files if start else {}, tip.files)}
+        return not any(c.path in changed_in_base and files.get(c.path) != tip.files.get(c.path) for c in self.files)
 
     def push(
         self,
@@ -157,26 +157,26 @@ class PullRequest(Issue):
             self.head_ref, files, by=by or self.user, message=message, onto=start.sha if start else None
         )
 
-    def synchronize(self, by: User, sha: str) -> None:
+    def synchronize(self, actor: User, sha: str) -> None:
         """Follow the head branch to a new commit."""
-        before, self.head_sha = self.head_sha, sha
-        forced = not self.repository.git.contains(sha, before)
-        self.pushes.append(Push(self.github.new_id(), by, sha, forced, self.github.clock.now()))
+        old_sha, self.head_sha = self.head_sha, sha
+        forced = not self.repository.git.contains(sha, old_sha)
+        self.pushes.append(Push(self.github.new_id(), actor, sha, forced, self.github.clock.now()))
         self.base_sha = self.repository.branch(self.base_ref)
-        self.announce("synchronize", by, {"before": before, "after": sha})
+        self.announce("synchronize", actor, {"before": old_sha, "after": sha})
         if self.queued:
-            self.dequeue(by, "UNKNOWN_REMOVAL_REASON")
+            self.dequeue(actor, "UNKNOWN_REMOVAL_REASON")
 
     def review(
         self,
-        by: By,
+        actor: By,
         body: str = "",
         state: ReviewState = "COMMENTED",
         comments: Iterable[tuple[str, int, str]] = (),
     ) -> Review:
         """Submit a review, with comments as (path, line, text); this completes the person's review request."""
-        user, now = self.github.user(by), self.github.clock.now()
-        made = Review(self.github.new_id(), self, user, body, state, self.head_sha, now)
+        user, moment = self.github.user(actor), self.github.clock.now()
+        made = Review(self.github.new_id(), self, user, body, state, self.head_sha, moment)
         self.reviews.append(made)
         if user in self.requested_reviewers:
             self.requested_reviewers.remove(user)
@@ -188,17 +188,17 @@ class PullRequest(Issue):
 
     def edit_review(self, review: Review, body: str) -> None:
         """Change a review's text, as its author."""
-        before, review.body = review.body, body
-        self.github.events.review("edited", review.user, review, {"changes": {"body": {"from": before}}})
+        old_body, review.body = review.body, body
+        self.github.events.review("edited", review.user, review, {"changes": {"body": {"from": old_body}}})
 
-    def dismiss_review(self, by: By, review: Review) -> None:
+    def dismiss_review(self, actor: By, review: Review) -> None:
         """Dismiss a review."""
         review.state = "DISMISSED"
-        self.github.events.review("dismissed", self.github.user(by), review)
+        self.github.events.review("dismissed", self.github.user(actor), review)
 
     def review_comment(
         self,
-        by: By,
+        actor: By,
         body: str,
         *,
         path: str,
@@ -207,17 +207,17 @@ class PullRequest(Issue):
         reply_to: ReviewComment | None = None,
     ) -> ReviewComment:
         """Comment on a line of the diff, alone or as part of a review."""
-        now = self.github.clock.now()
+        moment = self.github.clock.now()
         made = ReviewComment(
             self.github.new_id(),
             self,
-            self.github.user(by),
+            self.github.user(actor),
             body,
             path,
             line,
             self.head_sha,
-            now,
-            now,
+            moment,
+            moment,
             review,
             reply_to.id if reply_to else None,
         )
@@ -228,50 +228,50 @@ class PullRequest(Issue):
 
     def edit_review_comment(self, comment: ReviewComment, body: str) -> None:
         """Change a review comment's text, as its author."""
-        before, comment.body = comment.body, body
+        old_body, comment.body = comment.body, body
         comment.updated_at = self.github.clock.now()
-        more = {"changes": {"body": {"from": before}}}
-        self.github.events.review_comment("edited", comment.user, comment, more)
+        members = {"changes": {"body": {"from": old_body}}}
+        self.github.events.review_comment("edited", comment.user, comment, members)
 
-    def request_review(self, by: By, *names: str) -> None:
+    def request_review(self, actor: By, *names: str) -> None:
         """Request reviews from people (by login) and teams (as `owner/slug`) that were not requested yet."""
         for name in names:
             if "/" in name:
                 team = self.repository.teams[name.partition("/")[2]]
                 if team not in self.requested_teams:
                     self.requested_teams.append(team)
-                    self.announce("review_requested", by, {"requested_team": team})
+                    self.announce("review_requested", actor, {"requested_team": team})
                 continue
             user = self.github.user(name)
             if user not in self.requested_reviewers:
                 self.requested_reviewers.append(user)
-                self.announce("review_requested", by, {"requested_reviewer": user})
+                self.announce("review_requested", actor, {"requested_reviewer": user})
 
-    def remove_review_request(self, by: By, *names: str) -> None:
+    def remove_review_request(self, actor: By, *names: str) -> None:
         """Withdraw review requests."""
         for name in names:
             if "/" in name:
                 team = self.repository.teams[name.partition("/")[2]]
                 self.requested_teams.remove(team)
-                self.announce("review_request_removed", by, {"requested_team": team})
+                self.announce("review_request_removed", actor, {"requested_team": team})
                 continue
             user = self.github.user(name)
             self.requested_reviewers.remove(user)
-            self.announce("review_request_removed", by, {"requested_reviewer": user})
+            self.announce("review_request_removed", actor, {"requested_reviewer": user})
 
-    def ready_for_review(self, by: By) -> None:
+    def ready_for_review(self, actor: By) -> None:
         """End the draft."""
         self.draft = False
-        self.announce("ready_for_review", by)
+        self.announce("ready_for_review", actor)
 
-    def convert_to_draft(self, by: By) -> None:
+    def convert_to_draft(self, actor: By) -> None:
         """Make it a draft again."""
         self.draft = True
-        self.announce("converted_to_draft", by)
+        self.announce("converted_to_draft", actor)
 
-    def merge(self, by: By, method: str = "merge", title: str | None = None, message: str | None = None) -> str:
+    def merge(self, actor: By, method: str = "merge", title: str | None = None, message: str | None = None) -> str:
         """Merge without checking permissions, and return the SHA of the commit on the base branch."""
-        user, git = self.github.user(by), self.repository.git
+        user, git = self.github.user(actor), self.repository.git
         tip = git.commits[self.repository.branch(self.base_ref)]
         if method == "rebase":
             return self._merged(user, self._replayed(tip))
@@ -288,9 +288,9 @@ class PullRequest(Issue):
         """Recreate each of the pull request's commits on top of the base; return the last one."""
         git = self.repository.git
         for commit in self.commits:
-            before = git.commits[commit.parents[0]].files if commit.parents else {}
+            parent_files = git.commits[commit.parents[0]].files if commit.parents else {}
             files = dict(tip.files)
-            for change in changes(before, commit.files):
+            for change in changes(parent_files, commit.files):
                 files.pop(change.path, None)
                 if change.status != "removed":
                     files[change.path] = commit.files[change.path]
@@ -305,9 +305,9 @@ class PullRequest(Issue):
         self.repository.move(f"refs/heads/{self.base_ref}", merged.sha, user)
         return merged.sha
 
-    def update_branch(self, by: By) -> str:
+    def update_branch(self, actor: By) -> str:
         """Merge the base into the head branch, as the button does; return the new head."""
-        user, git = self.github.user(by), self.repository.git
+        user, git = self.github.user(actor), self.repository.git
         tip = git.commits[self.repository.branch(self.base_ref)]
         files: dict[str, str] = dict(tip.files)
         for change in self.files:
@@ -319,11 +319,11 @@ class PullRequest(Issue):
         self.head_repository.move(f"refs/heads/{self.head_ref}", made.sha, user)
         return made.sha
 
-    def retarget(self, by: By, base: str) -> None:
+    def retarget(self, actor: By, base: str) -> None:
         """Change the base branch."""
-        before = {"ref": {"from": self.base_ref}, "sha": {"from": self.base_sha}}
+        old_base = {"ref": {"from": self.base_ref}, "sha": {"from": self.base_sha}}
         self.base_ref, self.base_sha = base, self.repository.branch(base)
-        self.announce("edited", by, {"changes": {"base": before}})
+        self.announce("edited", actor, {"changes": {"base": old_base}})
 
     @property
     def queue(self) -> list[QueueEntry] | None:
@@ -335,12 +335,12 @@ class PullRequest(Issue):
         """Return the pull request's place in the merge queue, or None."""
         return next((entry for entry in self.queue or () if entry.pull is self), None)
 
-    def enqueue(self, by: By) -> QueueEntry:
+    def enqueue(self, actor: By) -> QueueEntry:
         """Add it to the end of the merge queue."""
         assert self.queue is not None, f"{self.base_ref} has no merge queue"
-        made = QueueEntry(self, self.head_sha, self.github.user(by))
+        made = QueueEntry(self, self.head_sha, self.github.user(actor))
         self.queue.append(made)
-        self.announce("enqueued", by)
+        self.announce("enqueued", actor)
         return made
 
     def test_in_queue(self) -> str:
@@ -359,12 +359,12 @@ class PullRequest(Issue):
         self.github.events.merge_group(bot, self.repository, ref, made, f"refs/heads/{self.base_ref}", tip)
         return made.sha
 
-    def dequeue(self, by: By, reason: str = "MANUAL") -> None:
+    def dequeue(self, actor: By, reason: str = "MANUAL") -> None:
         """Remove it from the merge queue."""
         assert self.queue is not None
         assert self.queued is not None
         self.queue.remove(self.queued)
-        self.announce("dequeued", by, {"reason": reason})
+        self.announce("dequeued", actor, {"reason": reason})
 
     def conversation(self) -> str:
         """Return the whole conversation as text, for failure messages and the demo."""
@@ -378,8 +378,8 @@ class PullRequest(Issue):
             for c in self.review_comments
         ]
         lines += [text.replace("\n", "\n      ") for _, _, text in sorted(entries)]
-        asked: list[Any] = [*self.requested_reviewers, *(team.slug for team in self.requested_teams)]
-        lines += [f"asked: {asked}"] if asked else []
+        requested: list[Any] = [*self.requested_reviewers, *(team.slug for team in self.requested_teams)]
+        lines += [f"asked: {requested}"] if requested else []
         lines += [f"{s.context}: {s.state}: {s.description}" for s in self.repository.statuses(self.head_sha)]
         lines += [f"{r.name}: {r.status} {r.conclusion}" for r in self.repository.check_runs(self.head_sha)]
         return "\n    ".join(lines)

@@ -65,7 +65,7 @@ class Repository(Home):
     def __repr__(self) -> str:
         return f"<repository {self.full_name}>"
 
-    def rename(self, by: By, name: str) -> None:
+    def rename(self, actor: By, name: str) -> None:
         """Rename it; the old name redirects to it.
 
         https://docs.github.com/repositories/creating-and-managing-repositories/renaming-a-repository
@@ -73,21 +73,21 @@ class Repository(Home):
         old = self.name
         self._move(self.owner, name)
         changes = {"changes": {"repository": {"name": {"from": old}}}}
-        self.github.events.send(self, "repository", "renamed", self.github.user(by), changes)
+        self.github.events.send(self, "repository", "renamed", self.github.user(actor), changes)
 
-    def transfer(self, by: By, to: str) -> None:
+    def transfer(self, actor: By, new_owner: str) -> None:
         """Transfer it to another account. Only Apps that are installed there see it and are notified.
 
         https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=transferred#repository
         """
         old = self.owner
         for app in self.github.apps.values():
-            installation, other = app.covers(self), app.installation_of(self.github.user(to))
-            if installation is not None and other is not None:
+            installation, new_installation = app.covers(self), app.installation_of(self.github.user(new_owner))
+            if installation is not None and new_installation is not None:
                 installation.repositories.remove(self)
-                other.repositories.append(self)
-        self._move(self.github.user(to), self.name)
-        self.github.events.transferred(self.github.user(by), self, old)
+                new_installation.repositories.append(self)
+        self._move(self.github.user(new_owner), self.name)
+        self.github.events.transferred(self.github.user(actor), self, old)
 
     def _move(self, owner: User, name: str) -> None:
         self.github.moved[self.full_name.lower()] = self
@@ -95,20 +95,20 @@ class Repository(Home):
         self.owner, self.name = owner, name
         self.github.repositories[self.full_name.lower()] = self
 
-    def archive(self, by: By, *, archived: bool = True) -> None:
+    def archive(self, actor: By, *, archived: bool = True) -> None:
         """Make it read-only, or writable again."""
         self.archived = archived
         action = "archived" if archived else "unarchived"
-        self.github.events.send(self, "repository", action, self.github.user(by), {})
+        self.github.events.send(self, "repository", action, self.github.user(actor), {})
 
-    def privatize(self, by: By) -> None:
+    def privatize(self, actor: By) -> None:
         """Make it private."""
         self.private = True
-        self.github.events.send(self, "repository", "privatized", self.github.user(by), {})
+        self.github.events.send(self, "repository", "privatized", self.github.user(actor), {})
 
-    def delete(self, by: By) -> None:
+    def delete(self, actor: By) -> None:
         """Delete it, and notify its Apps."""
-        self.github.events.send(self, "repository", "deleted", self.github.user(by), {})
+        self.github.events.send(self, "repository", "deleted", self.github.user(actor), {})
         del self.github.repositories[self.full_name.lower()]
 
     # People
@@ -162,18 +162,18 @@ class Repository(Home):
 
     def move(self, ref: str, sha: str | None, by: By) -> None:
         """Point a ref at a commit (None deletes it), notify the Apps, and update or close pull requests."""
-        by, before = self.github.user(by), self.refs.get(ref, NO_COMMIT)
+        by, old_sha = self.github.user(by), self.refs.get(ref, NO_COMMIT)
         if sha is None:
             del self.refs[ref]
         else:
             self.refs[ref] = sha
         self.pushed_at = self.github.clock.now()
-        if before == NO_COMMIT or sha is None:
+        if old_sha == NO_COMMIT or sha is None:
             self.github.events.ref("create" if sha else "delete", by, self, ref)
-        self.github.events.push(by, self, ref, before, sha or NO_COMMIT)
+        self.github.events.push(by, self, ref, old_sha, sha or NO_COMMIT)
         if not ref.startswith(HEADS):
             return
-        self._note_activity(by, ref, before, sha or NO_COMMIT)
+        self._note_activity(by, ref, old_sha, sha or NO_COMMIT)
         branch = ref.removeprefix(HEADS)
         if sha is not None:
             self._begin_suites(by, sha, branch)
@@ -185,9 +185,9 @@ class Repository(Home):
             else:
                 pull.synchronize(by, sha)
 
-    def _note_activity(self, by: User, ref: str, before: str, after: str) -> None:
-        kind, at = kind_of_move(self.git, before, after), self.github.clock.now()
-        self.activities.append(Activity(self.github.new_id(), by, ref, before, after, kind, at))
+    def _note_activity(self, actor: User, ref: str, old_sha: str, new_sha: str) -> None:
+        kind, moment = kind_of_move(self.git, old_sha, new_sha), self.github.clock.now()
+        self.activities.append(Activity(self.github.new_id(), actor, ref, old_sha, new_sha, kind, moment))
 
     def protect(self, branch: str, *required: str, approvals: int = 0) -> None:
         """Protect a branch against forced pushes, and against merges without these statuses, checks or approvals."""
@@ -212,11 +212,11 @@ class Repository(Home):
 
     # Issues and pull requests
 
-    def open_issue(self, by: By, title: str, body: str | None = None) -> Issue:
+    def open_issue(self, actor: By, title: str, body: str | None = None) -> Issue:
         """Open an issue."""
-        made = Issue(self, self._next_number(), self.github.user(by), title, body)
+        made = Issue(self, self._next_number(), self.github.user(actor), title, body)
         self.issues[made.number] = made
-        made.announce("opened", by)
+        made.announce("opened", actor)
         return made
 
     def open_pull_request(
@@ -258,9 +258,9 @@ class Repository(Home):
 
     def new_check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
         """Create another suite of an App on a commit: each workflow run of GitHub Actions has its own."""
-        now = self.github.clock.now()
+        moment = self.github.clock.now()
         names = (name for name, _ in self.branches_with(sha))
-        made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(names, None), now, now)
+        made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(names, None), moment, moment)
         self.suites.append(made)
         return made
 
@@ -298,8 +298,8 @@ class Repository(Home):
         """
         return begin_run(self, head_sha, name, conclusion, jobs or {}, event, by, branch)
 
-    def _begin_suites(self, by: User, sha: str, branch: str) -> None:
+    def _begin_suites(self, actor: User, sha: str, branch: str) -> None:
         """Create a suite for the push for every App that writes checks, as GitHub does by default."""
         for app in self.github.apps.values():
             if app.covers(self) and app.permissions.get("checks") == "write":
-                self.github.events.check_suite("requested", by, self.check_suite(app, sha, branch), only=app)
+                self.github.events.check_suite("requested", actor, self.check_suite(app, sha, branch), only=app)

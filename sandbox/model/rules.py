@@ -26,11 +26,11 @@ class Rules:
 
 def as_json(rules: Rules, source: str) -> list[dict[str, Any]]:
     """Return the rules as `GET rules/branches/{branch}` lists them, each a `repository-rule-detailed`."""
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     if rules.required:
         checks = [{"context": n, **({"integration_id": app} if app else {})} for n, app in rules.required.items()]
         parameters = {"required_status_checks": checks, "strict_required_status_checks_policy": rules.strict}
-        found.append({"type": "required_status_checks", "parameters": parameters})
+        listed.append({"type": "required_status_checks", "parameters": parameters})
     if rules.approvals is not None or rules.methods != METHODS:
         switches = ("dismiss_stale_reviews_on_push", "require_code_owner_review", "require_last_push_approval")
         parameters = {
@@ -38,7 +38,7 @@ def as_json(rules: Rules, source: str) -> list[dict[str, Any]]:
             "required_approving_review_count": rules.approvals or 0,
             "allowed_merge_methods": list(rules.methods),
         }
-        found.append({"type": "pull_request", "parameters": parameters})
+        listed.append({"type": "pull_request", "parameters": parameters})
     if rules.queue:
         numbers = {"max_entries_to_build": 5, "max_entries_to_merge": 5, "min_entries_to_merge": 1}
         parameters = {
@@ -48,6 +48,6 @@ def as_json(rules: Rules, source: str) -> list[dict[str, Any]]:
             "grouping_strategy": "ALLGREEN",
             "merge_method": "SQUASH",
         }
-        found.append({"type": "merge_queue", "parameters": parameters})
-    where = {"ruleset_source_type": "Repository", "ruleset_source": source, "ruleset_id": 1}
-    return [rule | where for rule in found]
+        listed.append({"type": "merge_queue", "parameters": parameters})
+    ruleset = {"ruleset_source_type": "Repository", "ruleset_source": source, "ruleset_id": 1}
+    return [rule | ruleset for rule in listed]

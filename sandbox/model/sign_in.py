@@ -82,15 +82,15 @@ class SignIns:
 
     def exchange(self, app: App, code: str, redirect_uri: str, verifier: str) -> UserToken:
         """Exchange a code for a token; a code works only once. Raises `SignInError`."""
-        known = self._codes.pop(code, None)
-        if known is None or known.app is not app or known.expires_at <= self._clock.now():
+        grant = self._codes.pop(code, None)
+        if grant is None or grant.app is not app or grant.expires_at <= self._clock.now():
             raise SignInError(BAD_CODE)
-        if redirect_uri and redirect_uri != known.redirect_uri:
+        if redirect_uri and redirect_uri != grant.redirect_uri:
             raise SignInError(WRONG_REDIRECT)
-        if known.challenge and not hmac.compare_digest(known.challenge, challenge_of(verifier)):
+        if grant.challenge and not hmac.compare_digest(grant.challenge, challenge_of(verifier)):
             raise SignInError(BAD_CODE)
         expires_at = self._clock.now() + PERSON_TOKEN_LIFETIME if app.person_tokens_expire else None
-        token = UserToken(f"ghu_{secrets.token_hex(18)}", app, known.user, expires_at)
+        token = UserToken(f"ghu_{secrets.token_hex(18)}", app, grant.user, expires_at)
         self._tokens[token.value] = token
         self.issued.append(token.value)
         return token

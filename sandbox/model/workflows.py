@@ -161,7 +161,7 @@ class WorkflowRun:
         job.check_run.change(self.actor, conclusion=conclusion)
         github.events.workflow_job("completed", self.actor, job)
 
-    def rerun(self, by: User, *, only_failed: bool = False, job: Job | None = None) -> None:
+    def rerun(self, actor: User, *, only_failed: bool = False, job: Job | None = None) -> None:
         """Begin a new attempt; raises GitHub's 403 `ApiError` if the run still runs or is too old.
 
         Skipped jobs need a failed one: until that has ended, their check runs are those of the attempt before.
@@ -171,20 +171,20 @@ class WorkflowRun:
             raise ApiError(403, ALREADY_RUNNING)
         if (github.clock.now() - self.created_at).days >= RERUN_WINDOW_DAYS:
             raise ApiError(403, TOO_OLD)
-        again = [j for j in self.latest_jobs if not only_failed or j.conclusion in FAILED]
+        rerun_jobs = [j for j in self.latest_jobs if not only_failed or j.conclusion in FAILED]
         if job is not None:
-            again = [job]
-        if only_failed and not again and self.conclusion not in FAILED:
+            rerun_jobs = [job]
+        if only_failed and not rerun_jobs and self.conclusion not in FAILED:
             raise ApiError(403, NOTHING_FAILED)
         self.attempt += 1
         self.status, self.conclusion = "queued", None
-        self.triggering_actor, self.updated_at = by, github.clock.now()
+        self.triggering_actor, self.updated_at = actor, github.clock.now()
         self.attempt_began_at = self.updated_at
-        for old in again:
+        for old in rerun_jobs:
             self.add_job(old.name)
-        github.events.workflow_run("requested", by, self)
+        github.events.workflow_run("requested", actor, self)
 
-    def approve(self, by: User) -> None:
+    def approve(self, actor: User) -> None:
         """Start a run that waits for a maintainer; raises GitHub's 403 `ApiError` if it does not wait."""
         github = self.repository.github
         if self.conclusion != "action_required":
@@ -193,7 +193,7 @@ class WorkflowRun:
         self.attempt_began_at = self.updated_at
         for old in self.latest_jobs:
             self.add_job(old.name)
-        github.events.workflow_run("requested", by, self)
+        github.events.workflow_run("requested", actor, self)
 
     def upload(self, name: str, files: Mapping[str, bytes | str], *, content: bytes | None = None) -> Artifact:
         """Upload an artifact: a zip archive of these files, or of any `content`."""
@@ -232,18 +232,18 @@ def begin_run(
     conclusion: str | None,
     jobs: Mapping[str, str | None],
     event: str,
-    by: By | None,
+    started_by: By | None,
     branch: str | None,
 ) -> WorkflowRun:
     """Add a run to a repository, as `Repository.add_workflow_run` says."""
-    same = next((run.workflow_id for run in repo.workflow_runs if run.name == name), None)
-    now, pulls = repo.github.clock.now(), [p for p in repo.pulls if p.head_sha == head_sha and branch is None]
-    actor = repo.github.user(by) if by else pulls[0].user if pulls else repo.owner
+    workflow_id = next((run.workflow_id for run in repo.workflow_runs if run.name == name), None)
+    moment, pulls = repo.github.clock.now(), [p for p in repo.pulls if p.head_sha == head_sha and branch is None]
+    actor = repo.github.user(started_by) if started_by else pulls[0].user if pulls else repo.owner
     suite = repo.new_check_suite(repo.github.actions_app, head_sha)
     made = WorkflowRun(
         repo.github.new_id(), repo, name, f".github/workflows/{_file_name(name)}.yml",
-        same or repo.github.new_id(), head_sha, pulls[0].head_ref if pulls else branch or suite.head_branch, event,
-        actor, len(repo.workflow_runs) + 1, suite.id, now, now,
+        workflow_id or repo.github.new_id(), head_sha, pulls[0].head_ref if pulls else branch or suite.head_branch,
+        event, actor, len(repo.workflow_runs) + 1, suite.id, moment, moment,
         head_repository=pulls[0].head_repository if pulls else None,
     )  # fmt: skip
     repo.workflow_runs.append(made)

@@ -76,25 +76,25 @@ def _presses(github: GitHubState, unknown: Handler) -> Handler:
 
     async def press(request: web.Request) -> web.StreamResponse:
         form = await request.post()
-        by, action = str(form.get("by")), str(form.get("action"))
+        login, action = str(form.get("by")), str(form.get("action"))
         try:
             run = _check_run(github, request)
         except (LookupError, ValueError):
             return await unknown(request)
-        if by.lower() not in github.users or action not in {button["identifier"] for button in run.actions}:
+        if login.lower() not in github.users or action not in {button["identifier"] for button in run.actions}:
             return web.Response(status=422, text=NO_BUTTON)
-        before = _shown(run)
-        run.press(by, action)
+        shown_before = _shown(run)
+        run.press(login, action)
         with suppress(AssertionError):  # the bot may have nothing to change
-            await github.until(lambda: _shown(run) != before, timeout=ANSWERS_WITHIN)
+            await github.until(lambda: _shown(run) != shown_before, timeout=ANSWERS_WITHIN)
         raise web.HTTPSeeOther(address(newest(run)))
 
     return press
 
 
 def _shown(run: CheckRun) -> tuple[object, ...]:
-    now = newest(run)
-    return now.id, now.conclusion, now.title, now.summary, now.text
+    newest_run = newest(run)
+    return newest_run.id, newest_run.conclusion, newest_run.title, newest_run.summary, newest_run.text
 
 
 def _avatar(github: GitHubState, request: web.Request) -> str:

@@ -27,21 +27,21 @@ def address(run: CheckRun) -> str:
 
 def newest(run: CheckRun) -> CheckRun:
     """Return the newest run of the same App and name on the same commit; only that one counts."""
-    return next(other for other in run.suite.latest if other.name == run.name)
+    return next(latest for latest in run.suite.latest if latest.name == run.name)
 
 
 def marks(repository: Home, sha: str) -> str:
     """Return the marks of a commit's statuses and check runs, each a link to its details."""
     commit = f"/{repository.full_name}/commit/{sha}"
-    found = [
+    links = [
         (commit, f"{status.context}: {status.description or status.state}", status.state)
         for status in sorted(repository.statuses(sha), key=lambda status: status.context)
     ]
-    found += [
+    links += [
         (address(run), f"{run.name}: {run.title or _state(run)}", _state(run))
         for run in sorted(repository.check_runs(sha), key=lambda run: run.name)
     ]
-    return "".join(f'<a href="{link}" title="{escape(label)}">{icon(state)}</a>' for link, label, state in found)
+    return "".join(f'<a href="{link}" title="{escape(label)}">{icon(state)}</a>' for link, label, state in links)
 
 
 def check_run(run: CheckRun) -> str:
@@ -54,12 +54,12 @@ def check_run(run: CheckRun) -> str:
     details = f'<a href="{address(run)}">Details</a>'
     if not run.summary and not run.annotations:
         return f'<div class="check">{line}{details}</div>'
-    shown = "".join(_annotation(run, annotation) for annotation in run.annotations[:ANNOTATIONS_SHOWN])
+    annotations = "".join(_annotation(run, annotation) for annotation in run.annotations[:ANNOTATIONS_SHOWN])
     hidden = len(run.annotations) - ANNOTATIONS_SHOWN
     rest = f'<p class="quiet">and {hidden} more annotations</p>' if hidden > 0 else ""
     return (
         f'<details class="check"{" open" * bool(run.annotations)}><summary>{line}{details}</summary>'
-        f'<div class="markdown">{rendered(run.summary or "")}</div>{shown}{rest}</details>'
+        f'<div class="markdown">{rendered(run.summary or "")}</div>{annotations}{rest}</details>'
     )
 
 
@@ -67,9 +67,9 @@ def check_run_page(run: CheckRun) -> str:
     """Return the page of one check run, with its whole content and its buttons."""
     repository = run.suite.repository
     home, commit = f"/{repository.full_name}", f"/{repository.full_name}/commit/{run.head_sha}"
-    said = f'<h2 class="verdict">{escape(run.title)}</h2>' if run.title else ""
+    title = f'<h2 class="verdict">{escape(run.title)}</h2>' if run.title else ""
     details = f' · <a href="{escape(run.details_url)}">View more details</a>' if run.details_url else ""
-    at = f" · {moment(run.completed_at)}" if run.completed_at else ""
+    completed = f" · {moment(run.completed_at)}" if run.completed_at else ""
     pulls = [
         f' · <a href="{home}/pull/{pull.number}">#{pull.number} {escape(pull.title)}</a>'
         for pull in repository.pulls
@@ -80,7 +80,7 @@ def check_run_page(run: CheckRun) -> str:
         f"<h1>{icon(_state(run))} {escape(run.name)}</h1>"
         f'<p class="subtitle">{_state(run).replace("_", " ")} on '
         f'<a href="{commit}"><code>{run.head_sha[:10]}</code></a>'
-        f"{''.join(pulls)}{at}{details}</p>{old}{_buttons(run)}{said}"
+        f"{''.join(pulls)}{completed}{details}</p>{old}{_buttons(run)}{title}"
         f'<div class="markdown">{rendered(run.summary or "")}</div>{_annotations(run)}'
         f'<div class="markdown">{rendered(run.text or "")}</div>'
     )
@@ -98,8 +98,8 @@ def _buttons(run: CheckRun) -> str:
         return ""
     repository = run.suite.repository
     strangers = [user for user in repository.github.users.values() if user.type == "User" and user.login != "github"]
-    known = dict.fromkeys([repository.owner, *repository.roles, *strangers])
-    people = "".join(_option(repository, user) for user in known)
+    people_in_order = dict.fromkeys([repository.owner, *repository.roles, *strangers])
+    people = "".join(_option(repository, user) for user in people_in_order)
     buttons = "".join(
         f'<button name="action" value="{escape(action["identifier"])}" title="{escape(action["description"])}">'
         f"{escape(action['label'])}</button>"
@@ -116,8 +116,8 @@ def _option(repository: Home, user: User) -> str:
 def _annotations(run: CheckRun) -> str:
     if not run.annotations:
         return ""
-    shown = "".join(_annotation(run, annotation) for annotation in run.annotations)
-    return f"<h2>Annotations</h2>{shown}"
+    annotations = "".join(_annotation(run, annotation) for annotation in run.annotations)
+    return f"<h2>Annotations</h2>{annotations}"
 
 
 def _annotation(run: CheckRun, annotation: dict[str, Any]) -> str:
@@ -137,10 +137,10 @@ def _lines(run: CheckRun, path: str, line: int) -> str:
     if text is None:
         return f'<p class="quiet">{UNKNOWN_FILE}</p>'
     first = max(line - LINES_AROUND, 1)
-    shown = text.splitlines()[first - 1 : line + LINES_AROUND]
+    lines_shown = text.splitlines()[first - 1 : line + LINES_AROUND]
     rows = [
         f"<{tag}><i>{number:5}</i>  {escape(code)}</{tag}>"
-        for number, code in enumerate(shown, first)
+        for number, code in enumerate(lines_shown, first)
         for tag in ["mark" if number == line else "span"]
     ]
     return f'<pre class="lines">{"".join(rows)}</pre>'

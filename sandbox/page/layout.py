@@ -52,27 +52,27 @@ def frame(title: str, crumbs: Iterable[tuple[str, str]], content: str) -> str:
     )
 
 
-def person(who: User, *, avatar: bool = False) -> str:
+def person(account: User, *, avatar: bool = False) -> str:
     """Return a person's name as a link, after their picture with `avatar`."""
-    label = '<span class="bot">bot</span>' if who.type == "Bot" else ""
-    name = escape(who.login.removesuffix("[bot]"))
-    picture = f'<img class="avatar" alt="" src="/avatars/{who.id}">' if avatar else ""
-    return f'{picture}<a class="person" href="/{escape(page_name(who))}">{name}</a>{label}'
+    label = '<span class="bot">bot</span>' if account.type == "Bot" else ""
+    name = escape(account.login.removesuffix("[bot]"))
+    picture = f'<img class="avatar" alt="" src="/avatars/{account.id}">' if avatar else ""
+    return f'{picture}<a class="person" href="/{escape(page_name(account))}">{name}</a>{label}'
 
 
-def moment(when: datetime) -> str:
+def moment(time: datetime) -> str:
     """Return a time of day, with the full date as its title."""
-    return f'<time datetime="{when.isoformat()}" title="{when:%Y-%m-%d %H:%M:%S} UTC">{when:%H:%M:%S}</time>'
+    return f'<time datetime="{time.isoformat()}" title="{time:%Y-%m-%d %H:%M:%S} UTC">{time:%H:%M:%S}</time>'
 
 
-def reactions(given: list[Reaction]) -> str:
+def reactions(given_reactions: list[Reaction]) -> str:
     """Return reactions as emoji with counts, and with names on hovering."""
     names: dict[str, list[str]] = {}
-    for reaction in given:
+    for reaction in given_reactions:
         names.setdefault(reaction.content, []).append(reaction.user.login)
     badges = [
-        f'<span class="reaction" title="{escape(", ".join(who))}">{REACTIONS[content]} {len(who)}</span>'
-        for content, who in names.items()
+        f'<span class="reaction" title="{escape(", ".join(logins))}">{REACTIONS[content]} {len(logins)}</span>'
+        for content, logins in names.items()
     ]
     return f'<div class="reactions">{"".join(badges)}</div>' if badges else ""
 
@@ -91,13 +91,13 @@ def state_badge(issue: Issue) -> str:
     return f'<span class="state {word.lower()}">{word}</span>'
 
 
-def picture(who: User) -> str:
+def picture(account: User) -> str:
     """Return an SVG avatar: the initial on a color of its own."""
-    red, green, blue = colorsys.hls_to_rgb((who.id * 0.381966) % 1, 0.45, 0.45)
+    red, green, blue = colorsys.hls_to_rgb((account.id * 0.381966) % 1, 0.45, 0.45)
     color = f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
-    shape = '<rect width="40" height="40" rx="9"' if who.type == "Bot" else '<circle cx="20" cy="20" r="20"'
+    shape = '<rect width="40" height="40" rx="9"' if account.type == "Bot" else '<circle cx="20" cy="20" r="20"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40">{shape} fill="{color}"/>'
         f'<text x="20" y="27" font-family="sans-serif" font-size="20" fill="#fff" text-anchor="middle">'
-        f"{escape(who.login[0].upper())}</text></svg>"
+        f"{escape(account.login[0].upper())}</text></svg>"
     )

@@ -71,8 +71,8 @@ def _sha(repository: Repository, sha: str) -> str:
 
 def commit_page(repository: Repository, commit: Commit) -> str:
     """Return one commit: message, statuses and check runs, files."""
-    before = repository.git.commits[commit.parents[0]].files if commit.parents else {}
-    changed = changes(before, commit.files)
+    parent_files = repository.git.commits[commit.parents[0]].files if commit.parents else {}
+    changed = changes(parent_files, commit.files)
     files = [
         f'<details class="file"{" open" * (len(changed) <= FILES_OPEN)}><summary><code>{escape(change.path)}</code> '
         f"<i>+{change.additions} &minus;{change.deletions}</i></summary><pre>{escape(change.patch)}</pre></details>"

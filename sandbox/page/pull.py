@@ -61,7 +61,7 @@ def _entries(issue: Issue) -> Iterator[Entry]:
             comment.created_at,
             comment.body,
             comment.reactions,
-            more=edited,
+            suffix=edited,
             anchor=f"issuecomment-{comment.id}",
         )
         yield comment.created_at, comment.id, html
@@ -72,28 +72,28 @@ def _entries(issue: Issue) -> Iterator[Entry]:
     for inline in issue.review_comments:
         yield inline.created_at, inline.id, _review_comment(inline)
     for push in issue.pushes:
-        yield push.at, push.id, _push(issue, push)
+        yield push.pushed_at, push.id, _push(issue, push)
     if issue.merged_at and issue.merged_by:
         line = f"{person(issue.merged_by)} merged commit <code>{(issue.merge_commit_sha or '')[:7]}</code>"
         yield issue.merged_at, sys.maxsize, f'<p class="event merged">{line}</p>'
 
 
 def _box(
-    who: User,
-    when: datetime,
+    account: User,
+    time: datetime,
     text: str,
-    given: list[Reaction],
+    given_reactions: list[Reaction],
     *,
     verb: str = "commented",
-    more: str = "",
+    suffix: str = "",
     anchor: str = "",
 ) -> str:
     body = f'<div class="markdown">{rendered(text)}</div>' if text else ""
-    kind = "comment from-bot" if who.type == "Bot" else "comment"
+    kind = "comment from-bot" if account.type == "Bot" else "comment"
     return (
-        f'<article class="{kind}" id="{anchor}"><img class="avatar" alt="" src="/avatars/{who.id}">'
-        f'<div class="bubble"><h3>{person(who)} {verb} {moment(when)}{more}</h3>'
-        f"{body}{reactions(given)}</div></article>"
+        f'<article class="{kind}" id="{anchor}"><img class="avatar" alt="" src="/avatars/{account.id}">'
+        f'<div class="bubble"><h3>{person(account)} {verb} {moment(time)}{suffix}</h3>'
+        f"{body}{reactions(given_reactions)}</div></article>"
     )
 
 
@@ -101,7 +101,7 @@ def _push(pull: PullRequest, push: Push) -> str:
     commit = pull.repository.git.commits[push.sha]
     verb = "force-pushed" if push.forced else "pushed"
     link = f'<a href="/{pull.repository.full_name}/commit/{push.sha}"><code>{push.sha[:7]}</code></a>'
-    return f'<p class="event">{person(push.by)} {verb} {link} {escape(commit.message.splitlines()[0])}</p>'
+    return f'<p class="event">{person(push.actor)} {verb} {link} {escape(commit.message.splitlines()[0])}</p>'
 
 
 def _review(review: Review) -> str:
@@ -156,9 +156,10 @@ def _reviewers(pull: PullRequest) -> str:
     verdicts = {review.user: review.state for review in pull.reviews if review.user is not pull.user}
     signs = {"APPROVED": "success", "CHANGES_REQUESTED": "failure"}
     people = [
-        f"<li>{person(who, avatar=True)} {icon(signs.get(state, 'neutral'))}</li>" for who, state in verdicts.items()
+        f"<li>{person(account, avatar=True)} {icon(signs.get(state, 'neutral'))}</li>"
+        for account, state in verdicts.items()
     ]
-    people += [f"<li>{person(who, avatar=True)} {icon('pending')}</li>" for who in pull.requested_reviewers]
+    people += [f"<li>{person(account, avatar=True)} {icon('pending')}</li>" for account in pull.requested_reviewers]
     teams = [f"{team.organization.login}/{team.slug}" for team in pull.requested_teams]
     people += [f"<li>{escape(team)} {icon('pending')}</li>" for team in teams]
     return "".join(people) or "<li class=quiet>nobody yet</li>"

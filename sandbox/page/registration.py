@@ -45,16 +45,16 @@ def _new_app(github: GitHubState) -> Handler:
             page = _confirmation(request, owner, name, text, problems)
             return web.Response(text=page, content_type="text/html", status=422 if problems else 200)
         code = github.manifests.create(json.loads(text), name, owner)
-        given = {"code": code, **({"state": request.query["state"]} if "state" in request.query else {})}
-        raise web.HTTPFound(f"{manifest['redirect_url']}?{urlencode(given)}")
+        query = {"code": code, **({"state": request.query["state"]} if "state" in request.query else {})}
+        raise web.HTTPFound(f"{manifest['redirect_url']}?{urlencode(query)}")
 
     return handle
 
 
 def _confirmation(request: web.Request, owner: str, name: str, manifest: str, problems: list[str]) -> str:
-    said = "".join(f'<p class="bad">{escape(problem)}</p>' for problem in problems)
+    problem_list = "".join(f'<p class="bad">{escape(problem)}</p>' for problem in problems)
     content = (
-        f"<h1>Create GitHub App for {escape(owner)}</h1>{said}"
+        f"<h1>Create GitHub App for {escape(owner)}</h1>{problem_list}"
         f'<form method="post" action="{escape(str(request.rel_url))}">'
         f'<input type="hidden" name="manifest" value="{escape(manifest)}">'
         f'<label>GitHub App name <input name="name" value="{escape(name)}"></label> '
@@ -78,11 +78,13 @@ def _install(github: GitHubState, unknown: Handler) -> Handler:
 
 
 def _installing(github: GitHubState, app: App, chosen: list[str]) -> str:
-    names = [one.full_name for one in github.repositories.values() if one.owner is app.owner]
+    names = [repository.full_name for repository in github.repositories.values() if repository.owner is app.owner]
     boxes = "".join(
         f'<p><label><input type="checkbox" name="repository" value="{escape(name)}"> {escape(name)}</label></p>'
         for name in names
     )
-    said = f'<p class="good">Installed on {escape(", ".join(chosen))}</p>' if chosen else ""
-    content = f'<h1>Install {escape(app.slug)}</h1>{said}<form method="post">{boxes}<button>Install</button></form>'
+    confirmation = f'<p class="good">Installed on {escape(", ".join(chosen))}</p>' if chosen else ""
+    content = (
+        f'<h1>Install {escape(app.slug)}</h1>{confirmation}<form method="post">{boxes}<button>Install</button></form>'
+    )
     return frame(f"Install {app.slug}", [], content)

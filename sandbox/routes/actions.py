@@ -25,15 +25,15 @@ def list_runs(call: Call) -> ApiResponse:
 
 def _asked_for(call: Call, runs: Sequence[WorkflowRun]) -> list[WorkflowRun]:
     """Return the runs that match the query, newest first."""
-    query, found = call.query, list(reversed(runs))
+    query, selected = call.query, list(reversed(runs))
     for name, attribute in (("head_sha", "head_sha"), ("event", "event"), ("branch", "head_branch")):
         if name in query:
-            found = [run for run in found if getattr(run, attribute) == query[name]]
+            selected = [run for run in selected if getattr(run, attribute) == query[name]]
     if "check_suite_id" in query:
-        found = [run for run in found if run.suite_id == query["check_suite_id"]]
+        selected = [run for run in selected if run.suite_id == query["check_suite_id"]]
     if "status" in query:
-        found = [run for run in found if query["status"] in {run.status, run.conclusion}]
-    return found
+        selected = [run for run in selected if query["status"] in {run.status, run.conclusion}]
+    return selected
 
 
 @route("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", "actions")
@@ -51,19 +51,21 @@ def list_runs_of_workflow(call: Call) -> ApiResponse:
 @route("GET", f"{RUN}/artifacts", "actions")
 def list_artifacts(call: Call) -> ApiResponse:
     """List the artifacts of a run, from all its attempts."""
-    found = [one for one in _run(call).artifacts if call.query.get("name") in (None, one.name)]
-    return call.page(list(reversed(found)), checks.artifact, "artifacts")
+    artifacts = [artifact for artifact in _run(call).artifacts if call.query.get("name") in (None, artifact.name)]
+    return call.page(list(reversed(artifacts)), checks.artifact, "artifacts")
 
 
 @route("GET", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}", "actions")
 def download_artifact(call: Call) -> ApiResponse:
     """Redirect to the address of the archive."""
-    found = next((one for one in call.repository.artifacts if one.id == call.path["artifact_id"]), None)
-    if found is None or call.path["archive_format"] != "zip":
+    artifact = next(
+        (artifact for artifact in call.repository.artifacts if artifact.id == call.path["artifact_id"]), None
+    )
+    if artifact is None or call.path["archive_format"] != "zip":
         raise not_found()
-    if found.expired:
+    if artifact.expired:
         raise ApiError(410, "Artifact has expired")
-    return ApiResponse("", 302, headers={"Location": found.link()})
+    return ApiResponse("", 302, headers={"Location": artifact.link()})
 
 
 @route("GET", RUN, "actions")
@@ -76,8 +78,8 @@ def get_run(call: Call) -> ApiResponse:
 def list_jobs(call: Call) -> ApiResponse:
     """List a run's jobs: only those of the latest attempt, unless the query has `filter=all`."""
     run = _run(call)
-    found = run.jobs if call.query.get("filter") == "all" else run.latest_jobs
-    return call.page(found, checks.job, "jobs")
+    jobs = run.jobs if call.query.get("filter") == "all" else run.latest_jobs
+    return call.page(jobs, checks.job, "jobs")
 
 
 @route("GET", f"{REPO}/actions/jobs/{{job_id}}", "actions")
@@ -116,15 +118,15 @@ def rerun_job(call: Call) -> ApiResponse:
 
 
 def _run(call: Call) -> WorkflowRun:
-    found = next((run for run in call.repository.workflow_runs if run.id == call.path["run_id"]), None)
-    if found is None:
+    run = next((run for run in call.repository.workflow_runs if run.id == call.path["run_id"]), None)
+    if run is None:
         raise not_found()
-    return found
+    return run
 
 
 def _job(call: Call) -> Job:
     jobs = (job for run in call.repository.workflow_runs for job in run.jobs)
-    found = next((job for job in jobs if job.id == call.path["job_id"]), None)
-    if found is None:
+    job = next((job for job in jobs if job.id == call.path["job_id"]), None)
+    if job is None:
         raise not_found()
-    return found
+    return job

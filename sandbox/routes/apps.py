@@ -45,10 +45,10 @@ def get_repository_installation(call: Call) -> ApiResponse:
     A suspended one, too: requests fail only when they ask for a token, as in
     https://github.com/google-gemini/gemini-cli/issues/12033.
     """
-    found = call.app.selected(call.repository)
-    if found is None:
+    installation = call.app.selected(call.repository)
+    if installation is None:
         raise not_found()
-    return ApiResponse(users.installation(found))
+    return ApiResponse(users.installation(installation))
 
 
 @route("POST", "/app/installations/{installation_id}/access_tokens", auth="app")
@@ -63,13 +63,13 @@ def create_token(call: Call) -> ApiResponse:
         chosen = [r for r in chosen if r.name in (names or []) or r.id in (numbers or [])]
         if len(chosen) != len(names or []) + len(numbers or []):
             raise refused("There is at least one repository that does not exist or is not accessible")
-    asked = call.body.get("permissions")
-    for name, level in (asked or {}).items():
+    permissions = call.body.get("permissions")
+    for name, level in (permissions or {}).items():
         if installation.permissions.get(name) not in {level, "write"}:
             raise refused("The permissions requested are not granted to this installation.")
     # An empty object narrows nothing: GitHub then grants all permissions of the App.
     narrowed = [name for name in ("repositories", "repository_ids", "permissions") if call.body.get(name)]
-    token = call.github.tokens.issue(installation, chosen, asked, narrowed)
+    token = call.github.tokens.issue(installation, chosen, permissions, narrowed)
     return ApiResponse(_token(token, narrowed=names is not None or numbers is not None), 201)
 
 
@@ -84,10 +84,10 @@ def _token(token: InstallationToken, *, narrowed: bool) -> Json:
 
 
 def _installation(call: Call) -> Installation:
-    found = call.app.installations.get(call.path["installation_id"])
-    if found is None:
+    installation = call.app.installations.get(call.path["installation_id"])
+    if installation is None:
         raise not_found()
-    return found
+    return installation
 
 
 @route("DELETE", "/installation/token")
@@ -111,10 +111,10 @@ def list_repositories(call: Call) -> ApiResponse:
 @route("GET", "/users/{username}", auth="either")
 def get_user(call: Call) -> ApiResponse:
     """Return a user or bot."""
-    found = call.github.users.get(call.path["username"].lower())
-    if found is None:
+    account = call.github.users.get(call.path["username"].lower())
+    if account is None:
         raise not_found()
-    return ApiResponse(users.public_user(found))
+    return ApiResponse(users.public_user(account))
 
 
 @route("GET", "/rate_limit", auth="either")
@@ -151,9 +151,9 @@ def list_deliveries(call: Call) -> ApiResponse:
             recorded = [d for d in recorded if d.id <= int(cursor.removeprefix("v1_"))]
         except ValueError:
             raise ApiError(400, "Invalid cursor", mistake=True) from None
-    wanted = call.query.get("status")
-    if wanted is not None:
-        recorded = [d for d in recorded if (wanted == "success") == (200 <= (d.status_code or 0) < 400)]
+    outcome = call.query.get("status")
+    if outcome is not None:
+        recorded = [d for d in recorded if (outcome == "success") == (200 <= (d.status_code or 0) < 400)]
     headers = {}
     if len(recorded) > size:
         link = call.url.update_query(cursor=f"v1_{recorded[size].id}")
@@ -164,19 +164,19 @@ def list_deliveries(call: Call) -> ApiResponse:
 @route("GET", "/app/hook/deliveries/{delivery_id}", auth="app")
 def get_delivery(call: Call) -> ApiResponse:
     """Return one delivery with its request and response."""
-    found = _found(call)
-    request = {"headers": found.request_headers, "payload": found.body}
-    response = {"headers": found.response_headers, "payload": found.response}
-    return ApiResponse(_delivery(found) | {"request": request, "response": response, "url": str(call.url)})
+    delivery = _found(call)
+    request = {"headers": delivery.request_headers, "payload": delivery.body}
+    response = {"headers": delivery.response_headers, "payload": delivery.response}
+    return ApiResponse(_delivery(delivery) | {"request": request, "response": response, "url": str(call.url)})
 
 
 @route("POST", "/app/hook/deliveries/{delivery_id}/attempts", auth="app")
 def redeliver(call: Call) -> ApiResponse:
     """Send a delivery again under the same GUID."""
-    found = _found(call)
-    if (call.github.clock.now() - found.created_at).days >= REDELIVERY_WINDOW_DAYS:
+    delivery = _found(call)
+    if (call.github.clock.now() - delivery.created_at).days >= REDELIVERY_WINDOW_DAYS:
         raise refused("The delivery is too old to be redelivered")
-    call.github.webhooks.redeliver(found)
+    call.github.webhooks.redeliver(delivery)
     return ApiResponse({}, 202)
 
 
@@ -190,24 +190,24 @@ def _seen(delivery: SentDelivery) -> bool:
 
 
 def _found(call: Call) -> SentDelivery:
-    found = next((d for d in _deliveries(call) if d.id == call.path["delivery_id"]), None)
-    if found is None:
+    delivery = next((d for d in _deliveries(call) if d.id == call.path["delivery_id"]), None)
+    if delivery is None:
         raise not_found()
-    return found
+    return delivery
 
 
-def _delivery(found: SentDelivery) -> Json:
+def _delivery(delivery: SentDelivery) -> Json:
     return {
-        "id": found.id,
-        "guid": found.guid,
-        "delivered_at": iso(found.created_at),
-        "redelivery": found.redelivery,
-        "duration": found.duration,
-        "status": found.status,
-        "status_code": found.status_code or 0,
-        "event": found.event,
-        "action": found.action,
-        "installation_id": found.installation_id,
-        "repository_id": found.repository_id,
+        "id": delivery.id,
+        "guid": delivery.guid,
+        "delivered_at": iso(delivery.created_at),
+        "redelivery": delivery.redelivery,
+        "duration": delivery.duration,
+        "status": delivery.status,
+        "status_code": delivery.status_code or 0,
+        "event": delivery.event,
+        "action": delivery.action,
+        "installation_id": delivery.installation_id,
+        "repository_id": delivery.repository_id,
         "throttled_at": None,
     }

@@ -57,8 +57,8 @@ def _values(call: Call) -> dict[str, Any]:
         raise invalid("actions", f"more than {ACTIONS_LIMIT} actions")
     for annotation in annotations:
         _check_annotation(annotation)
-    own = ("name", "status", "conclusion", "external_id", "details_url", "actions")
-    values = {name: body[name] for name in own if name in body}
+    plain_fields = ("name", "status", "conclusion", "external_id", "details_url", "actions")
+    values = {name: body[name] for name in plain_fields if name in body}
     for name in ("started_at", "completed_at"):
         if name in body:
             values[name] = datetime.fromisoformat(body[name])
@@ -108,21 +108,21 @@ def list_for_suite(call: Call) -> ApiResponse:
 def _page(call: Call, suites: list[CheckSuite]) -> ApiResponse:
     query = call.query
     everything = query.get("filter", "latest") == "all"
-    found = [run for suite in suites for run in (suite.runs if everything else suite.latest)]
+    runs = [run for suite in suites for run in (suite.runs if everything else suite.latest)]
     if "app_id" in query:
-        found = [run for run in found if run.app.id == query["app_id"]]
+        runs = [run for run in runs if run.app.id == query["app_id"]]
     for query_name, attribute in (("check_name", "name"), ("status", "status")):
         if query_name in query:
-            found = [run for run in found if getattr(run, attribute) == query[query_name]]
-    return call.page(found[::-1], checks.check_run, "check_runs")
+            runs = [run for run in runs if getattr(run, attribute) == query[query_name]]
+    return call.page(runs[::-1], checks.check_run, "check_runs")
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/check-suites", "checks")
 def list_suites(call: Call) -> ApiResponse:
     """List the check suites of a commit."""
-    sha, wanted = call.commit(call.path["ref"]).sha, call.query.get("app_id")
-    found = [s for s in call.repository.suites if s.head_sha == sha and wanted in {None, s.app.id}]
-    return call.page(found, checks.check_suite, "check_suites")
+    sha, app_id = call.commit(call.path["ref"]).sha, call.query.get("app_id")
+    suites = [s for s in call.repository.suites if s.head_sha == sha and app_id in {None, s.app.id}]
+    return call.page(suites, checks.check_suite, "check_suites")
 
 
 @route("POST", f"{REPO}/check-suites", "checks")
@@ -150,16 +150,16 @@ def rerequest_suite(call: Call) -> ApiResponse:
 
 
 def _run(call: Call) -> CheckRun:
-    wanted = call.path["check_run_id"]
+    run_id = call.path["check_run_id"]
     runs = (run for suite in call.repository.suites for run in suite.runs)
-    found = next((run for run in runs if run.id == wanted), None)
-    if found is None:
+    run = next((run for run in runs if run.id == run_id), None)
+    if run is None:
         raise not_found()
-    return found
+    return run
 
 
 def _suite(call: Call) -> CheckSuite:
-    found = next((s for s in call.repository.suites if s.id == call.path["check_suite_id"]), None)
-    if found is None:
+    suite = next((s for s in call.repository.suites if s.id == call.path["check_suite_id"]), None)
+    if suite is None:
         raise not_found()
-    return found
+    return suite

@@ -25,15 +25,15 @@ def list_commits(call: Call) -> ApiResponse:
     start = repository.resolve(call.query.get("sha", repository.default_branch))
     if start is None:
         raise not_found()
-    found = repository.git.ancestry(start.sha)
+    commits = repository.git.ancestry(start.sha)
     if "path" in call.query:
-        found = [commit for commit in found if _touches(repository, commit, call.query["path"])]
-    return call.page(found, lambda commit: repositories.commit(repository, commit))
+        commits = [commit for commit in commits if _touches(repository, commit, call.query["path"])]
+    return call.page(commits, lambda commit: repositories.commit(repository, commit))
 
 
 def _touches(repository: Repository, commit: Commit, path: str) -> bool:
-    before = _parent_files(repository, commit)
-    changed = (change.path for change in changes(before, commit.files))
+    parent_files = _parent_files(repository, commit)
+    changed = (change.path for change in changes(parent_files, commit.files))
     return any(name == path or name.startswith(path.rstrip("/") + "/") for name in changed)
 
 
@@ -67,7 +67,7 @@ def compare(call: Call) -> ApiResponse:
     ahead, behind = git.between(base.sha, head.sha), git.between(head.sha, base.sha)
     words = {(False, False): "identical", (True, False): "ahead", (False, True): "behind", (True, True): "diverged"}
     api, page = str(call.url.with_query(None)), f"{repositories.page(repository)}/compare/{base_name}...{head_name}"
-    shown = call.page(ahead, lambda commit: repositories.commit(repository, commit))
+    page_of_commits = call.page(ahead, lambda commit: repositories.commit(repository, commit))
     files = changes(start.files, head.files)[:FILES_SHOWN] if call.query.get("page", 1) == 1 else []
     body = {
         "url": api,
@@ -81,16 +81,16 @@ def compare(call: Call) -> ApiResponse:
         "ahead_by": len(ahead),
         "behind_by": len(behind),
         "total_commits": len(ahead),
-        "commits": shown.body,
+        "commits": page_of_commits.body,
         "files": [repositories.change(repository, head.sha, file) for file in files],
     }
-    return ApiResponse(body, headers=shown.headers)
+    return ApiResponse(body, headers=page_of_commits.headers)
 
 
 def _end(call: Call, name: str) -> Commit:
     owner, _, ref = name.rpartition(":")
     home = call.repository if not owner else call.github.repositories.get(f"{owner}/{call.repository.name}".lower())
-    found = home.resolve(ref) if home else None
-    if found is None:
+    commit = home.resolve(ref) if home else None
+    if commit is None:
         raise not_found()
-    return found
+    return commit

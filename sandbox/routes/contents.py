@@ -34,9 +34,9 @@ def get_contents(call: Call) -> ApiResponse:
         raise not_found()
     listing = []
     for name in sorted({name.partition("/")[0] for name in inside}):
-        whole = f"{path}/{name}"
-        below = {n.removeprefix(whole + "/"): t for n, t in commit.files.items() if n.startswith(whole + "/")}
-        listing.append(repositories.file(repository, ref, whole, commit.files.get(whole), tree_sha(below)))
+        full_path = f"{path}/{name}"
+        below = {n.removeprefix(full_path + "/"): t for n, t in commit.files.items() if n.startswith(full_path + "/")}
+        listing.append(repositories.file(repository, ref, full_path, commit.files.get(full_path), tree_sha(below)))
     return ApiResponse(listing)
 
 
@@ -111,7 +111,7 @@ def create_commit(call: Call) -> ApiResponse:
 @route("GET", f"{REPO}/git/commits/{{commit_sha}}", "contents")
 def get_git_commit(call: Call) -> ApiResponse:
     """Return a commit as a git object."""
-    found = call.repository.git.commits.get(call.path["commit_sha"])
-    if found is None:
+    commit = call.repository.git.commits.get(call.path["commit_sha"])
+    if commit is None:
         raise not_found()
-    return ApiResponse(repositories.git_commit(call.repository, found))
+    return ApiResponse(repositories.git_commit(call.repository, commit))

@@ -45,7 +45,7 @@ def dispatch(call: Call) -> ApiResponse:
 
 def _triggers(text: str) -> Mapping[str, Any]:
     """Return the triggers of a workflow, with their settings."""
-    found = (YAML(typ="safe", pure=True).load(text) or {}).get("on", {})
-    if isinstance(found, str):
-        return {found: None}
-    return found if isinstance(found, dict) else dict.fromkeys(found)
+    triggers = (YAML(typ="safe", pure=True).load(text) or {}).get("on", {})
+    if isinstance(triggers, str):
+        return {triggers: None}
+    return triggers if isinstance(triggers, dict) else dict.fromkeys(triggers)

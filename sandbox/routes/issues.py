@@ -24,21 +24,21 @@ EITHER = ("issues", "pull_requests")
 @route("GET", f"{REPO}/issues", "issues")
 def list_issues(call: Call) -> ApiResponse:
     """List issues and pull requests, newest first."""
-    wanted, since = call.query.get("state", "open"), call.query.get("since")
+    state, since = call.query.get("state", "open"), call.query.get("since")
     names = {name.lower() for name in call.query.get("labels", "").split(",") if name}
-    found = [
+    selected = [
         issue
         for issue in reversed(call.repository.issues.values())
-        if wanted in {"all", issue.state} and names <= {label.name.lower() for label in issue.labels}
+        if state in {"all", issue.state} and names <= {label.name.lower() for label in issue.labels}
     ]
     creator = call.query.get("creator")
     if creator:
         # Some servers find nothing for an App's login: https://github.com/renovatebot/renovate/issues/44730
         hidden = creator.endswith("[bot]") and not call.github.finds_apps_as_creators
-        found = [issue for issue in found if issue.user.login == creator and not hidden]
+        selected = [issue for issue in selected if issue.user.login == creator and not hidden]
     if since:
-        found = [issue for issue in found if issue.updated_at >= datetime.fromisoformat(since)]
-    return call.page(found, issues.issue)
+        selected = [issue for issue in selected if issue.updated_at >= datetime.fromisoformat(since)]
+    return call.page(selected, issues.issue)
 
 
 @route("POST", f"{REPO}/issues", "issues")
@@ -79,8 +79,8 @@ def change(call: Call, issue: Issue) -> None:
 def list_comments(call: Call) -> ApiResponse:
     """List the comments of one conversation, oldest first."""
     since = call.query.get("since")
-    found = [c for c in call.issue.comments if not since or c.updated_at >= datetime.fromisoformat(since)]
-    return call.page(found, issues.comment)
+    comments = [c for c in call.issue.comments if not since or c.updated_at >= datetime.fromisoformat(since)]
+    return call.page(comments, issues.comment)
 
 
 @route("POST", f"{REPO}/issues/{{issue_number}}/comments", *EITHER)
@@ -105,8 +105,8 @@ def _text(call: Call) -> str:
 @route("GET", f"{REPO}/issues/comments", *EITHER)
 def list_all_comments(call: Call) -> ApiResponse:
     """List the comments of the whole repository, oldest first."""
-    found = [comment for issue in call.repository.issues.values() for comment in issue.comments]
-    return call.page(sorted(found, key=lambda comment: comment.id), issues.comment)
+    comments = [comment for issue in call.repository.issues.values() for comment in issue.comments]
+    return call.page(sorted(comments, key=lambda comment: comment.id), issues.comment)
 
 
 @route("GET", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
@@ -137,12 +137,12 @@ def delete_comment(call: Call) -> ApiResponse:
 
 def comment_of(call: Call) -> Comment:
     """Return the comment that the path names."""
-    wanted = call.path["comment_id"]
+    comment_id = call.path["comment_id"]
     comments = (comment for issue in call.repository.issues.values() for comment in issue.comments)
-    found = next((comment for comment in comments if comment.id == wanted), None)
-    if found is None:
+    comment = next((comment for comment in comments if comment.id == comment_id), None)
+    if comment is None:
         raise not_found()
-    return found
+    return comment
 
 
 @route("GET", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)

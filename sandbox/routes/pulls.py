@@ -36,17 +36,17 @@ NOT_COLLABORATORS = (
 def list_pulls(call: Call) -> ApiResponse:
     """List pull requests, newest first unless asked otherwise."""
     query = call.query
-    found = [pull for pull in call.repository.pulls if query.get("state", "open") in {"all", pull.state}]
+    pulls = [pull for pull in call.repository.pulls if query.get("state", "open") in {"all", pull.state}]
     if "head" in query:
-        wanted = query["head"]
-        found = [p for p in found if wanted == f"{p.head_repository.owner.login}:{p.head_ref}"]
+        head = query["head"]
+        pulls = [p for p in pulls if head == f"{p.head_repository.owner.login}:{p.head_ref}"]
     if "base" in query:
-        found = [pull for pull in found if pull.base_ref == query["base"]]
+        pulls = [pull for pull in pulls if pull.base_ref == query["base"]]
     if query.get("sort") == "updated":
-        found.sort(key=lambda pull: pull.updated_at)
+        pulls.sort(key=lambda pull: pull.updated_at)
     if query.get("direction", "asc" if "sort" in query else "desc") == "desc":
-        found.reverse()
-    return call.page(found, issues.pull_simple)
+        pulls.reverse()
+    return call.page(pulls, issues.pull_simple)
 
 
 @route("POST", f"{REPO}/pulls", "pull_requests")
@@ -148,8 +148,8 @@ def update_branch(call: Call) -> ApiResponse:
     if pull.state != "open" or not pull.mergeable:
         raise refused(CONFLICT)
     git = call.repository.git
-    before, tip = git.commits[pull.head_sha].files, git.commits[call.repository.branch(pull.base_ref)].files
-    check_workflows(call, before, {**before, **tip})
+    head_files, tip = git.commits[pull.head_sha].files, git.commits[call.repository.branch(pull.base_ref)].files
+    check_workflows(call, head_files, {**head_files, **tip})
     pull.update_branch(call.actor)
     return ApiResponse({"message": "Updating pull request branch.", "url": str(call.url)}, 202)
 
@@ -178,9 +178,9 @@ def remove_reviewers(call: Call) -> ApiResponse:
     """Withdraw review requests; ignore names that were not requested."""
     pull = call.pull
     people, teams = _named(call, pull)
-    asked = [user.login for user in people if user in pull.requested_reviewers]
-    asked += [_name(team) for team in teams if team in pull.requested_teams]
-    pull.remove_review_request(call.actor, *asked)
+    requested = [user.login for user in people if user in pull.requested_reviewers]
+    requested += [_name(team) for team in teams if team in pull.requested_teams]
+    pull.remove_review_request(call.actor, *requested)
     return ApiResponse(issues.pull_simple(pull))
 
 
@@ -195,26 +195,26 @@ def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
         raise invalid("reviewers", "neither reviewers nor team_reviewers name anybody", resource="PullRequest")
     repository = pull.repository
     people = [call.github.users.get(login.lower()) for login in logins]
-    known = [user for user in people if user is not None and repository.is_collaborator(user)]
+    collaborators = [user for user in people if user is not None and repository.is_collaborator(user)]
     teams = [repository.teams[slug] for slug in slugs if slug in repository.teams]
     if teams and call.token is not None and not call.token.may("members", "read"):
         # GitHub then fails to validate the team, though its docs name no such permission:
         # https://github.com/github/docs/issues/35057
         raise refused("Validation Failed", UNRESOLVED.format(teams[0].node_id))
     authors = [user for user in people if user is pull.user and user is not None]
-    if len(known + [a for a in authors if a not in known]) < len(logins) or len(teams) < len(slugs):
+    if len(collaborators + [a for a in authors if a not in collaborators]) < len(logins) or len(teams) < len(slugs):
         raise refused(NOT_COLLABORATORS.format(repository.full_name))
-    return known + [author for author in authors if author not in known], teams
+    return collaborators + [author for author in authors if author not in collaborators], teams
 
 
 @route("GET", f"{REPO}/commits/{{commit_sha}}/pulls", "pull_requests")
 def list_pulls_of_commit(call: Call) -> ApiResponse:
     """List the pull requests with a commit: open ones, or the merged one that added it."""
     commit, repository = call.commit(call.path["commit_sha"]), call.repository
-    found: list[Issue] = [
+    pulls: list[Issue] = [
         pull
         for pull in repository.pulls
         if pull.merge_commit_sha == commit.sha
         or (pull.head_repository is repository and any(c.sha == commit.sha for c in pull.commits))
     ]
-    return call.page([p for p in found if isinstance(p, PullRequest)], issues.pull_simple)
+    return call.page([p for p in pulls if isinstance(p, PullRequest)], issues.pull_simple)

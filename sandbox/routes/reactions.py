@@ -20,9 +20,9 @@ REVIEW_COMMENT = f"{REPO}/pulls/comments/{{comment_id}}/reactions"
 
 
 def _list(call: Call, subject: Issue | Comment | ReviewComment) -> ApiResponse:
-    wanted = call.query.get("content")
-    found = [reaction for reaction in reactions_of(subject) if wanted in {None, reaction.content}]
-    return call.page(found, issues.reaction)
+    content = call.query.get("content")
+    reactions = [reaction for reaction in reactions_of(subject) if content in {None, reaction.content}]
+    return call.page(reactions, issues.reaction)
 
 
 def _add(call: Call, subject: Issue | Comment | ReviewComment, issue: Issue) -> ApiResponse:
@@ -35,10 +35,10 @@ def _add(call: Call, subject: Issue | Comment | ReviewComment, issue: Issue) -> 
 
 def _remove(call: Call, subject: Issue | Comment | ReviewComment) -> ApiResponse:
     reactions = reactions_of(subject)
-    found = next((reaction for reaction in reactions if reaction.id == call.path["reaction_id"]), None)
-    if found is None or found.user is not call.actor:
+    reaction = next((reaction for reaction in reactions if reaction.id == call.path["reaction_id"]), None)
+    if reaction is None or reaction.user is not call.actor:
         raise not_found()
-    reactions.remove(found)
+    reactions.remove(reaction)
     call.github.changed()
     return ApiResponse(status=204)
 

@@ -36,8 +36,8 @@ def get_ref(call: Call) -> ApiResponse:
 @route("GET", f"{REPO}/git/matching-refs/{{ref}}", "contents")
 def list_matching_refs(call: Call) -> ApiResponse:
     """List the references that begin with a name."""
-    found = sorted(name for name in call.repository.refs if name.startswith(f"refs/{call.path['ref']}"))
-    return ApiResponse([repositories.ref(call.repository, name) for name in found])
+    names = sorted(name for name in call.repository.refs if name.startswith(f"refs/{call.path['ref']}"))
+    return ApiResponse([repositories.ref(call.repository, name) for name in names])
 
 
 @route("POST", f"{REPO}/git/refs", "contents")
@@ -109,8 +109,10 @@ def get_branch(call: Call) -> ApiResponse:
 @route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata")
 def list_rules(call: Call) -> ApiResponse:
     """List the rules for a branch, even if it does not exist; classic protection is not included."""
-    found = rules.as_json(call.repository.rules.get(call.path["branch"], rules.Rules()), call.repository.full_name)
-    return call.page(found, lambda rule: rule)
+    branch_rules = rules.as_json(
+        call.repository.rules.get(call.path["branch"], rules.Rules()), call.repository.full_name
+    )
+    return call.page(branch_rules, lambda rule: rule)
 
 
 def _branch(repository: Repository, name: str) -> dict[str, Any]:

@@ -28,28 +28,28 @@ def list_activities(call: Call) -> ApiResponse:
     """List pushes and created or deleted branches, newest first."""
     repository, query = call.repository, call.query
     ref = query.get("ref", "")
-    wanted = ref if ref.startswith(HEADS) else HEADS + ref
-    found = [
-        one
-        for one in reversed(repository.activities)
-        if (not ref or one.ref == wanted) and query.get("activity_type", one.kind) == one.kind
+    wanted_ref = ref if ref.startswith(HEADS) else HEADS + ref
+    activities = [
+        activity
+        for activity in reversed(repository.activities)
+        if (not ref or activity.ref == wanted_ref) and query.get("activity_type", activity.kind) == activity.kind
     ]
-    return call.page(found, lambda one: repositories.activity(repository, one))
+    return call.page(activities, lambda activity: repositories.activity(repository, activity))
 
 
 @route("GET", f"{REPO}/collaborators/{{username}}/permission", "metadata")
 def get_permission(call: Call) -> ApiResponse:
     """Return a person's permission: at least `read` in a public repository."""
-    repository, who = call.repository, call.github.users.get(call.path["username"].lower())
-    if who is None:
+    repository, account = call.repository, call.github.users.get(call.path["username"].lower())
+    if account is None:
         raise not_found()
-    role = repository.role(who)
-    may = {name: RANK[role] > number for number, name in enumerate(ROLES)}
+    role = repository.role(account)
+    permissions = {name: RANK[role] > number for number, name in enumerate(ROLES)}
     return ApiResponse(
         {
             "permission": LEGACY_PERMISSION.get(role, role),
             "role_name": role,
-            "user": users.user(who) | {"permissions": may, "role_name": role},
+            "user": users.user(account) | {"permissions": permissions, "role_name": role},
         }
     )
 
@@ -57,8 +57,8 @@ def get_permission(call: Call) -> ApiResponse:
 @route("GET", f"{REPO}/collaborators/{{username}}", "metadata")
 def check_collaborator(call: Call) -> ApiResponse:
     """Answer 204 for a collaborator, else 404."""
-    who = call.github.users.get(call.path["username"].lower())
-    if who is None or not call.repository.is_collaborator(who):
+    account = call.github.users.get(call.path["username"].lower())
+    if account is None or not call.repository.is_collaborator(account):
         raise not_found()
     return ApiResponse(status=204)
 
@@ -68,14 +68,14 @@ def list_collaborators(call: Call) -> ApiResponse:
     """List everyone who was granted access."""
     repository = call.repository
     people = [repository.owner, *repository.roles]
-    found = [who for who in dict.fromkeys(people) if who.type == "User"]
+    collaborators = [account for account in dict.fromkeys(people) if account.type == "User"]
 
-    def view(who: User) -> users.Json:
-        role = repository.role(who)
-        may = {name: RANK[role] > number for number, name in enumerate(ROLES)}
-        return users.user(who) | {"permissions": may, "role_name": role}
+    def view(account: User) -> users.Json:
+        role = repository.role(account)
+        permissions = {name: RANK[role] > number for number, name in enumerate(ROLES)}
+        return users.user(account) | {"permissions": permissions, "role_name": role}
 
-    return call.page(found, view)
+    return call.page(collaborators, view)
 
 
 @route("GET", "/orgs/{org}/teams/{team_slug}/members", "members")

@@ -50,15 +50,15 @@ def get_review(call: Call) -> ApiResponse:
 def list_comments_of_review(call: Call) -> ApiResponse:
     """List the comments that belong to one review."""
     review = _review(call)
-    found = [comment for comment in call.pull.review_comments if comment.review is review]
-    return call.page(found, issues.review_comment)
+    comments = [comment for comment in call.pull.review_comments if comment.review is review]
+    return call.page(comments, issues.review_comment)
 
 
 def _review(call: Call) -> Review:
-    found = next((r for r in call.pull.reviews if r.id == call.path["review_id"]), None)
-    if found is None:
+    review = next((r for r in call.pull.reviews if r.id == call.path["review_id"]), None)
+    if review is None:
         raise not_found()
-    return found
+    return review
 
 
 @route("GET", f"{PULL}/comments", "pull_requests")
@@ -76,17 +76,17 @@ def get_comment(call: Call) -> ApiResponse:
 @route("POST", f"{PULL}/comments/{{comment_id}}/replies", "pull_requests")
 def reply(call: Call) -> ApiResponse:
     """Reply to a comment on a diff."""
-    to, text = comment_of(call), str(call.body["body"])
+    replied, text = comment_of(call), str(call.body["body"])
     too_long("body", text, BODY_LIMIT)
-    made = to.pull.review_comment(call.actor, text, path=to.path, line=to.line, reply_to=to)
+    made = replied.pull.review_comment(call.actor, text, path=replied.path, line=replied.line, reply_to=replied)
     return ApiResponse(issues.review_comment(made), 201)
 
 
 def comment_of(call: Call) -> ReviewComment:
     """Return the comment on a diff that the path names."""
-    wanted = call.path["comment_id"]
+    comment_id = call.path["comment_id"]
     comments = (comment for pull in call.repository.pulls for comment in pull.review_comments)
-    found = next((comment for comment in comments if comment.id == wanted), None)
-    if found is None:
+    comment = next((comment for comment in comments if comment.id == comment_id), None)
+    if comment is None:
         raise not_found()
-    return found
+    return comment

@@ -35,8 +35,8 @@ def create_status(call: Call) -> ApiResponse:
 def list_statuses(call: Call) -> ApiResponse:
     """List every status of a commit, newest first."""
     repository = call.repository
-    found = repository.all_statuses(call.commit(call.path["ref"]).sha)
-    return call.page(found, lambda status: checks.status(repository, status))
+    statuses = repository.all_statuses(call.commit(call.path["ref"]).sha)
+    return call.page(statuses, lambda status: checks.status(repository, status))
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/status", "statuses")
@@ -45,5 +45,5 @@ def get_combined_status(call: Call) -> ApiResponse:
     repository, sha = call.repository, call.commit(call.path["ref"]).sha
     page = call.page(repository.statuses(sha), lambda status: {"status": status})
     assert isinstance(page.body, list)
-    shown = [entry["status"] for entry in page.body]
-    return ApiResponse(checks.combined_status(repository, sha, shown), headers=page.headers)
+    statuses = [entry["status"] for entry in page.body]
+    return ApiResponse(checks.combined_status(repository, sha, statuses), headers=page.headers)

@@ -16,41 +16,41 @@ from . import issues, repositories, users
 Json = dict[str, Any]
 
 
-def status(repository: Home, found: CommitStatus) -> Json:
+def status(repository: Home, commit_status: CommitStatus) -> Json:
     """Return a `status`."""
     return {
-        **simple_status(repository, found),
-        "creator": users.user(found.creator),
+        **simple_status(repository, commit_status),
+        "creator": users.user(commit_status.creator),
     }
 
 
-def simple_status(repository: Home, found: CommitStatus) -> Json:
+def simple_status(repository: Home, commit_status: CommitStatus) -> Json:
     """Return a `simple-commit-status`, as in the combined status."""
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "url": f"{repositories.url(repository)}/statuses/{found.sha}",
-        "avatar_url": users.picture(found.creator),
-        "state": found.state,
-        "context": found.context,
-        "description": found.description,
-        "target_url": found.target_url,
-        "created_at": iso(found.created_at),
-        "updated_at": iso(found.created_at),
+        "id": commit_status.id,
+        "node_id": commit_status.node_id,
+        "url": f"{repositories.url(repository)}/statuses/{commit_status.sha}",
+        "avatar_url": users.picture(commit_status.creator),
+        "state": commit_status.state,
+        "context": commit_status.context,
+        "description": commit_status.description,
+        "target_url": commit_status.target_url,
+        "created_at": iso(commit_status.created_at),
+        "updated_at": iso(commit_status.created_at),
     }
 
 
 def combined_status(repository: Home, sha: str, statuses: list[CommitStatus]) -> Json:
     """Return a `combined-commit-status` with one page of its statuses."""
     present = repository.statuses(sha)
-    states = {found.state for found in present}
+    states = {commit_status.state for commit_status in present}
     worst = (
         "failure" if states & {"failure", "error"} else "pending" if "pending" in states or not states else "success"
     )
     base = repositories.url(repository)
     return {
         "state": worst,
-        "statuses": [simple_status(repository, found) for found in statuses],
+        "statuses": [simple_status(repository, commit_status) for commit_status in statuses],
         "sha": sha,
         "total_count": len(present),
         "repository": repositories.repository(repository),
@@ -59,74 +59,74 @@ def combined_status(repository: Home, sha: str, statuses: list[CommitStatus]) ->
     }
 
 
-def check_run(found: CheckRun, *, webhook: bool = False) -> Json:
+def check_run(run: CheckRun, *, webhook: bool = False) -> Json:
     """Return a `check-run`, or the form of webhooks, which contains the suite."""
-    repository = found.suite.repository
+    repository = run.suite.repository
     base, html = repositories.url(repository), repositories.page(repository)
-    url = f"{base}/check-runs/{found.id}"
+    url = f"{base}/check-runs/{run.id}"
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "name": found.name,
-        "head_sha": found.head_sha,
-        "external_id": found.external_id,
+        "id": run.id,
+        "node_id": run.node_id,
+        "name": run.name,
+        "head_sha": run.head_sha,
+        "external_id": run.external_id,
         "url": url,
-        "html_url": f"{html}/runs/{found.id}",
-        "details_url": found.details_url or f"{html}/runs/{found.id}",
-        "status": found.status,
-        "conclusion": found.conclusion,
-        "started_at": iso_or_none(found.started_at),
-        "completed_at": iso_or_none(found.completed_at),
+        "html_url": f"{html}/runs/{run.id}",
+        "details_url": run.details_url or f"{html}/runs/{run.id}",
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "started_at": iso_or_none(run.started_at),
+        "completed_at": iso_or_none(run.completed_at),
         "output": {
-            "title": found.title,
-            "summary": found.summary,
-            "text": found.text,
-            "annotations_count": len(found.annotations),
+            "title": run.title,
+            "summary": run.summary,
+            "text": run.text,
+            "annotations_count": len(run.annotations),
             "annotations_url": f"{url}/annotations",
         },
-        "check_suite": simple_check_suite(found.suite) if webhook else {"id": found.suite.id},
-        "app": users.app(found.app),
-        "pull_requests": _pulls(repository, found.head_sha),
+        "check_suite": simple_check_suite(run.suite) if webhook else {"id": run.suite.id},
+        "app": users.app(run.app),
+        "pull_requests": _pulls(repository, run.head_sha),
     }
 
 
-def annotation(found: CheckRun, sent: Json) -> Json:
+def annotation(run: CheckRun, sent: Json) -> Json:
     """Return a `check-annotation`."""
     missing = dict.fromkeys(("start_column", "end_column", "title", "raw_details"))
-    page = repositories.page(found.suite.repository)
-    return {**missing, **sent, "blob_href": f"{page}/blob/{found.head_sha}/{sent['path']}"}
+    page = repositories.page(run.suite.repository)
+    return {**missing, **sent, "blob_href": f"{page}/blob/{run.head_sha}/{sent['path']}"}
 
 
-def simple_check_suite(found: CheckSuite) -> Json:
+def simple_check_suite(suite: CheckSuite) -> Json:
     """Return a `simple-check-suite`."""
-    repository = found.repository
-    commit = repository.git.commits[found.head_sha]
+    repository = suite.repository
+    commit = repository.git.commits[suite.head_sha]
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "head_branch": found.head_branch,
-        "head_sha": found.head_sha,
-        "status": found.status,
-        "conclusion": found.conclusion,
-        "url": f"{repositories.url(repository)}/check-suites/{found.id}",
+        "id": suite.id,
+        "node_id": suite.node_id,
+        "head_branch": suite.head_branch,
+        "head_sha": suite.head_sha,
+        "status": suite.status,
+        "conclusion": suite.conclusion,
+        "url": f"{repositories.url(repository)}/check-suites/{suite.id}",
         "before": commit.parents[0] if commit.parents else None,
-        "after": found.head_sha,
-        "pull_requests": _pulls(repository, found.head_sha),
-        "app": users.app(found.app),
-        "created_at": iso(found.created_at),
-        "updated_at": iso(found.updated_at),
+        "after": suite.head_sha,
+        "pull_requests": _pulls(repository, suite.head_sha),
+        "app": users.app(suite.app),
+        "created_at": iso(suite.created_at),
+        "updated_at": iso(suite.updated_at),
     }
 
 
-def check_suite(found: CheckSuite) -> Json:
+def check_suite(suite: CheckSuite) -> Json:
     """Return a `check-suite`."""
-    simple = simple_check_suite(found)
-    commit = found.repository.git.commits[found.head_sha]
+    simple = simple_check_suite(suite)
+    commit = suite.repository.git.commits[suite.head_sha]
     return {
         **simple,
-        "repository": repositories.repository(found.repository),
-        "head_commit": repositories.simple_commit(found.repository, commit),
-        "latest_check_runs_count": len(found.latest),
+        "repository": repositories.repository(suite.repository),
+        "head_commit": repositories.simple_commit(suite.repository, commit),
+        "latest_check_runs_count": len(suite.latest),
         "check_runs_url": f"{simple['url']}/check-runs",
         "rerequestable": True,
         "runs_rerequestable": True,
@@ -145,82 +145,82 @@ def _pulls(repository: Home, sha: str) -> list[Json]:
     ]
 
 
-def workflow_run(found: WorkflowRun) -> Json:
+def workflow_run(run: WorkflowRun) -> Json:
     """Return a `workflow-run`."""
-    repository = found.repository
+    repository = run.repository
     base, html = repositories.url(repository), repositories.page(repository)
-    url = f"{base}/actions/runs/{found.id}"
-    commit = repository.git.commits[found.head_sha]
+    url = f"{base}/actions/runs/{run.id}"
+    commit = repository.git.commits[run.head_sha]
     ends = ("jobs", "logs", "artifacts", "cancel", "rerun")
-    before = f"{url}/attempts/{found.attempt - 1}" if found.attempt > 1 else None
+    previous_attempt = f"{url}/attempts/{run.attempt - 1}" if run.attempt > 1 else None
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "name": found.name,
-        "path": found.path,
+        "id": run.id,
+        "node_id": run.node_id,
+        "name": run.name,
+        "path": run.path,
         "display_title": commit.message,
-        "head_branch": found.head_branch,
-        "head_sha": found.head_sha,
-        "run_number": found.run_number,
-        "run_attempt": found.attempt,
-        "event": found.event,
-        "status": found.status,
-        "conclusion": found.conclusion,
-        "workflow_id": found.workflow_id,
-        "workflow_url": f"{base}/actions/workflows/{found.workflow_id}",
-        "check_suite_id": found.suite_id,
-        "check_suite_node_id": f"CS_{found.suite_id}",
-        "check_suite_url": f"{base}/check-suites/{found.suite_id}",
+        "head_branch": run.head_branch,
+        "head_sha": run.head_sha,
+        "run_number": run.run_number,
+        "run_attempt": run.attempt,
+        "event": run.event,
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "workflow_id": run.workflow_id,
+        "workflow_url": f"{base}/actions/workflows/{run.workflow_id}",
+        "check_suite_id": run.suite_id,
+        "check_suite_node_id": f"CS_{run.suite_id}",
+        "check_suite_url": f"{base}/check-suites/{run.suite_id}",
         "url": url,
-        "html_url": f"{html}/actions/runs/{found.id}",
+        "html_url": f"{html}/actions/runs/{run.id}",
         **{f"{end}_url": f"{url}/{end}" for end in ends},
-        "previous_attempt_url": before,
-        "pull_requests": _pulls(repository, found.head_sha),
-        "created_at": iso(found.created_at),
-        "updated_at": iso(found.updated_at),
-        "run_started_at": iso(found.attempt_began_at or found.created_at),
-        "actor": users.user(found.actor),
-        "triggering_actor": users.user(found.triggering_actor or found.actor),
+        "previous_attempt_url": previous_attempt,
+        "pull_requests": _pulls(repository, run.head_sha),
+        "created_at": iso(run.created_at),
+        "updated_at": iso(run.updated_at),
+        "run_started_at": iso(run.attempt_began_at or run.created_at),
+        "actor": users.user(run.actor),
+        "triggering_actor": users.user(run.triggering_actor or run.actor),
         "referenced_workflows": [],
         "head_commit": repositories.simple_commit(repository, commit),
         "repository": repositories.repository(repository),
-        "head_repository": repositories.repository(found.head_repository or repository),
+        "head_repository": repositories.repository(run.head_repository or repository),
     }
 
 
-def workflow(found: WorkflowRun) -> Json:
+def workflow(run: WorkflowRun) -> Json:
     """Return a `workflow`, which webhooks contain next to the run."""
-    base, moment = repositories.url(found.repository), iso(found.created_at)
+    base, moment = repositories.url(run.repository), iso(run.created_at)
     return {
-        "id": found.workflow_id,
-        "node_id": f"W_{found.workflow_id}",
-        "name": found.name,
-        "path": found.path,
+        "id": run.workflow_id,
+        "node_id": f"W_{run.workflow_id}",
+        "name": run.name,
+        "path": run.path,
         "state": "active",
-        "url": f"{base}/actions/workflows/{found.workflow_id}",
-        "html_url": f"{repositories.page(found.repository)}/blob/main/{found.path}",
-        "badge_url": f"{repositories.page(found.repository)}/workflows/{quote(found.name)}/badge.svg",
+        "url": f"{base}/actions/workflows/{run.workflow_id}",
+        "html_url": f"{repositories.page(run.repository)}/blob/main/{run.path}",
+        "badge_url": f"{repositories.page(run.repository)}/workflows/{quote(run.name)}/badge.svg",
         "created_at": moment,
         "updated_at": moment,
     }
 
 
-def artifact(found: Artifact) -> Json:
+def artifact(artifact: Artifact) -> Json:
     """Return an `artifact`."""
-    run = found.run
+    run = artifact.run
     base = repositories.url(run.repository)
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "name": found.name,
-        "size_in_bytes": len(found.content),
-        "url": f"{base}/actions/artifacts/{found.id}",
-        "archive_download_url": f"{base}/actions/artifacts/{found.id}/zip",
-        "expired": found.expired,
-        "created_at": iso(found.created_at),
-        "expires_at": iso(found.expires_at),
-        "updated_at": iso(found.created_at),
-        "digest": found.digest,
+        "id": artifact.id,
+        "node_id": artifact.node_id,
+        "name": artifact.name,
+        "size_in_bytes": len(artifact.content),
+        "url": f"{base}/actions/artifacts/{artifact.id}",
+        "archive_download_url": f"{base}/actions/artifacts/{artifact.id}/zip",
+        "expired": artifact.expired,
+        "created_at": iso(artifact.created_at),
+        "expires_at": iso(artifact.expires_at),
+        "updated_at": iso(artifact.created_at),
+        "digest": artifact.digest,
         "workflow_run": {
             "id": run.id,
             "repository_id": run.repository.id,
@@ -231,28 +231,28 @@ def artifact(found: Artifact) -> Json:
     }
 
 
-def job(found: Job) -> Json:
+def job(job: Job) -> Json:
     """Return a `job`."""
-    base, run = repositories.url(found.run.repository), found.run
+    base, run = repositories.url(job.run.repository), job.run
     runner = dict.fromkeys(("runner_id", "runner_name", "runner_group_id", "runner_group_name"))
     return {
-        "id": found.id,
-        "node_id": found.node_id,
+        "id": job.id,
+        "node_id": job.node_id,
         "run_id": run.id,
         "run_url": f"{base}/actions/runs/{run.id}",
-        "run_attempt": found.attempt,
+        "run_attempt": job.attempt,
         "head_sha": run.head_sha,
         "head_branch": run.head_branch,
         "workflow_name": run.name,
-        "url": f"{base}/actions/jobs/{found.id}",
-        "html_url": f"{repositories.page(run.repository)}/actions/runs/{run.id}/job/{found.id}",
-        "check_run_url": f"{base}/check-runs/{found.check_run.id}",
-        "name": found.name,
-        "status": found.status,
-        "conclusion": found.conclusion,
-        "created_at": iso(found.created_at),
-        "started_at": iso(found.created_at),
-        "completed_at": iso_or_none(found.completed_at),
+        "url": f"{base}/actions/jobs/{job.id}",
+        "html_url": f"{repositories.page(run.repository)}/actions/runs/{run.id}/job/{job.id}",
+        "check_run_url": f"{base}/check-runs/{job.check_run.id}",
+        "name": job.name,
+        "status": job.status,
+        "conclusion": job.conclusion,
+        "created_at": iso(job.created_at),
+        "started_at": iso(job.created_at),
+        "completed_at": iso_or_none(job.completed_at),
         "labels": ["ubuntu-latest"],
         "steps": [],
         **runner,

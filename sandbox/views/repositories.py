@@ -70,25 +70,25 @@ def page(repository: Home) -> str:
     return f"{repository.github.url}/{repository.full_name}"
 
 
-def repository(found: Home) -> Json:
+def repository(home: Home) -> Json:
     """Return a body that is a `repository`, `minimal-repository` and `repository-webhooks` at once."""
-    api, html = url(found), page(found)
-    opened = sum(issue.state == "open" for issue in found.issues.values())
+    api, html = url(home), page(home)
+    opened = sum(issue.state == "open" for issue in home.issues.values())
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "name": found.name,
-        "full_name": found.full_name,
-        "private": found.private,
-        "visibility": "private" if found.private else "public",
-        "owner": users.user(found.owner),
+        "id": home.id,
+        "node_id": home.node_id,
+        "name": home.name,
+        "full_name": home.full_name,
+        "private": home.private,
+        "visibility": "private" if home.private else "public",
+        "owner": users.user(home.owner),
         "html_url": html,
         "description": None,
-        "fork": found.parent is not None,
+        "fork": home.parent is not None,
         "url": api,
         **{name: f"{api}/{end}" for name, end in _LINKS.items()},
         "git_url": html.replace("http:", "git:") + ".git",
-        "ssh_url": f"git@127.0.0.1:{found.full_name}.git",
+        "ssh_url": f"git@127.0.0.1:{home.full_name}.git",
         "clone_url": html + ".git",
         "svn_url": html,
         "mirror_url": None,
@@ -96,102 +96,102 @@ def repository(found: Home) -> Json:
         "language": None,
         "license": None,
         "topics": [],
-        "default_branch": found.default_branch,
+        "default_branch": home.default_branch,
         "open_issues": opened,
         "open_issues_count": opened,
         **dict.fromkeys(_COUNTS, 0),
         **dict.fromkeys(_FEATURES, True),
         "has_pages": False,
         "has_discussions": False,
-        "archived": found.archived,
+        "archived": home.archived,
         "disabled": False,
         "is_template": False,
         "allow_forking": True,
         "web_commit_signoff_required": False,
-        "created_at": iso(found.created_at),
-        "pushed_at": iso(found.pushed_at),
-        "updated_at": iso(found.pushed_at),
+        "created_at": iso(home.created_at),
+        "pushed_at": iso(home.pushed_at),
+        "updated_at": iso(home.pushed_at),
     }
 
 
-def full_repository(found: Home) -> Json:
+def full_repository(home: Home) -> Json:
     """Return a `full-repository`."""
-    return repository(found) | {"subscribers_count": 0, "network_count": 0}
+    return repository(home) | {"subscribers_count": 0, "network_count": 0}
 
 
-def email(who: User) -> str:
+def email(account: User) -> str:
     """Return somebody's no-reply address, which GitHub uses in commits."""
-    return f"{who.id}+{who.login.replace('[bot]', '')}@users.noreply.example.org"
+    return f"{account.id}+{account.login.replace('[bot]', '')}@users.noreply.example.org"
 
 
-def person(who: User, commit: Commit) -> Json:
+def person(account: User, commit: Commit) -> Json:
     """Return a git author or committer."""
     return {
-        "name": who.login,
-        "email": email(who),
+        "name": account.login,
+        "email": email(account),
         "date": iso(commit.date),
     }
 
 
-def commit(repo: Home, found: Commit) -> Json:
+def commit(repo: Home, revision: Commit) -> Json:
     """Return a `commit` without its files."""
     api, html = url(repo), page(repo)
-    who = person(found.author, found)
+    author = person(revision.author, revision)
     unsigned = dict.fromkeys(("signature", "payload", "verified_at"))
     return {
-        "url": f"{api}/commits/{found.sha}",
-        "sha": found.sha,
-        "node_id": _commit_node_id(repo, found),
-        "html_url": f"{html}/commit/{found.sha}",
-        "comments_url": f"{api}/commits/{found.sha}/comments",
+        "url": f"{api}/commits/{revision.sha}",
+        "sha": revision.sha,
+        "node_id": _commit_node_id(repo, revision),
+        "html_url": f"{html}/commit/{revision.sha}",
+        "comments_url": f"{api}/commits/{revision.sha}/comments",
         "commit": {
-            "url": f"{api}/git/commits/{found.sha}",
-            "author": who,
-            "committer": who,
-            "message": found.message,
+            "url": f"{api}/git/commits/{revision.sha}",
+            "author": author,
+            "committer": author,
+            "message": revision.message,
             "comment_count": 0,
-            "tree": {"sha": found.tree_sha, "url": f"{api}/git/trees/{found.tree_sha}"},
+            "tree": {"sha": revision.tree_sha, "url": f"{api}/git/trees/{revision.tree_sha}"},
             "verification": {"verified": False, "reason": "unsigned", **unsigned},
         },
-        "author": users.user(found.author),
-        "committer": users.user(found.author),
-        "parents": _parents(repo, found),
+        "author": users.user(revision.author),
+        "committer": users.user(revision.author),
+        "parents": _parents(repo, revision),
     }
 
 
-def git_commit(repo: Home, found: Commit) -> Json:
+def git_commit(repo: Home, revision: Commit) -> Json:
     """Return a `git-commit`, which `GET git/commits/{sha}` answers."""
-    whole = commit(repo, found)
-    inner = {name: whole["commit"][name] for name in ("author", "committer", "message", "tree", "verification")}
-    outer = {name: whole[name] for name in ("sha", "node_id", "html_url", "parents")}
-    return {**inner, **outer, "url": whole["commit"]["url"]}
+    full_commit = commit(repo, revision)
+    inner = {name: full_commit["commit"][name] for name in ("author", "committer", "message", "tree", "verification")}
+    outer = {name: full_commit[name] for name in ("sha", "node_id", "html_url", "parents")}
+    return {**inner, **outer, "url": full_commit["commit"]["url"]}
 
 
-def activity(repo: Home, one: Activity) -> Json:
+def activity(repo: Home, activity: Activity) -> Json:
     """Return an `activity`."""
     return {
-        "id": one.id,
-        "node_id": base64.urlsafe_b64encode(f"PSH:{repo.id}:{one.id}".encode()).decode().rstrip("="),
-        "before": one.before,
-        "after": one.after,
-        "ref": one.ref,
-        "timestamp": iso(one.at),
-        "activity_type": one.kind,
-        "actor": users.user(one.by),
+        "id": activity.id,
+        "node_id": base64.urlsafe_b64encode(f"PSH:{repo.id}:{activity.id}".encode()).decode().rstrip("="),
+        "before": activity.old_sha,
+        "after": activity.new_sha,
+        "ref": activity.ref,
+        "timestamp": iso(activity.moment),
+        "activity_type": activity.kind,
+        "actor": users.user(activity.actor),
     }
 
 
-def simple_commit(repo: Home, found: Commit) -> Json:
+def simple_commit(repo: Home, revision: Commit) -> Json:
     """Return a `simple-commit` in the fuller form that push webhooks use."""
-    who = person(found.author, found)
-    author = {"name": who["name"], "email": who["email"], "username": who["name"]}
+    person_fields = person(revision.author, revision)
+    author = {"name": person_fields["name"], "email": person_fields["email"], "username": person_fields["name"]}
     return {
-        "id": found.sha,
-        "tree_id": found.tree_sha,
+        "id": revision.sha,
+        "tree_id": revision.tree_sha,
         "distinct": True,
-        "message": found.message,
-        "timestamp": iso(found.date.astimezone(UTC)),
-        "url": f"{page(repo)}/commit/{found.sha}",
+        "message": revision.message,
+        "timestamp": iso(revision.date.astimezone(UTC)),
+        "url": f"{page(repo)}/commit/{revision.sha}",
         "author": author,
         "committer": author,
         "added": [],
@@ -200,30 +200,30 @@ def simple_commit(repo: Home, found: Commit) -> Json:
     }
 
 
-def _parents(repo: Home, found: Commit) -> list[Json]:
+def _parents(repo: Home, revision: Commit) -> list[Json]:
     api, html = url(repo), page(repo)
-    return [{"sha": sha, "url": f"{api}/commits/{sha}", "html_url": f"{html}/commit/{sha}"} for sha in found.parents]
+    return [{"sha": sha, "url": f"{api}/commits/{sha}", "html_url": f"{html}/commit/{sha}"} for sha in revision.parents]
 
 
-def _commit_node_id(repo: Home, found: Commit) -> str:
-    return "C_" + base64.urlsafe_b64encode(f"{repo.id}:{found.sha}".encode()).decode().rstrip("=")
+def _commit_node_id(repo: Home, revision: Commit) -> str:
+    return "C_" + base64.urlsafe_b64encode(f"{repo.id}:{revision.sha}".encode()).decode().rstrip("=")
 
 
-def change(repo: Home, sha: str, found: Change) -> Json:
+def change(repo: Home, sha: str, change: Change) -> Json:
     """Return a `diff-entry`."""
-    path = quote(found.path)
+    path = quote(change.path)
     return {
-        "sha": found.sha,
-        "filename": found.path,
-        "status": found.status,
-        "additions": found.additions,
-        "deletions": found.deletions,
-        "changes": found.additions + found.deletions,
+        "sha": change.sha,
+        "filename": change.path,
+        "status": change.status,
+        "additions": change.additions,
+        "deletions": change.deletions,
+        "changes": change.additions + change.deletions,
         "blob_url": f"{page(repo)}/blob/{sha}/{path}",
         "raw_url": f"{page(repo)}/raw/{sha}/{path}",
         "contents_url": f"{url(repo)}/contents/{path}?ref={sha}",
-        "patch": found.patch,
-        **({"previous_filename": found.previous} if found.previous else {}),
+        "patch": change.patch,
+        **({"previous_filename": change.previous} if change.previous else {}),
     }
 
 
@@ -238,24 +238,24 @@ def ref(repo: Home, name: str) -> Json:
     }
 
 
-def label(repo: Home, found: Label) -> Json:
+def label(repo: Home, label: Label) -> Json:
     """Return a `label`."""
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "url": f"{url(repo)}/labels/{found.name.replace(' ', '%20')}",
-        "name": found.name,
+        "id": label.id,
+        "node_id": label.node_id,
+        "url": f"{url(repo)}/labels/{label.name.replace(' ', '%20')}",
+        "name": label.name,
         "description": "",
-        "color": found.color,
+        "color": label.color,
         "default": False,
     }
 
 
-def file(repo: Home, at: str, path: str, text: str | None, tree: str = "") -> Json:
+def file(repo: Home, ref: str, path: str, text: str | None, tree: str = "") -> Json:
     """Return a file, or a folder with its `tree` if there is no text, as `GET contents` lists it, without content."""
     kind = "dir" if text is None else "file"
-    api = f"{url(repo)}/contents/{path}?ref={at}"
-    html = f"{page(repo)}/{'tree' if text is None else 'blob'}/{at}/{path}"
+    api = f"{url(repo)}/contents/{path}?ref={ref}"
+    html = f"{page(repo)}/{'tree' if text is None else 'blob'}/{ref}/{path}"
     sha = tree if text is None else blob_sha(text)
     git = f"{url(repo)}/git/{'trees' if text is None else 'blobs'}/{sha}"
     return {
@@ -267,6 +267,6 @@ def file(repo: Home, at: str, path: str, text: str | None, tree: str = "") -> Js
         "url": api,
         "git_url": git,
         "html_url": html,
-        "download_url": None if text is None else f"{page(repo)}/raw/{at}/{path}",
+        "download_url": None if text is None else f"{page(repo)}/raw/{ref}/{path}",
         "_links": {"git": git, "html": html, "self": api},
     }

@@ -15,35 +15,35 @@ GHOST_ID = 10137
 """https://github.com/ghost"""
 
 
-def page_name(who: User) -> str:
+def page_name(account: User) -> str:
     """Return the last part of the address of somebody's page; for a bot, its App's page."""
-    return f"apps/{who.login.removesuffix('[bot]')}" if who.type == "Bot" else who.login
+    return f"apps/{account.login.removesuffix('[bot]')}" if account.type == "Bot" else account.login
 
 
-def picture(who: User) -> str:
+def picture(account: User) -> str:
     """Return the address of somebody's picture; for a bot, the picture of its App."""
-    return f"{who.github.url}/avatars/{f'in/{who.app_id}' if who.app_id else who.id}?v=4"
+    return f"{account.github.url}/avatars/{f'in/{account.app_id}' if account.app_id else account.id}?v=4"
 
 
-def author(who: User) -> Json | None:
+def author(account: User) -> Json | None:
     """Return the `simple-user` who wrote something, null if the account was deleted."""
-    return None if who.deleted else user(who)
+    return None if account.deleted else user(account)
 
 
-def opener(who: User) -> Json:
+def opener(account: User) -> Json:
     """Return the `simple-user` who opened a pull request; @ghost if the account was deleted."""
-    return user(replace(who, id=GHOST_ID, login="ghost", type="User") if who.deleted else who)
+    return user(replace(account, id=GHOST_ID, login="ghost", type="User") if account.deleted else account)
 
 
-def user(who: User) -> Json:
+def user(account: User) -> Json:
     """Return a `simple-user`."""
-    login = quote(who.login)
-    url, page = f"{who.github.url}/users/{login}", f"{who.github.url}/{page_name(who)}"
+    login = quote(account.login)
+    url, page = f"{account.github.url}/users/{login}", f"{account.github.url}/{page_name(account)}"
     return {
-        "login": who.login,
-        "id": who.id,
-        "node_id": who.node_id,
-        "avatar_url": picture(who),
+        "login": account.login,
+        "id": account.id,
+        "node_id": account.node_id,
+        "avatar_url": picture(account),
         "gravatar_id": "",
         "url": url,
         "html_url": page,
@@ -56,18 +56,18 @@ def user(who: User) -> Json:
         "repos_url": f"{url}/repos",
         "events_url": f"{url}/events{{/privacy}}",
         "received_events_url": f"{url}/received_events",
-        "type": who.type,
+        "type": account.type,
         "site_admin": False,
     }
 
 
-def public_user(who: User) -> Json:
+def public_user(account: User) -> Json:
     """Return a `public-user`: what `GET /users/{login}` answers."""
     missing = ("name", "company", "location", "email", "hireable", "bio")
     counts = ("public_repos", "public_gists", "followers", "following")
-    moment = iso(who.created_at)
+    moment = iso(account.created_at)
     return {
-        **user(who),
+        **user(account),
         **dict.fromkeys(missing),
         **dict.fromkeys(counts, 0),
         "blog": "",
@@ -76,13 +76,13 @@ def public_user(who: User) -> Json:
     }
 
 
-def organization(who: User) -> Json:
+def organization(account: User) -> Json:
     """Return an `organization-simple-webhooks`."""
-    url = f"{who.github.url}/orgs/{who.login}"
+    url = f"{account.github.url}/orgs/{account.login}"
     return {
-        "login": who.login,
-        "id": who.id,
-        "node_id": who.node_id,
+        "login": account.login,
+        "id": account.id,
+        "node_id": account.node_id,
         "url": url,
         "repos_url": f"{url}/repos",
         "events_url": f"{url}/events",
@@ -90,26 +90,26 @@ def organization(who: User) -> Json:
         "issues_url": f"{url}/issues",
         "members_url": f"{url}/members{{/member}}",
         "public_members_url": f"{url}/public_members{{/member}}",
-        "avatar_url": f"{who.github.url}/avatars/{who.id}",
+        "avatar_url": f"{account.github.url}/avatars/{account.id}",
         "description": None,
     }
 
 
-def team(found: Team) -> Json:
+def team(team: Team) -> Json:
     """Return a `team`."""
-    github, org = found.organization.github, found.organization
-    url = f"{github.url}/organizations/{org.id}/team/{found.id}"
+    github, org = team.organization.github, team.organization
+    url = f"{github.url}/organizations/{org.id}/team/{team.id}"
     return {
-        "id": found.id,
-        "node_id": found.node_id,
-        "name": found.slug,
-        "slug": found.slug,
+        "id": team.id,
+        "node_id": team.node_id,
+        "name": team.slug,
+        "slug": team.slug,
         "description": None,
         "privacy": "closed",
         "notification_setting": "notifications_enabled",
         "permission": "push",
         "url": url,
-        "html_url": f"{github.url}/orgs/{org.login}/teams/{found.slug}",
+        "html_url": f"{github.url}/orgs/{org.login}/teams/{team.slug}",
         "members_url": f"{url}/members{{/member}}",
         "repositories_url": f"{url}/repos",
         "type": "organization",
@@ -117,52 +117,52 @@ def team(found: Team) -> Json:
     }
 
 
-def app(found: App) -> Json:
+def app(app: App) -> Json:
     """Return an `integration`."""
-    moment = iso(found.created_at)
+    moment = iso(app.created_at)
     return {
-        "id": found.id,
-        "client_id": found.client_id,
-        "slug": found.slug,
-        "node_id": found.node_id,
-        "owner": user(found.owner),
-        "name": found.slug,
+        "id": app.id,
+        "client_id": app.client_id,
+        "slug": app.slug,
+        "node_id": app.node_id,
+        "owner": user(app.owner),
+        "name": app.slug,
         "description": None,
-        "external_url": f"{found.github.url}/apps/{found.slug}",
-        "html_url": f"{found.github.url}/apps/{found.slug}",
+        "external_url": f"{app.github.url}/apps/{app.slug}",
+        "html_url": f"{app.github.url}/apps/{app.slug}",
         "created_at": moment,
         "updated_at": moment,
-        "permissions": found.permissions,
-        "events": list(found.events),
+        "permissions": app.permissions,
+        "events": list(app.events),
     }
 
 
-def installation(found: Installation) -> Json:
+def installation(installation: Installation) -> Json:
     """Return an `installation`."""
-    github, moment = found.app.github, iso(found.created_at)
+    github, moment = installation.app.github, iso(installation.created_at)
     return {
-        "id": found.id,
-        "account": user(found.account),
+        "id": installation.id,
+        "account": user(installation.account),
         "repository_selection": "selected",
-        "access_tokens_url": f"{github.url}/app/installations/{found.id}/access_tokens",
+        "access_tokens_url": f"{github.url}/app/installations/{installation.id}/access_tokens",
         "repositories_url": f"{github.url}/installation/repositories",
-        "html_url": f"{github.url}/settings/installations/{found.id}",
-        "app_id": found.app.id,
-        "app_slug": found.app.slug,
-        "target_id": found.account.id,
-        "target_type": found.account.type,
-        "permissions": found.permissions,
-        "events": list(found.app.events),
+        "html_url": f"{github.url}/settings/installations/{installation.id}",
+        "app_id": installation.app.id,
+        "app_slug": installation.app.slug,
+        "target_id": installation.account.id,
+        "target_type": installation.account.type,
+        "permissions": installation.permissions,
+        "events": list(installation.app.events),
         "created_at": moment,
         "updated_at": moment,
         "single_file_name": None,
         "has_multiple_single_files": False,
         "single_file_paths": [],
-        "suspended_by": user(found.suspended_by) if found.suspended_by else None,
-        "suspended_at": iso_or_none(found.suspended_at),
+        "suspended_by": user(installation.suspended_by) if installation.suspended_by else None,
+        "suspended_at": iso_or_none(installation.suspended_at),
     }
 
 
-def installation_reference(found: Installation) -> Json:
+def installation_reference(installation: Installation) -> Json:
     """Return the `simple-installation` of webhook bodies."""
-    return {"id": found.id, "node_id": node_id("MDIzOk", found.id)}
+    return {"id": installation.id, "node_id": node_id("MDIzOk", installation.id)}

@@ -179,7 +179,7 @@ async def test_correcting_a_typo_removes_the_confused_reaction(here: Town) -> No
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci rnu", files={"a.py": "a = 1\n"})
     comment, review = pull.comment("octocat", "@ci rnu"), pull.review("octocat", "@ci rnu")
     note = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
-    pull.react("octocat", "confused", to=comment)
+    pull.react("octocat", "confused", subject=comment)
     await here.quiet()
     said = (None, comment, review, note)
     assert [pull.reactions(one, by="nightjar[bot]") for one in said] == [["eyes", "confused"]] * 4

@@ -38,8 +38,8 @@ def sparse(folder: Path, name: str, size: int) -> Path:
 
 def upload(url: str, files: list[ResultFile]) -> None:
     """Upload files as the agent does."""
-    parcel = pack(KEY, "results/", [file.piece for file in files], Claims(suite="tests"))
-    send_permitted({"url": url, "fields": {"policy": "p"}}, parcel, files)
+    packed_run = pack(KEY, "results/", [file.upload_file for file in files], Claims(suite="tests"))
+    send_permitted({"url": url, "fields": {"policy": "p"}}, packed_run, files)
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ import pytest
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import read
 from nightjar_formats.readers.repairs import UNNAMED
-from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.runs.advice import CaseAdvice
 from nightjar_formats.runs.texts import NO_FILE, NO_MODULE, NO_TEST
 
 from tests.results.formats.samples import DATA
 
 
 def advice(*cases: Case, format: str = "junit") -> list[str]:
-    onlooker = Onlooker()
+    advice = CaseAdvice()
     for case in cases:
-        onlooker.resolve(case)
-    return list(onlooker.warnings(format))
+        advice.resolve(case)
+    return list(advice.warnings(format))
 
 
 def case(name: str = "test_add", classname: str = "tests.test_ops", path: str = "tests/test_ops.py") -> Case:
@@ -88,11 +88,11 @@ def test_tests_without_a_name_do_not_count_as_a_repeated_name() -> None:
 
 @pytest.mark.parametrize("report", sorted((DATA / "pytest").glob("kinds.*.*[!t]")), ids=lambda path: path.name)
 def test_reruns_and_errors_of_teardown_in_real_reports_do_not_count_as_repeated_names(report: Path) -> None:
-    onlooker = Onlooker()
+    advice = CaseAdvice()
     with report.open("rb") as file:
         for one in read(file, report.name):
-            onlooker.resolve(one)
-    assert not [warning for warning in onlooker.warnings("junit") if "share a name" in warning]
+            advice.resolve(one)
+    assert not [warning for warning in advice.warnings("junit") if "share a name" in warning]
 
 
 def test_missing_durations_are_counted() -> None:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import Claims, RunKey
-from nightjar_formats.readers.opening import GZIP
+from nightjar_formats.readers.decoding.inflate import GZIP
 from nightjar_formats.runs.manifest import read_manifest
 from nightjar_formats.runs.offline_check import check_files
-from nightjar_formats.runs.upload import Parcel, Piece, named, pack, pieces, send
+from nightjar_formats.runs.upload import PackedRun, UploadFile, check_file_names, pack, pieces, send
 from nightjar_lab.bucket import LabBucket
 
 from bot.core.errors import UserError
@@ -26,21 +26,21 @@ FOLDER = f"results/{KEY.folder}"
 JUNIT = b'<testsuite name="ops"><testcase classname="ops" name="adds" time="0.1"/></testsuite>'
 
 
-def parcel(folder: Path, *names: str, claims: Claims | None = None, key: RunKey = KEY) -> Parcel:
+def packed_run(folder: Path, *names: str, claims: Claims | None = None, key: RunKey = KEY) -> PackedRun:
     paths = [folder / name for name in names or ("ops.xml",)]
     for path in paths:
         path.write_bytes(JUNIT + path.name.encode().join([b"<!--", b"-->"]))
     return pack(key, "results/", list(pieces(paths, None, None, folder)), claims or Claims("operators"))
 
 
-def sent(parcel: Parcel, world: World) -> dict[str, bool]:
+def sent(packed_run: PackedRun, world: World) -> dict[str, bool]:
     """Send a run; return what was written by this call."""
     sent_pieces: dict[str, bool] = {}
 
-    def progress(piece: Piece | None, written: bool) -> None:
+    def progress(piece: UploadFile | None, written: bool) -> None:
         sent_pieces[piece.name if piece else "manifest.json"] = written
 
-    send(parcel, LabBucket(world.name), progress)
+    send(packed_run, LabBucket(world.name), progress)
     return sent_pieces
 
 
@@ -51,12 +51,12 @@ def keys(world: World) -> list[str]:
 
 
 def test_the_manifest_contains_what_is_known_and_nothing_else(tmp_path: Path) -> None:
-    small = json.loads(parcel(tmp_path).manifest)
+    small = json.loads(packed_run(tmp_path).manifest)
     assert set(small) == {"schema", "sha", "suite", "attempt", "files"}
     claims = Claims("operators", 2, 1, 4, "2026-11-20T05:10:00Z", "", 0, 42, {"device": "Pixel 9"}, "https://e.org/1")
-    whole = parcel(tmp_path, claims=claims)
+    whole = packed_run(tmp_path, claims=claims)
     assert read_manifest(whole.manifest, KEY).claims == claims
-    assert parcel(tmp_path, claims=claims).manifest == whole.manifest
+    assert packed_run(tmp_path, claims=claims).manifest == whole.manifest
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_a_run_that_the_bot_would_refuse_is_reported_before_anything_is_sent(
     tmp_path: Path, claims: Claims, words: str
 ) -> None:
     with pytest.raises(UserError, match=words):
-        parcel(tmp_path, claims=claims)
+        packed_run(tmp_path, claims=claims)
 
 
 @pytest.mark.parametrize("wrong", [{"lab": "a/b"}, {"target": ".."}, {"sha": "main"}, {"run_id": ""}])
 def test_an_invalid_key_is_reported(tmp_path: Path, wrong: dict[str, str]) -> None:
     with pytest.raises(UserError, match="is not the folder of a run"):
-        parcel(tmp_path, key=replace(KEY, **wrong))
+        packed_run(tmp_path, key=replace(KEY, **wrong))
 
 
 def test_files_that_cannot_be_in_one_folder_are_reported() -> None:
-    named([Path("a/x.xml"), Path("b/y.xml")])
+    check_file_names([Path("a/x.xml"), Path("b/y.xml")])
     with pytest.raises(UserError, match=r"two files are named x\.xml"):
-        named([Path("a/x.xml"), Path("b/x.xml")])
+        check_file_names([Path("a/x.xml"), Path("b/x.xml")])
     for name in ("manifest.json", "my results.xml", ".hidden", "é.xml"):
         with pytest.raises(UserError, match="cannot be the name of a run's file"):
-            named([Path(name)])
+            check_file_names([Path(name)])
 
 
 NAMES = st.one_of(
@@ -101,14 +101,14 @@ def test_check_refuses_the_names_that_upload_refuses(pairs: list[tuple[str, str]
     faults = [file.problem for file in check_files(paths).files if not file.unreadable]
     if faults:
         with pytest.raises(UserError, match=re.escape(faults[0])):
-            named(paths)
+            check_file_names(paths)
     else:
-        named(paths)
+        check_file_names(paths)
 
 
 def test_a_folder_in_place_of_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a folder; name the files in it"):
-        named([tmp_path])
+        check_file_names([tmp_path])
 
 
 def test_a_file_that_cannot_be_sent_is_reported(tmp_path: Path) -> None:
@@ -139,28 +139,28 @@ def test_compression_is_deterministic_and_happens_once(tmp_path: Path, how: str)
 
 
 def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World) -> None:
-    pieces_sent = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
+    pieces_sent = sent(packed_run(tmp_path, "a.xml", "b.xml"), aws_world)
     assert list(pieces_sent.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
     assert set(keys(aws_world)) == {f"{FOLDER}a.xml", f"{FOLDER}b.xml", f"{FOLDER}manifest.json"}
 
 
 def test_an_object_that_exists_is_skipped(tmp_path: Path, aws_world: World) -> None:
-    whole = parcel(tmp_path, "a.xml", "b.xml")
+    whole = packed_run(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": False, "manifest.json": False}
 
 
 def test_another_run_with_the_same_id_is_never_overwritten(tmp_path: Path, aws_world: World) -> None:
-    sent(parcel(tmp_path), aws_world)
+    sent(packed_run(tmp_path), aws_world)
     before = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
     with pytest.raises(UserError, match="upload under another run ID"):
-        sent(parcel(tmp_path, claims=Claims("another")), aws_world)
+        sent(packed_run(tmp_path, claims=Claims("another")), aws_world)
     assert aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read() == before
 
 
 def test_with_write_only_credentials_an_interrupted_upload_continues(tmp_path: Path, aws_world: World) -> None:
-    whole = parcel(tmp_path, "a.xml", "b.xml")
+    whole = packed_run(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
@@ -169,7 +169,7 @@ def test_with_write_only_credentials_an_interrupted_upload_continues(tmp_path: P
 
 
 def test_a_bucket_that_does_not_answer_is_reported_with_how_to_continue(tmp_path: Path, own_world: World) -> None:
-    whole = parcel(tmp_path)
+    whole = packed_run(tmp_path)
     own_world.server.stop()
     with pytest.raises(UserError, match="repeat the same command with --run-id run-1"):
         sent(whole, own_world)
@@ -178,5 +178,5 @@ def test_a_bucket_that_does_not_answer_is_reported_with_how_to_continue(tmp_path
 def test_missing_permissions_of_the_credentials_are_named(tmp_path: Path, aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
     with pytest.raises(UserError, match="s3:PutObject is denied"):
-        sent(parcel(tmp_path), aws_world)
+        sent(packed_run(tmp_path), aws_world)
     assert keys(aws_world) == []

@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 import zstandard
 from nightjar_formats.model import Case, SeenTest, Status, Trouble
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.refused import TooMuch
 from nightjar_formats.runs.identity import Resolver
 

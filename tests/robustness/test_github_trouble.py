@@ -166,7 +166,7 @@ def asked(here: Place, repository: Repository) -> list[Request]:
 
 def first_end(here: Place, repository: Repository, hold: Hold) -> float:
     """Return the end of the first pause that GitHub asked for, in seconds since 1970."""
-    return hold.ends(next(r.at.timestamp() for r in asked(here, repository) if r.status == hold.status))
+    return hold.ends(next(r.received_at.timestamp() for r in asked(here, repository) if r.status == hold.status))
 
 
 ON_THEIR_WAY = 2.0
@@ -177,7 +177,7 @@ def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
     """Return the requests that were sent before the end of a pause that GitHub had asked for."""
     held, end, found = 0.0, 0.0, []
     for record in asked(here, repository):
-        at = record.at.timestamp()
+        at = record.received_at.timestamp()
         if held + ON_THEIR_WAY < at < end:
             found.append(record)
         if record.status == hold.status:
@@ -266,5 +266,5 @@ async def test_the_bot_asks_a_github_that_stays_down_less_and_less_often(tmp_pat
 
         await until(much_longer)
         assert sum(r.status == 503 for r in asked(here, repository)) < 20
-        times = [r.at for r in here.github.requests.records if r.status == 503]
+        times = [r.received_at for r in here.github.requests.records if r.status == 503]
         assert (times[-1] - times[-2]).total_seconds() >= 1

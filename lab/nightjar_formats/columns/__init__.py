@@ -1,7 +1,8 @@
 """Store a run as columns: one byte of status and one of duration for each test, in the order of the suite's names.
 
-A status byte is 0 for a test that the run does not have, else the status's number, with FLAKY added. Nothing here does
-I/O, and nothing walks through the tests one by one where the interpreter can do it by itself: a suite may have 300,000.
+A status byte is 0 for a test that the run does not have, else the status's number, with FLAKY added for a flaky test.
+A suite may have 300,000 tests, so these functions process whole columns with bytes and int operations, and loop over
+single tests only where these cannot do it. No I/O.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ STATUS_BYTES = 16
 LINEAR = 20
 STEP = 1.06
 UNKNOWN = 0
-"""Durations are whole milliseconds up to 20 of them, which is all that pytest writes of short tests; beyond, each
-number stands for a duration six percent longer than the one before, so that a value is at most three percent off. The
-last one, for 4.6 hours, stands for all that take longer."""
+"""Codes 1 to 20 are whole milliseconds, the precision that pytest writes for short tests. Each further code stands for
+a duration six percent longer than the previous code's, so a stored duration is at most three percent off. The last
+code, for 4.6 hours, stands for all longer durations."""
 MILLISECOND = 0.001
 LAST = 255
 
@@ -57,7 +58,7 @@ def _seconds() -> tuple[float, ...]:
 
 
 _SECONDS = _seconds()
-BOUNDS = tuple((one + next_one) / 2 for one, next_one in zip(_SECONDS, _SECONDS[1:]))
+BOUNDS = tuple((seconds + next_seconds) / 2 for seconds, next_seconds in zip(_SECONDS, _SECONDS[1:]))
 """`bisect_right(BOUNDS, seconds) + 1` is the number of a duration."""
 
 
@@ -86,11 +87,13 @@ def is_flaky(byte: int) -> bool:
     return bool(byte & FLAKY)
 
 
-def is_flip(before: int, after: int) -> bool:
+def is_flip(earlier: int, later: int) -> bool:
     """Say whether a test changed from good to bad or back, or became flaky."""
-    one, other = before & STATUS_BITS, after & STATUS_BITS
-    turned = (one in GOOD_CODES and other in BAD_CODES) or (one in BAD_CODES and other in GOOD_CODES)
-    return turned or (is_flaky(after) and not is_flaky(before))
+    earlier_status, later_status = earlier & STATUS_BITS, later & STATUS_BITS
+    has_turned = (earlier_status in GOOD_CODES and later_status in BAD_CODES) or (
+        earlier_status in BAD_CODES and later_status in GOOD_CODES
+    )
+    return has_turned or (is_flaky(later) and not is_flaky(earlier))
 
 
 SEEN = tuple(
@@ -99,8 +102,8 @@ SEEN = tuple(
 """The test that each status byte describes on its own, if the run has the test."""
 
 
-def _table(of: set[int], value: int) -> bytes:
-    return bytes(value if byte < STATUS_BYTES and byte & STATUS_BITS in of else 0 for byte in range(256))
+def _table(codes: set[int], value: int) -> bytes:
+    return bytes(value if byte < STATUS_BYTES and byte & STATUS_BITS in codes else 0 for byte in range(256))
 
 
 _PRESENT_MASK = _table(set(_STATUSES), 0xFF)
@@ -109,15 +112,15 @@ _BAD_BIT = _table(BAD_CODES, FLAKY)
 _STATUS_OF_LOW = bytes(byte % STATUS_BYTES for byte in range(256))
 _HIGH_OF_LOW = bytes(byte // STATUS_BYTES for byte in range(256))
 _LOW_OF_HIGH = bytes(byte % STATUS_BYTES * STATUS_BYTES for byte in range(256))
-"""Of the two bytes of a number that is a duration's times STATUS_BYTES, and the status byte."""
+"""Tables for the two bytes of a packed number, which is duration code * STATUS_BYTES + status byte."""
 _FLAKY_BIT = bytes(byte & FLAKY if byte < STATUS_BYTES else 0 for byte in range(256))
 
 
 def merged(columns: Sequence[bytes]) -> bytes:
     """Merge the status columns of several runs, in the order of the runs.
 
-    The last run that has a test says how it ended. It is flaky if any run says so, or if one of them is good and
-    another bad.
+    The last run that has a test decides its status. A test is flaky if it is flaky in any run, or good in one and bad
+    in another.
     """
     if len(columns) == 1:
         return columns[0]
@@ -148,18 +151,18 @@ def good_and_bad(column: bytes) -> tuple[int, int]:
 
 
 def _number(column: bytes) -> int:
-    # A whole column is one number, on which AND and OR are as fast as the processor.
+    # As one large integer, a whole column takes part in AND and OR at the speed of the processor.
     return int.from_bytes(column, "little")
 
 
-def differences(before: bytes, after: bytes) -> Iterator[int]:
+def differences(earlier: bytes, later: bytes) -> Iterator[int]:
     """Yield in order the tests whose bytes differ; tests beyond the end of a column are absent from it."""
-    length = max(len(before), len(after))
-    before, after = before.ljust(length, b"\0"), after.ljust(length, b"\0")
+    length = max(len(earlier), len(later))
+    earlier, later = earlier.ljust(length, b"\0"), later.ljust(length, b"\0")
     for start in range(0, length, CHUNK):
-        one, other = before[start : start + CHUNK], after[start : start + CHUNK]
-        if one != other:
-            yield from compress(count(start), map(ne, one, other))
+        earlier_chunk, later_chunk = earlier[start : start + CHUNK], later[start : start + CHUNK]
+        if earlier_chunk != later_chunk:
+            yield from compress(count(start), map(ne, earlier_chunk, later_chunk))
 
 
 def at(column: bytes, ordinal: int) -> int:

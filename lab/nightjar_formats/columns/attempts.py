@@ -1,4 +1,7 @@
-"""Fold the cases of one test, as packed numbers: attempts at it, and the same test in other places. No I/O."""
+"""Combine several cases of one test into one packed number, a duration code and a status byte. No I/O.
+
+The cases are attempts at the test, or the same test in several places of a report.
+"""
 
 from __future__ import annotations
 
@@ -14,59 +17,66 @@ _GOOD = frozenset(CODES[status] for status in GOOD)
 
 
 class AttemptGroups:
-    """Folds the attempts of one group after another, and each group with the cases before it.
+    """Combines the attempts within each group, and each group with the cases before it.
 
-    `own` has what the group alone says about its tests; None without a group, and in the first one, whose tests are
-    all that there are, as in nearly all files.
+    A group is one suite of a report, whose cases of one name are attempts at one test; 0 stands for no group. `own` has
+    the packed numbers of the tests in the current group alone. It is None without a group, and in the first group of a
+    file, because then `tests` has the same numbers; nearly all files have only one group.
     """
 
-    __slots__ = ("_before", "group", "own")
+    __slots__ = ("_earlier", "group", "own")
 
     def __init__(self) -> None:
         self.group = 0
         self.own: dict[int, int] | None = None
-        self._before: dict[int, int] = {}  # what the cases before the group say about its tests
+        self._earlier: dict[int, int] = {}  # packed numbers of the group's tests from the cases before the group
 
     def begin(self, group: int, tests: Mapping[int, int]) -> None:
         """Begin a group after these tests, unless it is the current one already."""
         if group != self.group:
             self.group = group
             self.own = {} if group and tests else None
-            self._before = {}
+            self._earlier = {}
 
-    def fold(self, tests: Mapping[int, int], key: int, now: int) -> tuple[int, bool]:
-        """Fold a case into those of a known test; the second value says whether this case is the one that counts."""
+    def fold(self, tests: Mapping[int, int], key: int, packed: int) -> tuple[int, bool]:
+        """Combine a case with the earlier cases of its test.
+
+        `tests` has the packed number of each test so far, by the hash of its ID, `key`. Return the combined packed
+        number, and whether the status and the reason are those of this case.
+        """
         if self.own is None:
-            return (_attempts if self.group else worse)(tests[key], now)
+            return (_fold_attempts if self.group else worse)(tests[key], packed)
         counts = True
         if key in self.own:
-            now, counts = _attempts(self.own[key], now)
+            packed, counts = _fold_attempts(self.own[key], packed)
         else:
-            self._before[key] = tests[key]
-        self.own[key] = now
-        if key in self._before:
-            now, is_worse = worse(self._before[key], now)
+            self._earlier[key] = tests[key]
+        self.own[key] = packed
+        if key in self._earlier:
+            packed, is_worse = worse(self._earlier[key], packed)
             counts &= is_worse
-        return now, counts
+        return packed, counts
 
 
-def _attempts(before: int, now: int) -> tuple[int, bool]:
-    """Fold two attempts; the second value says whether the later one is the one that counts."""
-    one, other = before & STATUS_BITS, now & STATUS_BITS
-    if one in _BAD or other in _BAD:
-        # Attempts that looked passed were no passes, so what they made flaky is not.
-        packed, later = _joined(before, now, later=one not in _BAD)
-        return packed & ~FLAKY | (now if later else before) & FLAKY, later
-    packed, later = _joined(before, now, later=other in _GOOD or one == other)
-    return (packed | FLAKY if one in _GOOD and other in _GOOD else packed), later
+def _fold_attempts(earlier: int, later: int) -> tuple[int, bool]:
+    """Combine two attempts. Return the packed number, and whether the later attempt decided its status."""
+    earlier_status, later_status = earlier & STATUS_BITS, later & STATUS_BITS
+    if earlier_status in _BAD or later_status in _BAD:
+        # pytest writes a failed attempt that was rerun as if it had passed, so a pass beside it shows no flakiness.
+        packed, takes_later = _combined(earlier, later, takes_later=earlier_status not in _BAD)
+        return packed & ~FLAKY | (later if takes_later else earlier) & FLAKY, takes_later
+    is_later = later_status in _GOOD or earlier_status == later_status
+    packed, takes_later = _combined(earlier, later, takes_later=is_later)
+    return (packed | FLAKY if earlier_status in _GOOD and later_status in _GOOD else packed), takes_later
 
 
-def worse(before: int, now: int) -> tuple[int, bool]:
-    """Fold a test in two places; the second value says whether the later one is worse, so that it counts."""
-    return _joined(before, now, later=_RANK[now & STATUS_BITS] > _RANK[before & STATUS_BITS])
+def worse(earlier: int, later: int) -> tuple[int, bool]:
+    """Combine one test's results from two places. Return the packed number, and whether the later result is worse."""
+    return _combined(earlier, later, takes_later=_RANK[later & STATUS_BITS] > _RANK[earlier & STATUS_BITS])
 
 
-def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
-    status = (now if later else before) & STATUS_BITS
-    duration = max(before // STATUS_BYTES, now // STATUS_BYTES)
-    return status | (before | now) & FLAKY | duration * STATUS_BYTES, later
+def _combined(earlier: int, later: int, *, takes_later: bool) -> tuple[int, bool]:
+    """Return the chosen status with the longer duration, flaky if either is, and `takes_later` unchanged."""
+    status = (later if takes_later else earlier) & STATUS_BITS
+    duration = max(earlier // STATUS_BYTES, later // STATUS_BYTES)
+    return status | (earlier | later) & FLAKY | duration * STATUS_BYTES, takes_later

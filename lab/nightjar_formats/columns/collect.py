@@ -22,13 +22,13 @@ from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
-from nightjar_formats.readers.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
 from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
+from nightjar_formats.readers.junit.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
 from nightjar_formats.refused import Refused, TooMuch
 
 CUT_MESSAGE = "…"
 IN_ID = "@"
-"""Stands for the path at the start of the test's ID."""
+"""The value of `Reason.path` if the path is the beginning of the test's ID."""
 
 PIECE = 4096
 """The number of cases whose names are held as text at once."""
@@ -47,8 +47,8 @@ HeadOf = Callable[[str], str]
 class Reason(NamedTuple):
     """Why a test did not simply pass; tests with the same reason share one object.
 
-    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are stored of tests
-    that failed: there annotations stand. `measures` is JSON, or empty.
+    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` say where the
+    annotation of a failed test goes; other tests have none. `measures` is JSON, or empty.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -63,12 +63,13 @@ class Reason(NamedTuple):
 class Columns:
     """The tests of a file or of a run, each once, for this process alone.
 
-    `names` are the test IDs, compressed. Their hashes stand for them elsewhere, as 300,000 IDs are 50 MB: 64 bits with
-    a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
-    holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
-    `reasons` says about those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
-    SHA-256, from 1 on: their places in `packs`, which may have texts besides that are there twice. `lines` has, for the
-    numbers of some `whys`, what the text says besides the message.
+    `names`: the test IDs, compressed. The other fields have the IDs' hashes instead, because 300,000 IDs take 50 MB. A
+    hash has 64 bits and a key of this process, so two of 300,000 tests collide in one of 400 million such runs.
+    `tests`: in the order of the names, the packed status byte and duration code of each test, which `split` separates.
+    `reasons`: for each test that did not simply pass, the number of its reason; `whys` numbers the reasons.
+    `texts`: the number of each failure's text by its SHA-256. Numbers count from 1, in the order of the texts in
+    `packs`, which may contain a text twice.
+    `lines`: for the numbers of some reasons, the line of the text that says more than the message.
     """
 
     names: list[bytes] = field(default_factory=list)
@@ -84,9 +85,9 @@ class Columns:
         return len(self.tests)
 
     def __getstate__(self) -> tuple[object, ...]:
-        """Return the state without hashes, which mean nothing in another process; places stand for the tests."""
+        """Return the state with positions instead of hashes, which mean nothing in another process."""
         place = {key: number for number, key in enumerate(self.tests)}
-        reasons = {place[key]: why for key, why in self.reasons.items()}
+        reasons = {place[key]: reason for key, reason in self.reasons.items()}
         return (
             self.names,
             array("H", self.tests.values()).tobytes(),
@@ -107,7 +108,7 @@ class Columns:
         self.tests = {key: _PACKED[packed] for key, packed in zip(keys, numbers)}
         if len(self.tests) < len(keys):
             raise Refused(texts.SAME_NAME)
-        self.reasons = {keys[number]: why for number, why in reasons.items()}
+        self.reasons = {keys[number]: reason for number, reason in reasons.items()}
 
 
 def split(packed: int) -> tuple[int, int]:
@@ -116,27 +117,27 @@ def split(packed: int) -> tuple[int, int]:
 
 
 def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None = None) -> Columns:
-    """Fold the cases of one file.
+    """Combine the cases of one file.
 
-    `resolve` gives a case's test ID and its path in the repository, or ""; `head_of` makes runs of cases quicker. Of
-    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, in one
-    group, the first bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it
-    had passed; if all are good, the test is flaky; if some were skipped, the others count. What the reader of the cases
-    raises, this raises.
+    `resolve` returns a case's test ID, and its path in the repository or "". With `head_of`, runs of cases are combined
+    at once, which is faster. If several cases have one ID, the worst counts, as it does for several files. But if they
+    are attempts at one test, in one group: if any is bad, the first bad one counts, because pytest writes a failed
+    attempt that was rerun as if it had passed; if all are good, the test is flaky; if some were skipped, the others
+    count. Raises whatever the iterator of the cases raises.
     """
     columns = Columns()
     attempts = AttemptGroups()
     texts = TextPacker()
     names = NamesWriter()
-    for kind, some in groupby(cases if head_of else one_by_one(cases), type):
+    for kind, consecutive in groupby(cases if head_of else one_by_one(cases), type):
         if kind is CaseRun and head_of:
-            for run in some:
+            for run in consecutive:
                 new = _fold_run(columns, attempts, run, head_of)  # type: ignore[arg-type]  # of that type
                 names.write(_fold(columns, attempts, texts, run.cases(), resolve)[0] if new is None else new)  # type: ignore[union-attr]
             continue
-        those, count = iter(some), PIECE
+        remaining, count = iter(consecutive), PIECE
         while count == PIECE:
-            folded, count = _fold(columns, attempts, texts, islice(those, PIECE), resolve)  # type: ignore[arg-type]
+            folded, count = _fold(columns, attempts, texts, islice(remaining, PIECE), resolve)  # type: ignore[arg-type]
             names.write(folded)
     columns.names.append(names.finish())
     columns.packs = texts.finish()
@@ -144,23 +145,23 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
 
 
 def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: HeadOf) -> list[str] | None:
-    """Fold a run of cases all at once, and return their names; None where it has to be done one by one."""
+    """Combine a run of cases at once, and return their names; None if they have to be combined one by one."""
     reasons: dict[str, Reason] = {}
     packed_of: dict[str, Mapping[str, int]] = {}
     for kind in dict.fromkeys(run.kinds):
-        like = run.templates[kind]
+        template = run.templates[kind]
         if (
-            like.status in BAD
-            or like.path
-            or like.text
-            or like.measures
-            or like.flaky
-            or bool(kind) is not bool(like.message)
+            template.status in BAD
+            or template.path
+            or template.text
+            or template.measures
+            or template.flaky
+            or bool(kind) is not bool(template.message)
         ):
             return None
-        packed_of[kind] = _PACKED_OF_TIME[like.status]
+        packed_of[kind] = _PACKED_OF_TIME[template.status]
         if kind:
-            reasons[kind] = Reason(like.trouble, _cut_message(like.message))
+            reasons[kind] = Reason(template.trouble, _cut_message(template.message))
     heads = {classname: head_of(classname) for classname in set(run.classnames)}
     if len(heads) == 1:
         names = [*map(first_of(heads.values()).__add__, run.names)]
@@ -170,7 +171,7 @@ def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: 
     tests, count = columns.tests, len(columns.tests)
     if max(map(len, names)) > MAX_NAME or not tests.keys().isdisjoint(keys):
         return None
-    attempts.begin(like.attempt, tests)
+    attempts.begin(template.attempt, tests)
     tests.update(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
     if len(tests) - count < len(keys):  # a test is there twice
         for key in set(keys):
@@ -185,7 +186,7 @@ def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: 
 
 
 class _PackedOfTime(dict[str, int]):
-    """Packed numbers of tests that ended in one way, by the text that stands for their duration."""
+    """The packed numbers of tests with one status, by the text of their duration in the report."""
 
     def __init__(self, code: int) -> None:
         super().__init__()
@@ -194,8 +195,8 @@ class _PackedOfTime(dict[str, int]):
     def __missing__(self, time: str) -> int:
         if len(self) >= MOST_TIMES:
             self.clear()
-        found = self[time] = _PACKED[self._code + STATUS_BYTES * duration_code(seconds_of[time])]
-        return found
+        packed = self[time] = _PACKED[self._code + STATUS_BYTES * duration_code(seconds_of[time])]
+        return packed
 
 
 _PACKED_OF_TIME = {status: _PackedOfTime(code) for status, code in CODES.items()}
@@ -204,11 +205,11 @@ _PACKED_OF_TIME = {status: _PackedOfTime(code) for status, code in CODES.items()
 def _fold(
     columns: Columns, attempts: AttemptGroups, texts: TextPacker, cases: Iterable[Case], resolve: Resolve
 ) -> tuple[list[str], int]:
-    """Fold some cases; return the new names among them, and how many cases there were."""
+    """Combine cases with `columns`. Return the names of tests that are new there, and the number of cases."""
     tests, reasons, packed_of, code_of, bounds = columns.tests, columns.reasons, _PACKED, CODES, BOUNDS
     passed, count = CODES[Status.PASSED], 0
     names: list[str] = []
-    known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
+    reason_of_message: dict[str, int] = {}  # thousands of tests may be skipped for one reason
     for count, case in enumerate(cases, 1):  # noqa: B007  # the caller reads it
         _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _ = case
         test_id, path = resolve(case)
@@ -232,12 +233,12 @@ def _fold(
             continue
         if counts:
             is_short = code not in _BAD and not (text or measures or trouble)
-            if is_short and message in known:
-                reasons[key] = known[message]
+            if is_short and message in reason_of_message:
+                reasons[key] = reason_of_message[message]
             else:
                 _explain(columns, texts, key, test_id, path, case)
                 if is_short and message:
-                    known[message] = reasons[key]
+                    reason_of_message[message] = reasons[key]
     return names, count
 
 
@@ -270,7 +271,7 @@ class NamesWriter:
 
 
 def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
-    """Yield the names that stand in blobs, in order, without ever holding all of them."""
+    """Yield the names in compressed blobs, in order, without ever holding all of them."""
     return chain.from_iterable(_pieces(blobs))
 
 
@@ -285,56 +286,58 @@ def _pieces(blobs: Iterable[bytes]) -> Iterator[list[str]]:
 
 
 def merge(files: Iterable[Columns]) -> Columns:
-    """Merge the files of one run: the worse status counts, and the first file where two are equal.
+    """Merge the files of one run into the columns of its first file, and return them.
 
-    Failures with one message and different texts get a line of their text as well. The first one's columns are taken as
-    they are, and grow. Raises `TooMuch` where that are more than MAX_TESTS.
+    The worse status of a test counts, and the first file if two are equal. Failures with one message and different
+    texts get a line of their text in the message. Raises `TooMuch` if there are more than MAX_TESTS tests.
     """
-    every = iter(files)
-    into = next(every, None)
-    if into is None:
+    remaining = iter(files)
+    merged = next(remaining, None)
+    if merged is None:
         return Columns()
-    for columns in every:
-        before = sum(pack.size for pack in into.packs)
-        into.packs += columns.packs
-        for digest, place in columns.texts.items():
-            into.texts.setdefault(digest, before + place)
+    for columns in remaining:
+        text_count = sum(pack.size for pack in merged.packs)
+        merged.packs += columns.packs
+        for digest, number in columns.texts.items():
+            merged.texts.setdefault(digest, text_count + number)
         names = NamesWriter()
-        names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
-        into.names.append(names.finish())
-        places = {place: into.texts[digest] for digest, place in columns.texts.items()} | {0: 0}
-        whys = [why._replace(text=places[why.text]) for why in columns.whys]
-        for key, now in columns.tests.items():
-            packed, counts = worse(into.tests[key], now) if key in into.tests else (now, True)
-            into.tests[key] = _PACKED[packed]
+        names.write([name for name in read_names(columns.names) if hash(name) not in merged.tests])
+        merged.names.append(names.finish())
+        new_text_numbers = {number: merged.texts[digest] for digest, number in columns.texts.items()} | {0: 0}
+        file_reasons = [reason._replace(text=new_text_numbers[reason.text]) for reason in columns.whys]
+        for key, file_packed in columns.tests.items():
+            packed, counts = worse(merged.tests[key], file_packed) if key in merged.tests else (file_packed, True)
+            merged.tests[key] = _PACKED[packed]
             if counts:
-                into.reasons.pop(key, None)
-                if (number := columns.reasons.get(key)) is not None:
-                    into.reasons[key] = place = into.whys.setdefault(whys[number], len(into.whys))
-                    if number in columns.lines:
-                        into.lines[place] = columns.lines[number]
-        if len(into) > MAX_TESTS:
+                merged.reasons.pop(key, None)
+                if (number_in_file := columns.reasons.get(key)) is not None:
+                    number = merged.whys.setdefault(file_reasons[number_in_file], len(merged.whys))
+                    merged.reasons[key] = number
+                    if number_in_file in columns.lines:
+                        merged.lines[number] = columns.lines[number_in_file]
+        if len(merged) > MAX_TESTS:
             raise TooMuch(texts.TOO_MANY_TESTS)
-    _distinguish(into)
-    return into
+    _distinguish(merged)
+    return merged
 
 
 def _distinguish(columns: Columns) -> None:
     """Add the line of the text to the messages of failures that have one message and different lines."""
-    whys = list(columns.whys)
+    reasons = list(columns.whys)
     causes: dict[str, set[str]] = {}
     for number, line in columns.lines.items():
-        causes.setdefault(whys[number].message, set()).add(failure_cause(line))
+        causes.setdefault(reasons[number].message, set()).add(failure_cause(line))
     for number, line in columns.lines.items():
-        message = whys[number].message
+        message = reasons[number].message
         if len(causes[message]) > 1:
-            whys[number] = whys[number]._replace(message=_cut_message(f"{message}: {line}"))
-    numbered = {why: number for number, why in enumerate(whys)}
-    if len(numbered) == len(whys):  # the numbers are places
+            reasons[number] = reasons[number]._replace(message=_cut_message(f"{message}: {line}"))
+    numbered = {reason: number for number, reason in enumerate(reasons)}
+    if len(numbered) == len(reasons):  # if two became equal, the numbers would no longer be positions
         columns.whys, columns.lines = numbered, {}
 
 
 def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: str, case: Case) -> None:
+    """Store the reason of a case that did not simply pass, and its text."""
     text, message, line_of_text = case.text, case.message, ""
     if case.status not in BAD:
         path, line = "", None
@@ -344,7 +347,7 @@ def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: 
     else:
         message = cause(message, text)
         line_of_text = distinguishing_line(message, text)
-        # A line means nothing without its file, which is not the repository's.
+        # Without a path, the failure is in a file outside the repository, and the line belongs to that file.
         line = case.line if path or not case.failure_path else None
     number = 0
     if text:
@@ -359,9 +362,9 @@ def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: 
         path = IN_ID
     measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
     reason = Reason(case.trouble, message, number, path, line, measures)
-    columns.reasons[key] = why = columns.whys.setdefault(reason, len(columns.whys))
+    columns.reasons[key] = reason_number = columns.whys.setdefault(reason, len(columns.whys))
     if line_of_text:
-        columns.lines[why] = line_of_text
+        columns.lines[reason_number] = line_of_text
 
 
 def _cut_message(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Failures' texts, many in one compressed pack: those of one run are mostly alike, and so cost a few bytes each."""
+"""Store texts of failures, many in one compressed pack: texts of one run are similar, so each costs a few bytes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 import zstandard
 
 LEVEL = 3
-"""Of compression: more takes longer and saves next to nothing, measured on real failures' texts."""
+"""The level of compression. On real failures' texts, a higher level takes longer and saves almost nothing."""
 PACK_BYTES = 1 << 17
 """Bytes of texts after which a pack is full; reading one text inflates its whole pack."""
 
 
 class TextPack(NamedTuple):
-    """So many texts, compressed."""
+    """`size` texts, compressed together in `blob`."""
 
     size: int
     blob: bytes
 
     @property
     def is_full(self) -> bool:
-        """Whether there is little to gain from packing its texts with others."""
+        """Whether packing its texts with others would save little."""
         return 2 * zstandard.frame_content_size(self.blob) >= PACK_BYTES
 
 
@@ -42,7 +42,7 @@ class TextPacker:
             self._flush()
 
     def add_pack(self, pack: TextPack) -> None:
-        """Add the texts of a pack, as they are where it is full."""
+        """Add the texts of a pack; a full pack is added without unpacking it."""
         if pack.is_full:
             self._flush()
             self._packs.append(pack)
@@ -51,7 +51,7 @@ class TextPacker:
             self.add(text)
 
     def finish(self) -> list[TextPack]:
-        """Return all packs; their texts are in the order in which they came."""
+        """Return all packs; their texts are in the order in which they were added."""
         self._flush()
         return self._packs
 
@@ -76,5 +76,5 @@ def unpacked(blob: bytes) -> list[bytes]:
 def _packed(texts: Sequence[bytes]) -> bytes:
     head = struct.pack(f"<{len(texts) + 1}I", len(texts), *map(len, texts))
     compressed = zstandard.ZstdCompressor(level=LEVEL).compress(b"".join((head, *texts)))
-    # A copy, for what is given lies at the beginning of a block as large as the texts were.
+    # Copied, because `compress` returns the beginning of a block of memory that is as large as the texts.
     return memoryview(compressed).tobytes()

@@ -63,23 +63,23 @@ class TextPattern(ABC):
 
     def findall(self, text: str) -> list[str]:
         """Return the whole text of all matches, even if the pattern has groups."""
-        return [found[0] for found in self.finditer(text)]
+        return [match[0] for match in self.finditer(text)]
 
     def sub(self, replacement: str | Callable[[PatternMatch], str], text: str) -> str:
         """Replace every match; a text as the replacement is used literally."""
         pieces, position = [], 0
-        for found in self.finditer(text):
-            pieces.append(text[position : found.start()])
-            pieces.append(replacement if isinstance(replacement, str) else replacement(found))
-            position = found.end()
+        for match in self.finditer(text):
+            pieces.append(text[position : match.start()])
+            pieces.append(replacement if isinstance(replacement, str) else replacement(match))
+            position = match.end()
         return "".join((*pieces, text[position:])) if pieces else text
 
     def split(self, text: str) -> list[str]:
         """Return the texts between the matches."""
         pieces, position = [], 0
-        for found in self.finditer(text):
-            pieces.append(text[position : found.start()])
-            position = found.end()
+        for match in self.finditer(text):
+            pieces.append(text[position : match.start()])
+            position = match.end()
         return [*pieces, text[position:]]
 
 

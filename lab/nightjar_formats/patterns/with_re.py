@@ -43,12 +43,12 @@ class RePattern(TextPattern):
     def finditer(self, text: str) -> Iterator[PatternMatch]:
         """Find all matches, none of which overlap."""
         plain, start, pattern = without_half_pairs(text), 0, self._pattern()
-        while (found := pattern.search(plain, start)) is not None:
-            yield PatternMatch(text, found.regs, pattern.groupindex)
-            begins, ends = found.span()
-            if ends == len(plain):
+        while (match := pattern.search(plain, start)) is not None:
+            yield PatternMatch(text, match.regs, pattern.groupindex)
+            start_of_match, end_of_match = match.span()
+            if end_of_match == len(plain):
                 return
-            start = ends if ends > begins else ends + 1
+            start = end_of_match if end_of_match > start_of_match else end_of_match + 1
 
     def _pattern(self) -> re.Pattern[str]:
         if self._compiled is None:
@@ -68,24 +68,24 @@ def in_syntax_of_re(source: str, *, by_line: bool = False) -> str:
     [^\t\n\f\r :]+[\t\n\f\r ]\Z
     """
     parts: list[str] = []
-    within = False
-    for found in _PIECE.finditer(source):
-        piece = found[0]
-        inside = ""
-        if found["category"]:
-            inside = _characters_of()[found["category"]]
-        elif found["hex"]:
-            piece = re.escape(chr(int(found["hex"], 16)))
+    is_in_brackets = False
+    for match in _PIECE.finditer(source):
+        piece = match[0]
+        ranges = ""
+        if match["category"]:
+            ranges = _characters_of()[match["category"]]
+        elif match["hex"]:
+            piece = re.escape(chr(int(match["hex"], 16)))
         elif piece == r"\s":
-            inside = _SPACE
-        elif piece == r"\S" and not within:
+            ranges = _SPACE
+        elif piece == r"\S" and not is_in_brackets:
             piece = f"[^{_SPACE}]"
-        elif piece == "$" and not (within or by_line):
+        elif piece == "$" and not (is_in_brackets or by_line):
             piece = r"\Z"
-        if inside:
-            piece = inside if within else f"[{inside}]"
+        if ranges:
+            piece = ranges if is_in_brackets else f"[{ranges}]"
         elif piece in ("[", "]"):
-            within = piece == "["
+            is_in_brackets = piece == "["
         parts.append(piece)
     return "".join(parts)
 
@@ -97,9 +97,12 @@ def _characters_of() -> Mapping[str, str]:
     for code in range(0x110000):
         kind = category(chr(code))
         for name in (kind, kind[0]):
-            known = ranges[name]
-            if known and known[-1][1] == code - 1:
-                known[-1][1] = code
+            ranges_of_name = ranges[name]
+            if ranges_of_name and ranges_of_name[-1][1] == code - 1:
+                ranges_of_name[-1][1] = code
             else:
-                known.append([code, code])
-    return {name: "".join(f"\\U{one:08x}-\\U{last:08x}" for one, last in found) for name, found in ranges.items()}
+                ranges_of_name.append([code, code])
+    return {
+        name: "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in name_ranges)
+        for name, name_ranges in ranges.items()
+    }

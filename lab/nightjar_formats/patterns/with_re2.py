@@ -24,7 +24,7 @@ class Re2Pattern(TextPattern):
         self, source: str, *, ignore_case: bool = False, dot_is_any: bool = False, by_line: bool = False
     ) -> None:
         options = re2.Options()
-        # Otherwise RE2 writes faults of patterns to standard error; they are raised below.
+        # Otherwise RE2 also writes faults of patterns to standard error; this method raises them.
         options.log_errors = False
         options.max_mem = MAX_MEMORY
         options.case_sensitive = not ignore_case
@@ -81,14 +81,14 @@ class _Characters:
         # The next match begins after this one, and all groups of this one are inside it.
         (begins, ends), *groups = spans
         start, inside = self._at(begins), self._encoded[begins:ends]
-        found = [(start, self._at(ends))]
+        converted = [(start, self._at(ends))]
         for begin, end in groups:
             if begin < 0:
-                found.append((-1, -1))
+                converted.append((-1, -1))
             else:
-                before = start + len(inside[: begin - begins].decode())
-                found.append((before, before + len(inside[begin - begins : end - begins].decode())))
-        return found
+                group_start = start + len(inside[: begin - begins].decode())
+                converted.append((group_start, group_start + len(inside[begin - begins : end - begins].decode())))
+        return converted
 
     def _at(self, place: int) -> int:
         self._count += len(self._encoded[self._bytes : place].decode())

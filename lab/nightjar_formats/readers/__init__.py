@@ -7,30 +7,19 @@ from typing import BinaryIO
 
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import Case
-from nightjar_formats.readers import (
-    ctrf,
-    executorch,
-    go_test,
-    json_report,
-    junit,
-    ktap,
-    libtest,
-    nunit3,
-    reportlog,
-    tap,
-    texts,
-    trx,
-    xunit_net,
-)
-from nightjar_formats.readers.case_runs import CaseOrRun, CaseRun, one_by_one
-from nightjar_formats.readers.json_stream import UTF8_BOM, first_keys
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers import ctrf, executorch, go_test, junit, libtest, texts
+from nightjar_formats.readers.decoding.inflate import inflated
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.decoding.wide_text import as_utf_8
+from nightjar_formats.readers.dotnet import nunit3, trx, xunit_net
+from nightjar_formats.readers.json.stream import UTF8_BOM, first_keys
+from nightjar_formats.readers.junit.case_runs import CaseOrRun, CaseRun, one_by_one
 from nightjar_formats.readers.other_tools import refusal_of, refusal_of_page
+from nightjar_formats.readers.pytest import json_report, reportlog
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.utf_8 import repaired
-from nightjar_formats.readers.wide_text import as_utf_8
-from nightjar_formats.readers.xml_text import begins_xml
-from nightjar_formats.readers.xml_walk import root_of
+from nightjar_formats.readers.tap import ktap, tap
+from nightjar_formats.readers.xml.text import begins_xml
+from nightjar_formats.readers.xml.walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
 
 Reader = Callable[[BinaryIO, Repairs], Iterator[CaseOrRun]]
@@ -106,19 +95,19 @@ def read_runs(
 
 def format_named(format: str, name: str) -> str:
     """Return the own name of a format. Raises Refused, with the `name` of the file in the text, for an unknown one."""
-    own = ALIASES.get(format, format)
-    if own not in FORMATS:
+    own_name = ALIASES.get(format, format)
+    if own_name not in FORMATS:
         raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
-    return own
+    return own_name
 
 
 def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseOrRun]:
-    left = most
-    for one in cases:
-        left -= len(one.names) if type(one) is CaseRun else 1
-        if left < 0:
+    remaining = most
+    for case_or_run in cases:
+        remaining -= len(case_or_run.names) if type(case_or_run) is CaseRun else 1
+        if remaining < 0:
             raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
-        yield one
+        yield case_or_run
 
 
 def format_of(stream: BinaryIO, name: str) -> str:
@@ -164,9 +153,9 @@ def _of_events(head: bytes) -> str:
         if line.startswith(b"{"):
             keys = first_keys(line)[""]
             if "Action" in keys and keys <= go_test.KEYS:
-                return go_test.WHAT
+                return go_test.FORMAT
             if {"type", "event"} <= keys:
-                return libtest.WHAT
+                return libtest.FORMAT
     return ""
 
 
@@ -174,5 +163,5 @@ def _of_lines(head: bytes) -> str:
     """Return "tap" or "ktap" if the first lines of a file contain such lines; "" for neither."""
     lines = head.decode("utf-8", "replace").splitlines()
     if any(map(ktap.is_ktap, lines)):
-        return ktap.WHAT
-    return tap.WHAT if any(map(tap.is_tap, lines)) else ""
+        return ktap.FORMAT
+    return tap.FORMAT if any(map(tap.is_tap, lines)) else ""

@@ -26,7 +26,7 @@ LONGEST_LINE = 500
 LONGEST_GENERIC = 120
 """The most characters of a message that may say nothing."""
 FEW_LINES = 4
-"""A text of so many lines says why as a whole, such as what was expected and what came."""
+"""The most lines of a text that is a cause as a whole, such as the expected and the actual value."""
 HEADING_LINES = 2
 """The most lines that are added to a line that only introduces them, such as "Expected equality of these values:"."""
 
@@ -140,11 +140,11 @@ def cause_line(text: str, *, is_log: bool = False) -> str:
     That is the last line of Python's traceback, else the first line that is more than a place, a heading or a generic
     word. In a log it is the first such line with a word of failure, if there is one.
     """
-    if _TRACEBACK in text and (raised := _raised(text)):
-        return raised
+    if _TRACEBACK in text and (exception := _last_exception(text)):
+        return exception
     lines = text.splitlines()
-    if _PYTEST in text and (raised := _explained_by_pytest(lines)):
-        return raised
+    if _PYTEST in text and (exception := _pytest_exception(lines)):
+        return exception
     failures = next(_cause_lines(_lines_of_failure(text)), "") if is_log else ""
     return failures or next(_cause_lines(lines), "")
 
@@ -157,8 +157,11 @@ def distinguishing_line(message: str, text: str) -> str:
     if not message or not text or message in text:
         return ""
     line = cause_line(text)
-    short, other = message.lower(), line.lower()
-    return "" if not line or short in other or other in short or short[: MAX_MESSAGE // 2] in text.lower() else line
+    if not line:
+        return ""
+    message, lowered = message.lower(), line.lower()
+    says_the_same = message in lowered or lowered in message or message[: MAX_MESSAGE // 2] in text.lower()
+    return "" if says_the_same else line
 
 
 def failure_cause(message: str) -> str:
@@ -177,16 +180,17 @@ def _is_generic(word: str) -> bool:
 
 def _cause_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines that may say why a test failed; a heading is joined with the lines that it introduces."""
-    some = [line[:LONGEST_LINE] for line in islice(filter(_has_words, lines), MAX_LINES)]
-    for number, line in enumerate(some):
+    candidates = [line[:LONGEST_LINE] for line in islice(filter(_has_words, lines), MAX_LINES)]
+    for number, line in enumerate(candidates):
         if says_nothing(line) or _NO_CAUSE.fullmatch(line) or is_summary(line):
             continue
-        why = _unlabeled(line)
-        if why.endswith(":"):
-            rest = [line for line in some[number + 1 :][: 2 * HEADING_LINES] if not _NO_CAUSE.fullmatch(line)]
-            why = " ".join((why, *map(_unlabeled, rest[:HEADING_LINES])))
-        if why:
-            yield why
+        explanation = _unlabeled(line)
+        if explanation.endswith(":"):
+            following = candidates[number + 1 :][: 2 * HEADING_LINES]
+            introduced = [line for line in following if not _NO_CAUSE.fullmatch(line)]
+            explanation = " ".join((explanation, *map(_unlabeled, introduced[:HEADING_LINES])))
+        if explanation:
+            yield explanation
 
 
 def _has_words(line: str) -> bool:
@@ -209,7 +213,7 @@ def _unlabeled(line: str) -> str:
     return one_line(line[label.end() :] if label else line)
 
 
-def _raised(text: str) -> str:
+def _last_exception(text: str) -> str:
     """Return the exception of the last traceback, or the line of code that raised it if the exception says nothing."""
     code = place = ""
     for line in text[text.rindex(_TRACEBACK) :].splitlines()[1:]:
@@ -222,12 +226,12 @@ def _raised(text: str) -> str:
     return ""
 
 
-def _explained_by_pytest(lines: Sequence[str]) -> str:
+def _pytest_exception(lines: Sequence[str]) -> str:
     """Return the exception of the last block of lines with E, or the line of code that raised it."""
     last = max((number for number, line in enumerate(lines) if line.startswith(_PYTEST)), default=-1)
     first = max(last, 0)
     while first and lines[first - 1].startswith("E"):
         first -= 1
-    why = next(_cause_lines([line[1:] for line in lines[first : last + 1]]), "")
+    explanation = next(_cause_lines([line[1:] for line in lines[first : last + 1]]), "")
     code = next((line[1:] for line in reversed(lines[:first]) if line.startswith(">")), "")
-    return why or one_line(code[:LONGEST_LINE])
+    return explanation or one_line(code[:LONGEST_LINE])

@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause
-from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.readers.pytest_phases import GOOD, split, without_group
+from nightjar_formats.readers.decoding.utf_8 import repaired
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest.phases import GOOD, split, without_group
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused
 
-WHAT = "ctrf"
+FORMAT = "ctrf"
 SHOWN = 80
 MILLISECOND = 0.001
 
@@ -63,7 +63,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     Raises Refused if it is not CTRF, TooMuch beyond a limit.
     """
     repairs = repairs or Repairs()
-    json = JsonReader(repaired(stream, repairs), WHAT)
+    json = JsonReader(repaired(stream, repairs), FORMAT)
     has_tests = False
     for key in json.members():
         if key != "results":
@@ -78,7 +78,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
                 yield _case(values.mapping(test), repairs)
     json.end()
     if not has_tests:
-        raise Refused(texts.CTRF_NO_TESTS.format(what=WHAT))
+        raise Refused(texts.CTRF_NO_TESTS.format(what=FORMAT))
 
 
 def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
@@ -109,7 +109,7 @@ def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
     word, raw = test.get("status"), test.get("rawStatus")
     status = STATUS.get(word) if isinstance(word, str) else None
     if status is None:
-        raise Refused(texts.CTRF_STATUS.format(what=WHAT, name=name[:SHOWN], status=str(word)[:SHOWN]))
+        raise Refused(texts.CTRF_STATUS.format(what=FORMAT, name=name[:SHOWN], status=str(word)[:SHOWN]))
     return RAW.get(raw.lower() if isinstance(raw, str) else "", (status, Trouble.NONE))
 
 

@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_ROW_BYTES
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
-from nightjar_formats.readers.utf_8 import repaired
 from nightjar_formats.refused import Refused, TooMuch
 
-WHAT = "executorch-csv"
+FORMAT = "executorch-csv"
 TEST, SUBTEST, RESULT, DETAIL, ERROR = "Test ID", "Subtest", "Result", "Result Detail", "Error"
 REQUIRED = (TEST, RESULT)
 
@@ -51,7 +51,7 @@ STAGES = {
     "out of memory": Trouble.CRASH,
     "timeout": Trouble.TIMEOUT,
 }
-KNOWN = {
+STATUS_WITH_DETAIL = {
     (Status.SKIPPED, "known failure"): Status.XFAILED,
     (Status.PASSED, "unexpected pass"): Status.XPASSED,
 }
@@ -103,10 +103,10 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
         if rows and rows[0][TEST] != row[TEST]:
             yield _case(rows, failed_before)
             rows, failed_before = [], False
-        elif rows and not _counts_on(rows[-1], row):
-            rows, failed_before = [], failed_before or worst(rows)[0] in BAD
+        elif rows and not _continues_count(rows[-1], row):
+            rows, failed_before = [], failed_before or worst_status(rows)[0] in BAD
         if len(rows) == MAX_SUBTESTS:
-            raise TooMuch(texts.CSV_MANY_SUBTESTS.format(what=WHAT, test=row[TEST], limit=MAX_SUBTESTS))
+            raise TooMuch(texts.CSV_MANY_SUBTESTS.format(what=FORMAT, test=row[TEST], limit=MAX_SUBTESTS))
         rows.append(row)
     if rows:
         yield _case(rows, failed_before)
@@ -118,17 +118,17 @@ def measured(rows: Sequence[Row]) -> dict[str, Any]:
     Times and numbers of nodes are added up. Of sizes and errors, the greatest value counts; of signal-to-noise ratios,
     the smallest. Infinities and NaN, which JSON cannot hold, become the texts "inf", "-inf" and "nan".
     """
-    found: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     if flow := values.message(rows[0].get(FLOW)):
-        found[FLOW_NAME] = flow
+        measurements[FLOW_NAME] = flow
     if len(rows) > 1:
-        found[SUBTESTS_NAME] = len(rows)
+        measurements[SUBTESTS_NAME] = len(rows)
     for measure in MEASURES:
         numbers = [number for row in rows if (number := values.number(row.get(measure.column))) is not None]
         if numbers:
             undefined = any(math.isnan(number) for number in numbers)
-            found[measure.name] = _plain(math.nan if undefined else measure.together(numbers) * measure.times)
-    return found
+            measurements[measure.name] = _plain(math.nan if undefined else measure.together(numbers) * measure.times)
+    return measurements
 
 
 def trouble_of(row: Row) -> Trouble:
@@ -144,24 +144,28 @@ def status_of(row: Row) -> Status | None:
     if status is Status.FAILED:
         return Status.ERRORED if trouble_of(row) is Trouble.CRASH else status
     detail = row.get(DETAIL)
-    return KNOWN.get((status, detail.strip().lower()), status) if status and isinstance(detail, str) else status
+    return (
+        STATUS_WITH_DETAIL.get((status, detail.strip().lower()), status)
+        if status and isinstance(detail, str)
+        else status
+    )
 
 
-def worst(rows: Sequence[Row]) -> tuple[Status, Row]:
+def worst_status(rows: Sequence[Row]) -> tuple[Status, Row]:
     """Return the status of a test with these rows, and the row that decided it."""
     statuses = [(status_of(row) or Status.ERRORED, row) for row in rows]
-    return min(statuses, key=lambda one: _WORST_FIRST.index(one[0]))
+    return min(statuses, key=lambda status_and_row: _WORST_FIRST.index(status_and_row[0]))
 
 
-def stated(row: Row) -> tuple[str, str]:
-    """Return the message of a row, which names the stage that failed, and its text, the error."""
+def message_and_text(row: Row) -> tuple[str, str]:
+    """Return the message of a row, which names the stage that failed, and its text, which is the error."""
     detail, error = values.message(row.get(DETAIL)), values.text(row.get(ERROR))
     return values.message(f"{detail}: {error}" if detail and error else detail or error), error
 
 
 def _case(rows: Sequence[Row], failed_before: bool) -> Case:
-    status, row = worst(rows)
-    message, text = ("", "") if status is Status.PASSED else stated(row)
+    status, row = worst_status(rows)
+    message, text = ("", "") if status is Status.PASSED else message_and_text(row)
     return Case(
         name=row[TEST],
         status=status,
@@ -173,9 +177,9 @@ def _case(rows: Sequence[Row], failed_before: bool) -> Case:
     )
 
 
-def _counts_on(before: Row, row: Row) -> bool:
-    last, index = values.number(before.get(SUBTEST)), values.number(row.get(SUBTEST))
-    return last is None or index is None or index > last
+def _continues_count(previous: Row, row: Row) -> bool:
+    previous_index, index = values.number(previous.get(SUBTEST)), values.number(row.get(SUBTEST))
+    return previous_index is None or index is None or index > previous_index
 
 
 def _plain(number: float) -> float | int | str:
@@ -192,19 +196,21 @@ def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
     reader = csv.reader(lines, strict=True)
     header = _next_row(reader, lines)
     if header is None or not set(REQUIRED) <= set(header):
-        raise Refused(texts.CSV_NO_HEADER.format(what=WHAT, columns=" and ".join(REQUIRED)))
+        raise Refused(texts.CSV_NO_HEADER.format(what=FORMAT, columns=" and ".join(REQUIRED)))
     places = [(header.index(column), column) for column in ROW_COLUMNS if column in header]
     while (fields := _next_row(reader, lines)) is not None:
         if len(fields) < len(header):
-            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test=f" ({fields[0][:80]})"))
+            raise Refused(texts.CSV_CUT_OFF.format(what=FORMAT, line=lines.row, test=f" ({fields[0][:80]})"))
         if len(fields) > len(header):
-            raise Refused(texts.CSV_SURPLUS.format(what=WHAT, line=lines.row, fields=len(fields), columns=len(header)))
+            raise Refused(
+                texts.CSV_SURPLUS.format(what=FORMAT, line=lines.row, fields=len(fields), columns=len(header))
+            )
         row = {column: fields[place] for place, column in places}
         if not values.name(row[TEST]):
             row[TEST] = UNNAMED
             repairs.add(Repair.NAMELESS, lines.row)
         if status_of(row) is None:
-            raise Refused(texts.CSV_RESULT.format(what=WHAT, line=lines.row, result=row[RESULT][:80]))
+            raise Refused(texts.CSV_RESULT.format(what=FORMAT, line=lines.row, result=row[RESULT][:80]))
         yield row
 
 
@@ -219,11 +225,11 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
     except csv.Error as error:
         # The csv module has one exception class for all faults; only the text distinguishes them.
         if "unexpected end" in str(error):
-            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test="")) from None
+            raise Refused(texts.CSV_CUT_OFF.format(what=FORMAT, line=lines.row, test="")) from None
         if "field limit" in str(error):
             limit = csv.field_size_limit()  # noqa: TID251  # read, not set
-            raise TooMuch(texts.CSV_LONG_FIELD.format(what=WHAT, line=lines.row, limit=limit)) from None
-        raise Refused(texts.CSV_INVALID.format(what=WHAT, line=lines.line, error=error)) from None
+            raise TooMuch(texts.CSV_LONG_FIELD.format(what=FORMAT, line=lines.row, limit=limit)) from None
+        raise Refused(texts.CSV_INVALID.format(what=FORMAT, line=lines.line, error=error)) from None
     return None
 
 
@@ -246,11 +252,11 @@ class _Lines:
         self.line += 1
         self._bytes += len(read)
         if self._bytes > MAX_ROW_BYTES:
-            raise TooMuch(texts.CSV_LONG_ROW.format(what=WHAT, line=self.row))
+            raise TooMuch(texts.CSV_LONG_ROW.format(what=FORMAT, line=self.row))
         try:
             return read.decode("utf-8-sig" if self.line == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise Refused(texts.CSV_NOT_UTF_8.format(what=WHAT, line=self.line)) from None
+            raise Refused(texts.CSV_NOT_UTF_8.format(what=FORMAT, line=self.line)) from None
 
     def begin_row(self) -> None:
         """Start counting the lines and characters of a new row."""

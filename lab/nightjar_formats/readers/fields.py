@@ -36,9 +36,9 @@ def ungrouped(number: str) -> str:
     >>> [ungrouped(number) for number in ("1,234.567", "1,234", "1.234,567", "0,123", "12,5")]
     ['1234.567', '1234', '1234.567', '0.123', '12.5']
     """
-    whole, _, decimals = number[:LONGEST_NUMBER].rpartition(",")
-    if "." not in decimals and ("." in whole or len(decimals) != 3 or whole.strip() in ("", "0")):
-        return f"{whole.replace('.', '').replace(',', '')}.{decimals}"
+    integer_part, _, decimals = number[:LONGEST_NUMBER].rpartition(",")
+    if "." not in decimals and ("." in integer_part or len(decimals) != 3 or integer_part.strip() in ("", "0")):
+        return f"{integer_part.replace('.', '').replace(',', '')}.{decimals}"
     return number.replace(",", "")
 
 
@@ -85,7 +85,7 @@ class Clip:
         return "".join(self._pieces)
 
     def _squeeze(self) -> None:
-        whole = "".join(self._pieces)
-        self._removed += len(whole) - HEAD - MAX_TEXT_TAIL
-        self._pieces = [whole[:HEAD], whole[-MAX_TEXT_TAIL:]]
+        text = "".join(self._pieces)
+        self._removed += len(text) - HEAD - MAX_TEXT_TAIL
+        self._pieces = [text[:HEAD], text[-MAX_TEXT_TAIL:]]
         self._size = HEAD + MAX_TEXT_TAIL

@@ -18,13 +18,14 @@ from typing import Any, BinaryIO
 from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
-from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause_of_text
-from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.json.lines import mixed_lines
+from nightjar_formats.readers.json.stream import SCALAR, Shape
 from nightjar_formats.readers.unfinished import UnfinishedBudget, UnfinishedOutput
 from nightjar_formats.refused import Refused
 
-WHAT = "go-test-json"
+FORMAT = "go-test-json"
 ALL_TESTS = "(package)"
 """The package of events that name none."""
 
@@ -61,19 +62,19 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
 
     Raises Refused if there is no event, TooMuch beyond a limit.
     """
-    report = _Report(UnfinishedBudget(WHAT, most_unfinished))
-    found = False
-    for line in json_lines.mixed(stream, WHAT, EVENT):
+    report = _Report(UnfinishedBudget(FORMAT, most_unfinished))
+    has_events = False
+    for line in mixed_lines(stream, FORMAT, EVENT):
         if isinstance(line, str):
             failed = _BUILD.match(line) if line.startswith("FAIL\t") else None
             if failed is not None:
-                found = True
+                has_events = True
                 yield _package_case(values.name(failed[1]), Trouble.COLLECTION, texts.GO_NOT_BUILT)
         elif isinstance(action := line.get("Action"), str):
-            found = True
+            has_events = True
             yield from report.event(action, line)
-    if not found:
-        raise Refused(texts.GO_NO_EVENT.format(what=WHAT))
+    if not has_events:
+        raise Refused(texts.GO_NO_EVENT.format(what=FORMAT))
     yield from report.rest()
 
 
@@ -230,7 +231,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
 def _package_case(package: str, trouble: Trouble, message: str, output: str = "") -> Case:
     """Return the case that stands for a package."""
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("# ")]
-    place = next((found for line in lines[:100] if (found := _PLACE.match(line)) is not None), None)
+    place = next((match for line in lines[:100] if (match := _PLACE.match(line)) is not None), None)
     panic = next((line for line in lines[:100] if line.startswith(_PANICS)), "")
     if place is not None and trouble is Trouble.COLLECTION:
         message = values.message(f"{message}: {place[3]}")

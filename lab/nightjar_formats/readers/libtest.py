@@ -19,13 +19,14 @@ from typing import Any, BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
-from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.causes import cause
-from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.json.lines import mixed_lines, object_of
+from nightjar_formats.readers.json.stream import SCALAR, Shape
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import Refused
 
-WHAT = "libtest-json"
+FORMAT = "libtest-json"
 INTERNAL = "libtest::internal"
 EXCEEDED = "time limit exceeded"
 DOCTEST = "(doctest)"
@@ -65,12 +66,12 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
 
     Raises Refused if there is no event, TooMuch beyond a limit.
     """
-    report = _Report(UnfinishedBudget(WHAT, most_unfinished))
-    for line in json_lines.mixed(stream, WHAT, EVENT):
+    report = _Report(UnfinishedBudget(FORMAT, most_unfinished))
+    for line in mixed_lines(stream, FORMAT, EVENT):
         if not isinstance(line, str):
             yield from report.event(line)
         elif _EVENT_START in line:
-            yield from report.event(_torn(line))
+            yield from report.event(_event_within(line))
         else:
             report.log_line(line)
     yield from report.rest()
@@ -97,32 +98,32 @@ class _Report:
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Case]:
         """Read an event, and yield the cases that it ends."""
-        kind, what = event.get("type"), event.get("event")
+        kind, outcome = event.get("type"), event.get("event")
         if kind == "suite":
             self._has_events = True
-            if what == "started":
-                yield from self._lost()
+            if outcome == "started":
+                yield from self._unfinished_cases()
                 self._expected += values.count(event.get("test_count"))
         elif kind in ("test", "bench"):
             self._has_events = True
             # A benchmark has one event, with only figures, and libtest writes it only if the benchmark completed.
-            yield from self._test(event, "ok" if kind == "bench" else what)
+            yield from self._test(event, "ok" if kind == "bench" else outcome)
 
-    def _test(self, event: Mapping[str, Any], what: object) -> Iterator[Case]:
+    def _test(self, event: Mapping[str, Any], outcome: object) -> Iterator[Case]:
         name = values.name(event.get("name"))
         if not name:
             return
         running = self._of_nextest if "$" in name else self._running
-        if what == "started":
+        if outcome == "started":
             running[name] = self._identity(name)
             self._budget.hold(ENTRY + len(name))
-        elif isinstance(what, str) and what in _STATUSES:
+        elif isinstance(outcome, str) and outcome in _STATUSES:
             identity = self._identity(name)
-            started = name if name in running else _ATTEMPT.sub(lambda found: found[1], name)
+            started = name if name in running else _ATTEMPT.sub(lambda match: match[1], name)
             if running.pop(started, None) is not None:
                 self._budget.release(ENTRY + len(started))
             self._ended += 1
-            yield _case(identity, _STATUSES[what], event)
+            yield _case(identity, _STATUSES[outcome], event)
 
     def _identity(self, name: str) -> _Identity:
         binary, is_nextest, test = name.partition("$")
@@ -132,25 +133,25 @@ class _Report:
             return _Identity(test, f"{_STRESS.sub('', binary)}::{test}", is_retry=attempt is not None)
         doctest = _DOCTEST.fullmatch(name) if "(line " in name else None
         if doctest is not None:
-            named = " ".join(part for part in (doctest[2] + doctest[4], DOCTEST) if part)
-            return _Identity(named, f"{doctest[1]}::{named}", doctest[1], values.line(doctest[3]))
+            doctest_name = " ".join(part for part in (doctest[2] + doctest[4], DOCTEST) if part)
+            return _Identity(doctest_name, f"{doctest[1]}::{doctest_name}", doctest[1], values.line(doctest[3]))
         return _Identity(name, f"{self._source}::{name}" if self._source else name)
 
-    def _lost(self) -> Iterator[Case]:
+    def _unfinished_cases(self) -> Iterator[Case]:
         """Yield the tests that were still running when their binary ended."""
         for name, identity in self._running.items():
             self._budget.release(ENTRY + len(name))
             self._ended += 1
-            yield _lost_case(identity)
+            yield _unfinished_case(identity)
         self._running.clear()
 
     def rest(self) -> Iterator[Case]:
         """Yield the tests that are running at the end of the file, or a case that says that some are missing."""
         if not self._has_events:
-            raise Refused(texts.RUST_NO_EVENT.format(what=WHAT))
-        lost = (*self._running.values(), *self._of_nextest.values())
-        yield from map(_lost_case, lost)
-        if not lost and self._ended < self._expected:
+            raise Refused(texts.RUST_NO_EVENT.format(what=FORMAT))
+        unfinished = (*self._running.values(), *self._of_nextest.values())
+        yield from map(_unfinished_case, unfinished)
+        if not unfinished and self._ended < self._expected:
             message = texts.RUST_TOO_FEW.format(ended=self._ended, expected=self._expected)
             yield Case(INTERNAL, Status.ERRORED, nodeid=INTERNAL, trouble=Trouble.CRASH, message=message)
 
@@ -186,7 +187,7 @@ def _reason(text: str, panic: str | None) -> str:
     return cause(values.message(panic), text, is_log=True)
 
 
-def _lost_case(identity: _Identity) -> Case:
+def _unfinished_case(identity: _Identity) -> Case:
     return Case(
         name=identity.name,
         status=Status.ERRORED,
@@ -198,7 +199,7 @@ def _lost_case(identity: _Identity) -> Case:
     )
 
 
-def _torn(line: str) -> Mapping[str, Any]:
+def _event_within(line: str) -> Mapping[str, Any]:
     """Return the event after the output of another process on the same line; an empty mapping if it is not JSON."""
-    found = json_lines.object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
-    return found if not isinstance(found, str) else {}
+    event = object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
+    return event if not isinstance(event, str) else {}

@@ -1,7 +1,7 @@
-"""Recognize reports that are in no format that is read, and name the switch with which their tool writes one that is.
+"""Recognize reports in formats that Nightjar does not read, and name the option that makes the tool write another one.
 
-A tool is recognized by the members of its JSON, or by a line that only it prints. To add a tool, add a row with its own
-words and its own switch.
+A tool is recognized by the members of its JSON, or by a line that only this tool prints. To add a tool, add a row with
+its members or lines, and the option.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.json_stream import first_keys
+from nightjar_formats.readers.json.stream import first_keys
 
 SHOWN_MEMBERS = 6
 """The most members of an unknown JSON that a refusal names."""
@@ -18,7 +18,7 @@ LONGEST_MEMBER = 40
 
 
 class OtherJson(NamedTuple):
-    """The JSON of a tool: `members` of the object `inside` (of the whole if ""), all of which must be there."""
+    """The JSON of a tool. The object `inside` (the outermost if "") must have all these `members`."""
 
     what: str
     remedy: str
@@ -34,12 +34,12 @@ class OtherText(NamedTuple):
     line: Pattern
 
 
-def _json(what: str, remedy: str, members: str, inside: str = "") -> OtherJson:
-    return OtherJson(what, remedy, frozenset(members.split()), inside)
+def _json(name: str, remedy: str, members: str, inside: str = "") -> OtherJson:
+    return OtherJson(name, remedy, frozenset(members.split()), inside)
 
 
-def _text(what: str, remedy: str, *lines: str) -> OtherText:
-    return OtherText(what, remedy, Pattern(f"^(?:{'|'.join(lines)})", by_line=True))
+def _text(name: str, remedy: str, *lines: str) -> OtherText:
+    return OtherText(name, remedy, Pattern(f"^(?:{'|'.join(lines)})", by_line=True))
 
 
 _JEST = "write JUnit with jest-junit, as in jest --reporters=jest-junit, or CTRF with jest-ctrf-json-reporter"
@@ -298,5 +298,5 @@ def _of_lines(rows: tuple[OtherText, ...], head: bytes) -> str:
     return _refusal(row.what, row.remedy) if row is not None else ""
 
 
-def _refusal(what: str, remedy: str) -> str:
-    return texts.OTHER_TOOL.format(what=what, remedy=remedy)
+def _refusal(name: str, remedy: str) -> str:
+    return texts.OTHER_TOOL.format(what=name, remedy=remedy)

@@ -39,8 +39,8 @@ class Repairs:
 
     def add(self, repair: Repair, line: int = 0, count: int = 1) -> None:
         """Count a repair in a line. Lines are counted from 1; 0 is for formats without lines."""
-        before, first = self._made.get(repair, (0, line))
-        self._made[repair] = before + count, first
+        count_before, first_line = self._made.get(repair, (0, line))
+        self._made[repair] = count_before + count, first_line
 
     def sentences(self) -> Iterator[str]:
         """Yield what was repaired, one sentence for each kind."""

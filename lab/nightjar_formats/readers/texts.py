@@ -131,6 +131,7 @@ XML_NAMES = "line {line}: more than {limit:,} different names of elements and at
 XML_ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
 
 # Other XML
+WALK_REFUSAL = "{what}: line {line}: {refusal}"
 WALK_CUT_OFF = "{what}: the file ends in line {line} before its XML does ({reason}): upload the whole file"
 WALK_BROKEN = "{what}: line {line}, column {column}: {reason}"
 WALK_DOCTYPE = "{what}: line {line}: a DOCTYPE is not accepted: a report needs none"
@@ -143,10 +144,10 @@ WALK_NAMES = "{what}: line {line}: more than {limit:,} different names of elemen
 NUNIT_2 = (
     "{what}: <test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
 )
-NUNIT_RESULT = "{what}: {name} has the result {result!r}; expected Passed, Failed, Skipped, Inconclusive or Warning"
-XUNIT_RESULT = "{what}: {name} has the result {result!r}; expected Pass, Fail, Skip or NotRun"
+NUNIT_RESULT = "{name} has the result {result!r}; expected Passed, Failed, Skipped, Inconclusive or Warning"
+XUNIT_RESULT = "{name} has the result {result!r}; expected Pass, Fail, Skip or NotRun"
 TRX_NO_OUTCOME = "the result has no outcome"
-TRX_OUTCOME = "{what}: {name} has the outcome {outcome!r}, which Visual Studio does not use"
+TRX_OUTCOME = "{name} has the outcome {outcome!r}, which Visual Studio does not use"
 
 # XML of other tools
 USE_ROBOT = (

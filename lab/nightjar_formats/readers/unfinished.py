@@ -12,12 +12,12 @@ ENTRY = 100
 
 
 class UnfinishedBudget:
-    """Counts the characters that a reader holds; `most` is the limit. `what` is the format, for the error text."""
+    """Counts the characters that a reader holds; `most` is the limit. `format_name` is for the error text."""
 
-    __slots__ = ("_held", "_most", "_what")
+    __slots__ = ("_format_name", "_held", "_most")
 
-    def __init__(self, what: str, most: int = MAX_UNFINISHED_CHARACTERS) -> None:
-        self._what = what
+    def __init__(self, format_name: str, most: int = MAX_UNFINISHED_CHARACTERS) -> None:
+        self._format_name = format_name
         self._most = most
         self._held = 0
 
@@ -25,7 +25,7 @@ class UnfinishedBudget:
         """Count more characters. Raises TooMuch beyond the limit."""
         self._held += characters
         if self._held > self._most:
-            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._what, most=self._most))
+            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._format_name, most=self._most))
 
     def has_room(self, characters: int) -> bool:
         """Say whether optional characters fit into half of the limit; the other half is for required ones."""
@@ -50,10 +50,10 @@ class UnfinishedOutput:
     def add(self, piece: str) -> None:
         """Add the next piece. Raises TooMuch if all tests together exceed the limit."""
         self._clip.add(piece)
-        more = min(len(piece), SQUEEZE_AT + ENTRY - self._size)
-        if more > 0:
-            self._size += more
-            self._budget.hold(more)
+        growth = min(len(piece), SQUEEZE_AT + ENTRY - self._size)
+        if growth > 0:
+            self._size += growth
+            self._budget.hold(growth)
 
     def finish(self) -> str:
         """Return the output, and release its characters."""

@@ -1,6 +1,6 @@
-"""What a lab may know of a run before it is uploaded, and the run's way to the bucket.
+"""Check a run on the lab's machine, and upload it to the bucket.
 
-`offline_check.check_files` and `check_run` say what the bot would say about files, or of a folder with a manifest.
-`upload.named`, `pieces` and `pack` make a run of files, and `send` writes it to any bucket that is a `WriteOnce`;
-`manifest.read_manifest` reads what was packed, on both sides.
+`offline_check.check_files` and `check_run` report what the bot would report about files, or about a folder with a
+manifest. `upload.check_file_names`, `pieces` and `pack` make a run from files, and `send` writes it to any `WriteOnce`
+bucket. Labs and the server both read manifests with `manifest.read_manifest`.
 """

@@ -1,4 +1,4 @@
-"""What a lab could do better, seen in the names, paths and times of its cases while they are read: no I/O."""
+"""Advise a lab how to improve its reports, from the names, paths and durations of its cases. No I/O."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nightjar_formats.runs import texts
 from nightjar_formats.runs.identity import Resolver
 
 EXAMPLES = 3
-"""Names that a warning shows at most."""
+"""The most names that a warning shows."""
 LONGEST_EXAMPLE = 120
 
 
 UNTIMED = ("executorch-csv",)
-"""Formats without a test's duration."""
+"""Formats that have no durations of tests."""
 TIMELESS = (Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL)
-"""Troubles of which no lab can tell how long they took."""
+"""Troubles that have no duration in any report."""
 
 _CHANGING = Pattern(
     r"\b0x[0-9a-fA-F]{5,}"  # an address, as in the repr of an object
@@ -31,8 +31,8 @@ _CHANGING = Pattern(
 _MODULE = Pattern(r"(?:^|[.])(?:tests?_[^.]*|[^.]*_tests?|tests?)(?:[.]|$)")
 
 
-class Onlooker:
-    """Resolves cases as the bot does that does not know the repository's files, and keeps what is odd about them."""
+class CaseAdvice:
+    """Resolves cases as a bot without the repository's files does, and collects what deserves a warning."""
 
     def __init__(self) -> None:
         self.cases = 0
@@ -52,19 +52,19 @@ class Onlooker:
             self._modules += 1
         if case.seconds is None and case.trouble not in TIMELESS:
             self._undated += 1
-        known = self._groups.get(test)
+        last_group = self._groups.get(test)
         self._groups[test] = case.attempt
-        if known is None:
+        if last_group is None:
             if _changes(test):
                 self._changing[test] = None
-        elif (not case.attempt or case.attempt != known) and case.name != UNNAMED:
+        elif (not case.attempt or case.attempt != last_group) and case.name != UNNAMED:
             self._repeats += 1
             if len(self._repeated) < EXAMPLES and test not in self._repeated:
                 self._repeated.append(test)
         return test, path
 
     def warnings(self, format: str) -> Iterator[str]:
-        """Yield what the lab could do better, in sentences; `format` is that of the file whose cases were seen."""
+        """Yield a warning for each way in which the lab could improve the file; `format` is the file's format."""
         if not self.cases:
             yield texts.NO_TEST
             return
@@ -79,11 +79,13 @@ class Onlooker:
 
 
 def _changes(test: str) -> bool:
-    """Return whether a name holds what differs in every run; of letters or figures alone no hash is made."""
-    found = (match["digits"] or match["java"] for match in _CHANGING.finditer(test))
-    return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in found)
+    """Say whether a name has a part that changes in every run, such as a hash. A hash has letters and digits."""
+    digit_runs = (match["digits"] or match["java"] for match in _CHANGING.finditer(test))
+    return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in digit_runs)
 
 
 def _examples(names: list[str]) -> str:
-    shown = [name if len(name) <= LONGEST_EXAMPLE else name[: LONGEST_EXAMPLE - 1] + "…" for name in names[:EXAMPLES]]
-    return ", ".join(shown)
+    shortened = [
+        name if len(name) <= LONGEST_EXAMPLE else name[: LONGEST_EXAMPLE - 1] + "…" for name in names[:EXAMPLES]
+    ]
+    return ", ".join(shortened)

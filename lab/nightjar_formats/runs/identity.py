@@ -18,7 +18,7 @@ from typing import TypeVar
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.model import Case, Trouble
 from nightjar_formats.normal_forms import normalized
-from nightjar_formats.readers.junit_names import is_absolute
+from nightjar_formats.readers.junit.names import is_absolute
 from nightjar_formats.runs.paths import MAX_PARTS, Paths
 
 SHORTENED_TAIL = 240
@@ -36,9 +36,9 @@ class Resolver:
     """Give each case its test ID, by the list of the repository's files at the commit (None: the list is unknown).
 
     A dotted name (JUnit's `classname`) is read as Codecov's compute_name does: components are dropped from the right
-    until the rest is a file; the dropped ones are classes. Where that finds nothing, the lab has another root folder or
-    a prefix, and the longest end of the name decides that only one file has. Such a match must hold the word "test", or
-    a Java package would become the Python module of the same name.
+    until the rest is a file; the dropped components are classes. If there is no such file, the lab has another root
+    folder or a prefix. Then the file is the only one whose path has the longest end in common with the name. This end
+    must contain "test", or a Java package would become the Python module of the same name.
     """
 
     def __init__(self, files: Iterable[str] | None) -> None:
@@ -52,16 +52,16 @@ class Resolver:
     def resolve(self, case: Case) -> tuple[str, str]:
         """Return a case's test ID, and the path in the repository that its line belongs to, or "".
 
-        The ID of a file that could not be collected, or was skipped as a whole, is its path alone. Where nothing
-        matches, the ID is what the case says: `classname::name`.
+        The ID of a file that could not be collected, or was skipped as a whole, is its path alone. If no file of the
+        repository matches, the ID is `classname::name`, as in the report.
         """
-        name, _, classname, where, nodeid, _, _, _, trouble, _, _, _, _, failure_path = case
+        name, _, classname, file, nodeid, _, _, _, trouble, _, _, _, _, failure_path = case
         if nodeid:
             test, path = self._noded(case)
         elif not classname or trouble is Trouble.COLLECTION:
             test, path = self._unusual(case)
-        elif where:
-            key = (classname, where)
+        elif file:
+            key = (classname, file)
             head, path = self._placed.get(key) or _remembered(self._placed, key, self._place(*key))
             test = head + (name if name.isprintable() else _visible(name))
         else:
@@ -78,8 +78,8 @@ class Resolver:
         return self._of_class(classname)[0]
 
     def _of_class(self, classname: str) -> Place:
-        known = self._classes.get(classname)
-        return known or _remembered(self._classes, classname, self._class(classname))
+        place = self._classes.get(classname)
+        return place or _remembered(self._classes, classname, self._class(classname))
 
     def _class(self, classname: str) -> Place:
         file, classes = self._module(classname)
@@ -93,25 +93,25 @@ class Resolver:
     def _place(self, classname: str, path: str) -> Place:
         """Return the place of a class whose case has a path too.
 
-        The classname goes first: pytest's `file` is where the function was written, which for an inherited test is
-        another file than the one that it was collected from. But the path is the one that the line belongs to.
+        The classname decides the ID: pytest's `file` is where the function was written, which for an inherited test is
+        not the file that it was collected from. But the path is the file to which the line belongs.
         """
         file = self._file(path)
-        head, found = self._class(classname)
-        if not found and path.endswith(".py"):
+        head, repository_file = self._class(classname)
+        if not repository_file and path.endswith(".py"):
             classes = _after(classname.split("."), _canonical(path).removesuffix(".py").split("/"))
             if classes is not None:
                 head = "".join(_visible(part) + "::" for part in (file or _unplaced(path), *classes))
-        elif not found and file:
+        elif not repository_file and file:
             head = _visible(file) + "::" + head
-        return head, self._files.get(file, found)
+        return head, self._files.get(file, repository_file)
 
     def _noded(self, case: Case) -> tuple[str, str]:
         """Return ID and path of a case that has pytest's node ID."""
         file, separator, rest = case.nodeid.partition("::")
         key = (file, case.path)
         head, path = self._heads.get(key) or _remembered(self._heads, key, self._head(*key))
-        if "[" in file and file not in self._files:  # the `::` stands in the parameters, and there is no path
+        if "[" in file and file not in self._files:  # the `::` is part of the parameters, and there is no path
             return _visible(case.nodeid), path
         if case.trouble is Trouble.COLLECTION:
             return head, path
@@ -126,13 +126,13 @@ class Resolver:
             file, classes = self._module(dotted)
             if file and (not classes or case.trouble is Trouble.COLLECTION):
                 return _visible(file), self._files[file]
-        where = self._file(case.path)
-        return (f"{_visible(where)}::" if where else "") + _visible(dotted), self._files.get(where, "")
+        own_file = self._file(case.path)
+        return (f"{_visible(own_file)}::" if own_file else "") + _visible(dotted), self._files.get(own_file, "")
 
-    def _head(self, path: str, other: str = "") -> tuple[str, str]:
-        """Return a path as IDs begin with it, and the file that lines belong to, of which a case may have another."""
+    def _head(self, path: str, failure_path: str = "") -> tuple[str, str]:
+        """Return a path as the beginning of IDs, and the repository's file of `failure_path`, else that of `path`."""
         file = self._file(path)
-        return _visible(file or _canonical(path)), self._files.get(self._file(other) or file, "")
+        return _visible(file or _canonical(path)), self._files.get(self._file(failure_path) or file, "")
 
     def _file(self, path: str) -> str:
         """Return the file of the repository that a lab's path names, in NFC, or ""."""
@@ -148,14 +148,14 @@ class Resolver:
             return "", []
         ends = [end for end in range(len(parts), 0, -1) if parts[end - 1] in self._modules]
         for end in ends:
-            if (whole := "/".join(parts[:end]) + ".py") in self._files:
-                return whole, parts[end:]
-        found = ((*self._ending([*parts[: end - 1], parts[end - 1] + ".py"]), end) for end in ends)
-        _, file, end = max(found, key=itemgetter(0), default=(0, "", 0))
+            if (module_file := "/".join(parts[:end]) + ".py") in self._files:
+                return module_file, parts[end:]
+        endings = ((*self._ending([*parts[: end - 1], parts[end - 1] + ".py"]), end) for end in ends)
+        _, file, end = max(endings, key=itemgetter(0), default=(0, "", 0))
         return (file, parts[end:]) if file else ("", [])
 
     def _ending(self, parts: Sequence[str]) -> tuple[int, str]:
-        """Return how long an end of a path the repository's files have, and the file that has it, "" if several do."""
+        """Return the length of the longest end of a path that a file has, and this file; "" if several have it."""
         length, path = self._paths.ending(parts)
         if path is None or "test" not in "/".join(parts[-length:]).lower():
             return length, ""
@@ -171,8 +171,8 @@ def _remembered(places: dict[Key, Place], key: Key, place: Place) -> Place:
 
 def _common_end(left: Sequence[str], right: Sequence[str]) -> int:
     count = 0
-    for one, other in zip(reversed(left), reversed(right)):
-        if one != other:
+    for left_part, right_part in zip(reversed(left), reversed(right)):
+        if left_part != right_part:
             break
         count += 1
     return count
@@ -187,7 +187,7 @@ def _after(dotted: Sequence[str], module: Sequence[str]) -> Sequence[str] | None
 
 
 def _canonical(path: str) -> str:
-    """Return a lab's path with slashes, without `.` and `..` where that can be, in NFC."""
+    """Return a lab's path in NFC with slashes, without `.`, leading `..`, and `folder/..`."""
     path = posixpath.normpath(normalized("NFC", path.removeprefix("file://")).replace("\\", "/"))
     climbs = 0
     while path.startswith("../", climbs):

@@ -16,41 +16,41 @@ MASS_COLLECTION_FILES = 3
 MASS_COLLECTION_SHARE = 0.75
 """The least number of files, and the least share of all files, that must have failed at collection.
 
-Real runs reach 0.57, a broken lab 1. Files are counted, not tests: a file that failed at collection may hold hundreds.
+Real runs reach 0.57, a broken lab 1. Files are counted, not tests, because a file may have hundreds of tests.
 """
 ONE_CAUSE_TESTS = 10
 ONE_CAUSE_SHARE = 0.8
-"""A run is unusable if over this share of its tests, and this many at least, failed with one cause, as in Trunk."""
+"""A run is unusable if more than this share of its tests, and at least this many, failed with one cause."""
 ALL_SKIPPED_TESTS = 3
 """The least number of good tests in the baseline for which a run with only skipped tests is suspicious."""
 
 
-def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
+def infra(tests: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
     """Say why a run has no usable results and what to check, without text from the lab; "" if it has some."""
-    return infra_of(now, SharedOutcomes(now), baseline, exit_status)
+    return infra_of(tests, SharedOutcomes(tests), baseline, exit_status)
 
 
 def infra_of(
-    now: Mapping[str, SeenTest],
+    tests: Mapping[str, SeenTest],
     outcomes: SharedOutcomes,
     baseline: Mapping[str, SeenTest] | None,
     exit_status: int | None,
 ) -> str:
-    """Say the same as `infra`, about outcomes that are gathered already."""
-    if not now:
+    """Do the same as `infra`, for `outcomes` that the caller already made from `tests`."""
+    if not tests:
         return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
     if outcomes.all(lambda seen: seen.trouble in (Trouble.INTERNAL, Trouble.CRASH)):
         return texts.ONLY_CRASHES
-    return _mass_collection(now, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
+    return _mass_collection(tests, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
 
 
-def _mass_collection(now: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
+def _mass_collection(tests: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
     broken = set(outcomes.which(could_not_be_collected))
     if len(broken) < MASS_COLLECTION_FILES:
         return ""
-    files = broken | {file_of(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
-    much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
-    return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
+    files = broken | {file_of(test) for test, seen in tests.items() if seen.trouble is not Trouble.INTERNAL}
+    is_mass = len(broken) >= MASS_COLLECTION_SHARE * len(files)
+    return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if is_mass else ""
 
 
 def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> str:
@@ -83,7 +83,7 @@ def file_of(test: str) -> str:
 
 
 def could_not_be_collected(seen: SeenTest) -> bool:
-    """Say whether this stands for a file that could not be collected."""
+    """Say whether an outcome is that of a file that could not be collected."""
     return seen.trouble is Trouble.COLLECTION and seen.status in BAD
 
 

@@ -76,12 +76,12 @@ class Manifest:
 def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
     """Return the run of an object in the bucket, and the object's name in the run's folder; None if it is not of a run.
 
-    The name of a target is escaped in the one way that `RunKey.folder` escapes it, or a run could have two folders.
+    The target must be escaped exactly as `RunKey.folder` escapes it, or a run could have two folders.
     """
-    found = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
-    if found is None:
+    match = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if match is None:
         return None
-    repository, lab, escaped, sha, run_id, name = found.groups()
+    repository, lab, escaped, sha, run_id, name = match.groups()
     target = unquote(escaped)
     if not _TARGET.fullmatch(target) or escaped_target(target) != escaped:
         return None
@@ -91,7 +91,7 @@ def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
 def read_manifest(raw: bytes, key: RunKey) -> Manifest:
     """Read the manifest of a run.
 
-    Raises `Refused` with everything that is wrong with it, for the lab.
+    Raises `Refused`, with a text for the lab that names up to MOST_FAULTS faults.
     """
     if len(raw) > MAX_MANIFEST_BYTES:
         raise TooMuch(texts.MANIFEST_TOO_LARGE)
@@ -127,17 +127,17 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
 
 def _fields_of(
-    value: Mapping[str, Any], fields: Mapping[str, _Faults], required: Iterable[str], of: str
+    value: Mapping[str, Any], fields: Mapping[str, _Faults], required: Iterable[str], place: str
 ) -> Iterator[str]:
     """Yield the faults of an object's fields, in order; unknown fields are ignored, because newer labs may send more.
 
-    `of` is the place of the object in the manifest, with a dot at its end, or empty.
+    `place` is where the object is in the manifest, as in `files.0.`; it ends with a dot, or is empty.
     """
     for name, faults in fields.items():
         if name in value:
-            yield from faults(value[name], of + name)
+            yield from faults(value[name], place + name)
         elif name in required:
-            yield texts.KEY_MISSING.format(key=of + name, words=texts.MANIFEST_FIELDS[name])
+            yield texts.KEY_MISSING.format(key=place + name, words=texts.MANIFEST_FIELDS[name])
 
 
 def _wrong(place: str) -> str:
@@ -199,9 +199,9 @@ def _shard(value: Any, place: str) -> Iterator[str]:
     if not isinstance(value, dict):
         yield _wrong(place)
         return
-    found = list(_fields_of(value, _SHARD, _SHARD, f"{place}."))
-    yield from found
-    if not found and value["index"] > value["total"]:
+    faults = list(_fields_of(value, _SHARD, _SHARD, f"{place}."))
+    yield from faults
+    if not faults and value["index"] > value["total"]:
         yield _wrong(f"{place}.total")
 
 
@@ -210,7 +210,7 @@ def _is_environment(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= MOST_ENVIRONMENT
-        and all(one is None or isinstance(one, (str, int, float)) for one in value.values())
+        and all(entry is None or isinstance(entry, (str, int, float)) for entry in value.values())
     )
 
 
@@ -232,10 +232,10 @@ MANIFEST_KEYS: Mapping[str, _Faults] = {
 
 
 def _check_fields(value: Mapping[str, Any]) -> None:
-    found = list(dict.fromkeys(_fields_of(value, MANIFEST_KEYS, ("sha", "suite", "files"), "")))
-    if found:
-        more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
-        raise Refused(texts.FAULTS.format(faults="; ".join(found[:MOST_FAULTS]) + more))
+    faults = list(dict.fromkeys(_fields_of(value, MANIFEST_KEYS, ("sha", "suite", "files"), "")))
+    if faults:
+        rest = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+        raise Refused(texts.FAULTS.format(faults="; ".join(faults[:MOST_FAULTS]) + rest))
 
 
 def _claims(value: Mapping[str, Any]) -> Claims:

@@ -1,7 +1,7 @@
 """Check results on the lab's own machine before the upload, reading them as the bot will.
 
-Facts that only the bot knows are not checked here: whether app.yaml names the lab, whether the commit is to be tested,
-and how much was uploaded today.
+Not checked is what only the bot knows: whether app.yaml names the lab, whether labs may test the commit, and how much
+was uploaded today.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nightjar_formats.model import BAD, MANIFEST, Counts, RunKey, SeenTest, Trou
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
-from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.runs.advice import CaseAdvice
 from nightjar_formats.runs.file_names import path_faults
 from nightjar_formats.runs.infra import FINISHED, infra
 from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
@@ -88,7 +88,7 @@ class RunReport:
 
 
 def check_files(paths: Sequence[Path], format: str | None = None) -> RunReport:
-    """Check files as those of one run that has no manifest yet; `format` None: guessed for each by its content."""
+    """Check files that become one run and have no manifest yet. If `format` is None, each file's content decides it."""
     checked = [
         _refused(path.name, fault) if fault else _check(path, path.name, format)
         for path, fault in zip(paths, path_faults(paths))
@@ -114,19 +114,19 @@ def check_run(path: Path) -> RunReport:
     except Refused as refused:
         return RunReport((), problems=(str(refused),), warnings=warnings)
     names = {entry.name for entry in manifest.files} | {MANIFEST}
-    others = sorted(entry.name for entry in folder.iterdir() if entry.name not in names)
+    unnamed = sorted(entry.name for entry in folder.iterdir() if entry.name not in names)
     report = _together(
         [_check_entry(folder, entry) for entry in manifest.files], exit_status=manifest.claims.exit_status
     )
-    warnings = (*warnings, *(texts.NOT_NAMED.format(name=name) for name in others), *report.warnings)
+    warnings = (*warnings, *(texts.NOT_NAMED.format(name=name) for name in unnamed), *report.warnings)
     return RunReport(report.files, report.counts, report.problems, warnings, manifest)
 
 
 def key_of(folder: Path) -> RunKey | None:
     """Return the key of a run from the path of its folder; None if the path does not end as in the bucket."""
     parts = folder.resolve().parts[-KEY_PARTS:]
-    found = run_key("/".join((*parts, MANIFEST)), "")
-    return found[0] if found else None
+    key_and_name = run_key("/".join((*parts, MANIFEST)), "")
+    return key_and_name[0] if key_and_name else None
 
 
 def is_run(path: Path) -> bool:
@@ -141,9 +141,9 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
     """Check a file of a run: whether it matches the manifest, and then its contents."""
     path = folder / entry.name
     try:
-        found = path.stat().st_size
-        if found != entry.bytes:
-            return _refused(entry.name, FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes))
+        size = path.stat().st_size
+        if size != entry.bytes:
+            return _refused(entry.name, FILE_OF_OTHER_SIZE.format(name=entry.name, found=size, expected=entry.bytes))
         if (sha256 := sha256_of(path)) != entry.sha256:
             return _refused(entry.name, FILE_OF_OTHER_CONTENT.format(name=entry.name, found=sha256))
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def sha256_of(path: Path) -> str:
 def _check(path: Path, name: str, format: str | None) -> Checked:
     if path.is_dir():
         return _refused(name, texts.IS_FOLDER.format(path=path))
-    onlooker, repairs = Onlooker(), Repairs()
+    advice, repairs = CaseAdvice(), Repairs()
     guessed = ""
     try:
         guessed = readers.format_named(format, name) if format else ""
@@ -174,21 +174,21 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         with path.open("rb") as file:
             guessed = guessed or readers.format_of(file, name)
         with path.open("rb") as file:
-            columns = collect(readers.read(file, name, guessed, repairs), onlooker.resolve)
+            columns = collect(readers.read(file, name, guessed, repairs), advice.resolve)
     except Refused as refused:
-        said = str(refused)
-        return _refused(name, said if name in said else f"{name}: {said}", guessed)
+        problem = str(refused)
+        return _refused(name, problem if name in problem else f"{name}: {problem}", guessed)
     except OSError as error:
         return _unreadable(path, name, error)
     troubles = _troubles(columns)
     report = FileReport(
         name,
         guessed,
-        onlooker.cases,
+        advice.cases,
         _counts(columns),
         troubles[Trouble.COLLECTION],
         troubles[Trouble.CRASH],
-        warnings=(*repairs.sentences(), *onlooker.warnings(guessed)),
+        warnings=(*repairs.sentences(), *advice.warnings(guessed)),
     )
     return report, columns
 
@@ -205,43 +205,45 @@ def _unreadable(path: Path, name: str, error: OSError) -> Checked:
 def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunReport:
     """Check the files of a run together, as its check run will."""
     files = tuple(report for report, _ in checked)
-    columns = merge(found for _, found in checked if found is not None)
+    columns = merge(file_columns for _, file_columns in checked if file_columns is not None)
     warnings: tuple[str, ...] = ()
-    if all(not file.problem for file in files) and (why := infra(_seen(columns), None, exit_status=exit_status)):
+    if all(not file.problem for file in files) and (reason := infra(_seen(columns), None, exit_status=exit_status)):
         # A single file without any test reports that by itself.
-        is_said = not columns.tests and exit_status in FINISHED and len(files) == 1
-        warnings = () if is_said else (texts.LAB_PROBLEM.format(why=why),)
+        is_already_reported = not columns.tests and exit_status in FINISHED and len(files) == 1
+        warnings = () if is_already_reported else (texts.LAB_PROBLEM.format(why=reason),)
     return RunReport(files, _counts(columns), warnings=warnings)
 
 
 def _counts(columns: Columns) -> Counts:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for packed, count in Counter(columns.tests.values()).items():
         byte, _ = split(packed)
-        found[str(status_of(byte))] += count
-        found["flaky"] += count if is_flaky(byte) else 0
-    return Counts(**found)
+        counts[str(status_of(byte))] += count
+        counts["flaky"] += count if is_flaky(byte) else 0
+    return Counts(**counts)
 
 
 def _troubles(columns: Columns) -> Mapping[Trouble, int]:
-    whys = list(columns.whys)
+    reasons = list(columns.whys)
     bad = (number for test, number in columns.reasons.items() if status_of(split(columns.tests[test])[0]) in BAD)
-    found: Counter[Trouble] = Counter()
+    troubles: Counter[Trouble] = Counter()
     for number, count in Counter(bad).items():
-        found[whys[number].trouble] += count
-    return found
+        troubles[reasons[number].trouble] += count
+    return troubles
 
 
 def _seen(columns: Columns) -> dict[str, SeenTest]:
-    whys = list(columns.whys)
+    reasons = list(columns.whys)
     seen = {}
     for test, (key, packed) in zip(read_names(columns.names), columns.tests.items()):
         byte, _ = split(packed)
         status = status_of(byte)
-        assert status is not None  # a run's tests are there
+        assert status is not None  # `columns` has only tests that the run has
         number = columns.reasons.get(key)
-        why = whys[number] if number is not None else None
-        seen[test] = SeenTest(status, is_flaky(byte), why.trouble if why else Trouble.NONE, why.message if why else "")
+        reason = reasons[number] if number is not None else None
+        seen[test] = SeenTest(
+            status, is_flaky(byte), reason.trouble if reason else Trouble.NONE, reason.message if reason else ""
+        )
     return seen
 
 

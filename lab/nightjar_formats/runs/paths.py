@@ -27,9 +27,9 @@ class Paths:
         self._steps = 0
 
     def ending(self, parts: Sequence[str]) -> tuple[int, Parts | None]:
-        """Return how long an end of `parts` the paths have, and the one that has it, None if several do.
+        """Return the length of the longest end of `parts` that a path has, and this path; None if several have it.
 
-        Of two with equally long ends, one that is itself all of that end wins: only the prefix is foreign then.
+        If one of several consists of this end alone, it is returned, because then `parts` only adds a prefix.
         """
         branch = self._root
         if len(parts) > MAX_PARTS:
@@ -49,7 +49,11 @@ class Paths:
 
 
 class _Branch:
-    """The paths that have one end in common, of `depth` components; those not yet parted by the component before it."""
+    """The paths that share their last `depth` components.
+
+    `paths` are those that `split` has not yet distributed to the longer branches. `whole` is the path that has no
+    further component, `first` any path, and `count` their number.
+    """
 
     __slots__ = ("count", "depth", "first", "longer", "paths", "whole")
 

@@ -26,15 +26,15 @@ class SharedOutcomes:
         """Return each outcome with the number of tests that share it."""
         return [(self._outcome_of[key], count) for key, count in Counter(self._keys).items()]
 
-    def which(self, wanted: Wanted) -> list[str]:
+    def which(self, condition: Wanted) -> list[str]:
         """Return the tests whose outcome meets a condition."""
-        keys = {key for key, outcome in self._outcome_of.items() if wanted(outcome)}
+        keys = {key for key, outcome in self._outcome_of.items() if condition(outcome)}
         return list(compress(self._tests, map(keys.__contains__, self._keys))) if keys else []
 
-    def count(self, wanted: Wanted) -> int:
+    def count(self, condition: Wanted) -> int:
         """Count the tests whose outcome meets a condition."""
-        return sum(count for outcome, count in self.counted if wanted(outcome))
+        return sum(count for outcome, count in self.counted if condition(outcome))
 
-    def all(self, wanted: Wanted) -> bool:
+    def all(self, condition: Wanted) -> bool:
         """Say whether the outcomes of all tests meet a condition."""
-        return all(map(wanted, self._outcome_of.values()))
+        return all(map(condition, self._outcome_of.values()))

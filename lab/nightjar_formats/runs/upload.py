@@ -17,7 +17,7 @@ import zstandard
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
-from nightjar_formats.readers.opening import GZIP, ZSTD
+from nightjar_formats.readers.decoding.inflate import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.file_names import path_faults
@@ -30,7 +30,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Piece:
+class UploadFile:
     """A file of a run: its path on this machine, and the values of its entry in the manifest."""
 
     path: Path
@@ -47,12 +47,12 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedRun:
     """A run that is ready to upload: its key, the bucket's prefix, its files and its manifest."""
 
     key: RunKey
     prefix: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[UploadFile, ...]
     manifest: bytes
 
     @property
@@ -67,20 +67,20 @@ class WriteOnce(Protocol):
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
         """Write an object; return True if it was written now, False if it exists with the same content. Blocks.
 
-        `sha256` is that of the content, in hexadecimal digits. Raises `AlreadyThere` where the credentials may not read
-        what is there, another `UserError` for other content and whatever another try does not change, `TryAgain` where
-        the bucket gives no answer.
+        `sha256` is the digest of the content, in hexadecimal digits. Raises `AlreadyThere` if the object exists and the
+        credentials may not read it, another `UserError` if it has other content or another try would fail as well, and
+        `TryAgain` if the bucket does not answer.
         """
 
 
-def named(paths: Sequence[Path]) -> None:
+def check_file_names(paths: Sequence[Path]) -> None:
     """Raise `UserError` unless the paths can be the files of one run."""
     for fault in filter(None, path_faults(paths)):
         raise UserError(fault)
 
 
-def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[Piece]:
-    """Yield the files to upload; a file that must be compressed first becomes a copy in the folder `into`.
+def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[UploadFile]:
+    """Yield the files to upload. With `compress`, write a compressed copy of each uncompressed file into `into`.
 
     A file is compressed the same way every time, so that a second upload recognizes it. Raises `UserError`.
     """
@@ -91,48 +91,48 @@ def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into
             if size > MAX_FILE_BYTES:
                 packed = source is not path or _is_compressed(path)
                 raise UserError((texts.STILL_TOO_LARGE if packed else texts.UPLOAD_TOO_LARGE).format(name=path.name))
-            yield Piece(source, source.name, size, sha256_of(source), format)
+            yield UploadFile(source, source.name, size, sha256_of(source), format)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise UserError(texts.PATH_UNREADABLE.format(path=path, reason=reason)) from None
 
 
-def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Parcel:
+def pack(key: RunKey, prefix: str, files: Sequence[UploadFile], claims: Claims) -> PackedRun:
     """Return a run that is ready to upload.
 
     The manifest depends only on the arguments, so the same run has the same manifest. Raises `UserError` if the bot
     would refuse the run.
     """
     raw = json.dumps(_document(key, files, claims), indent=2, ensure_ascii=False).encode() + b"\n"
-    parcel = Parcel(key, prefix, tuple(files), raw)
-    if run_key(parcel.folder + MANIFEST, prefix) != (key, MANIFEST):
-        raise UserError(texts.NOT_A_KEY.format(key=parcel.folder))
+    packed_run = PackedRun(key, prefix, tuple(files), raw)
+    if run_key(packed_run.folder + MANIFEST, prefix) != (key, MANIFEST):
+        raise UserError(texts.NOT_A_KEY.format(key=packed_run.folder))
     try:
         read_manifest(raw, key)
     except Refused as refused:
         raise UserError(str(refused)) from None
-    return parcel
+    return packed_run
 
 
-def send(parcel: Parcel, bucket: WriteOnce, progress: Callable[[Piece | None, bool], None]) -> None:
+def send(packed_run: PackedRun, bucket: WriteOnce, progress: Callable[[UploadFile | None, bool], None]) -> None:
     """Write the files, then the manifest; existing objects stay. Blocks.
 
-    `progress` is called for each file, with None for the manifest, and with whether it was written now. With
-    credentials that may write and not read, as labs' should be, a file of that name is assumed to be the same one: if
-    it is not, the bot finds out by the manifest. Raises `UserError`.
+    `progress` is called for each file (None for the manifest), and with True if the file was written now. Credentials
+    of labs should only permit writing. With these, a file that exists is assumed to have the same content; if it has
+    not, the bot notices when it compares it with the manifest. Raises `UserError`.
     """
     try:
-        for piece in parcel.pieces:
+        for piece in packed_run.pieces:
             with piece.path.open("rb") as file:
-                progress(piece, _put(bucket, parcel.folder + piece.name, file, piece.sha256))
-        key = parcel.folder + MANIFEST
+                progress(piece, _put(bucket, packed_run.folder + piece.name, file, piece.sha256))
+        key = packed_run.folder + MANIFEST
         try:
-            progress(None, bucket.put_once(key, BytesIO(parcel.manifest), sha256=_sha256(parcel.manifest)))
+            progress(None, bucket.put_once(key, BytesIO(packed_run.manifest), sha256=_sha256(packed_run.manifest)))
         except AlreadyThere:
             raise UserError(texts.MANIFEST_THERE.format(key=key)) from None
     except (TryAgain, OSError) as error:
         reason = str(error) if isinstance(error, TryAgain) else error.strerror
-        raise UserError(texts.UPLOAD_AGAIN.format(reason=reason, run_id=parcel.key.run_id)) from None
+        raise UserError(texts.UPLOAD_AGAIN.format(reason=reason, run_id=packed_run.key.run_id)) from None
 
 
 def _put(bucket: WriteOnce, key: str, file: Any, sha256: str) -> bool:
@@ -142,12 +142,12 @@ def _put(bucket: WriteOnce, key: str, file: Any, sha256: str) -> bool:
         return False
 
 
-def _document(key: RunKey, files: Sequence[Piece], claims: Claims) -> Mapping[str, Any]:
-    said = asdict(claims)
-    shard = {"index": said.pop("shard_index"), "total": said.pop("shard_total")}
-    fields = {name: value for name, value in said.items() if value not in (None, "", {})}
-    whole = {"shard": shard} if shard["total"] > 1 else {}
-    return {"schema": SCHEMA, "sha": key.sha, **fields, **whole, "files": [piece.entry for piece in files]}
+def _document(key: RunKey, files: Sequence[UploadFile], claims: Claims) -> Mapping[str, Any]:
+    claim_fields = asdict(claims)
+    shard = {"index": claim_fields.pop("shard_index"), "total": claim_fields.pop("shard_total")}
+    stated = {name: value for name, value in claim_fields.items() if value not in (None, "", {})}
+    shard_field = {"shard": shard} if shard["total"] > 1 else {}
+    return {"schema": SCHEMA, "sha": key.sha, **stated, **shard_field, "files": [piece.entry for piece in files]}
 
 
 def _is_compressed(path: Path) -> bool:
@@ -159,7 +159,7 @@ def _compressed(path: Path, compress: str, into: Path) -> Path:
     copy = into / (path.name + SUFFIXES[compress])
     with path.open("rb") as source, copy.open("wb") as file:
         if compress == "gz":
-            # Without the time of day and the name of the file.
+            # Without a time and a file name, so that the same file always has the same compressed bytes.
             with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
                 shutil.copyfileobj(source, packed, CHUNK)
         else:

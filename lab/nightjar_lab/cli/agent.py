@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -12,15 +13,36 @@ from pathlib import Path
 
 import click
 
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts as agent_texts
 from nightjar_lab.agent import Agent, AgentSettings, CannotStart
 from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
 from nightjar_lab.cli.options import PAIR, pass_option
-from nightjar_lab.log import AgentFormatter
 
 MB = 1 << 20
+
+
+class AgentFormatter(logging.Formatter):
+    """Formats messages so that no text from outside can pass for a line of the agent or of the CI system.
+
+    Each further line of a message begins with a bar, and GitHub Actions sees no workflow command in it.
+
+    The runner obeys lines that begin with `::`, and `##[` anywhere in a line.
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of a message."""
+        first, *further_lines = (
+            escape_controls(line).replace("##[", "## [") for line in super().format(record).splitlines()
+        )
+        further_lines = [f"| {line}" for line in further_lines]
+        if further_lines and os.environ.get("GITHUB_ACTIONS"):
+            token = secrets.token_hex(16)
+            further_lines = [f"::stop-commands::{token}", *further_lines, f"::{token}::"]
+        return "\n".join([first, *further_lines])
 
 
 @click.command()
@@ -91,7 +113,7 @@ def agent(
         log_url=log_url,
         timeout=timeout,
         least_free=least_free * MB,
-        environment=tuple((key, value) for key, _, value in (one.partition("=") for one in pairs)),
+        environment=tuple((key, value) for key, _, value in (pair.partition("=") for pair in pairs)),
         passed=passed,
     )
     assert url is not None
@@ -120,17 +142,17 @@ def agent(
         raise SystemExit(1)
 
 
-def _words(option: str, written: str | None) -> tuple[str, ...]:
+def _words(option: str, option_value: str | None) -> tuple[str, ...]:
     """Split an option's command as a shell does; return no words without the option. Raises `BadSettings`."""
     try:
-        words = tuple(shlex.split(written or ""))
+        words = tuple(shlex.split(option_value or ""))
     except ValueError as error:
         raise BadSettings(agent_texts.BAD_COMMAND.format(option=option, reason=str(error).lower())) from None
-    if written is not None and not words:
+    if option_value is not None and not words:
         raise BadSettings(agent_texts.EMPTY_COMMAND.format(option=option))
     return words
 
 
-def _targets(written: tuple[str, ...]) -> tuple[str, ...]:
+def _targets(option_values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of targets, each once."""
-    return tuple(dict.fromkeys(name.strip() for part in written for name in part.split(",") if name.strip()))
+    return tuple(dict.fromkeys(name.strip() for part in option_values for name in part.split(",") if name.strip()))

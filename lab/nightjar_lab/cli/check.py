@@ -74,15 +74,15 @@ def report_lines(report: RunReport) -> Iterator[str]:
         for warning in file.warnings:
             advice.setdefault(warning, []).append(file.name)
     for warning, names in advice.items():
-        more = texts.AND_MORE.format(more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else ""
-        yield escape_controls(texts.ADVICE_FOR.format(names=", ".join(names[:MOST_NAMES]) + more, advice=warning))
+        remainder = texts.AND_MORE.format(more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else ""
+        yield escape_controls(texts.ADVICE_FOR.format(names=", ".join(names[:MOST_NAMES]) + remainder, advice=warning))
     yield from (escape_controls(texts.ADVICE.format(advice=warning)) for warning in report.warnings)
 
 
 def counts_text(counts: Counts) -> str:
     """Return how many tests passed, failed and so on, without zeros."""
-    some = [f"{count:,} {name}" for name, count in asdict(counts).items() if count]
-    return ", ".join(some) or texts.NO_TESTS
+    counted = [f"{count:,} {name}" for name, count in asdict(counts).items() if count]
+    return ", ".join(counted) or texts.NO_TESTS
 
 
 def _file_line(file: FileReport) -> str:
@@ -91,6 +91,8 @@ def _file_line(file: FileReport) -> str:
         text = texts.UNREADABLE_FILE if file.unreadable else texts.REFUSED_FILE
         return text.format(name=file.name, problem=problem)
     troubles = ((file.collection_errors, "collection error", "s"), (file.crashes, "crash", "es"))
-    among = ", ".join(f"{count:,} {word}{more if count > 1 else ''}" for count, word, more in troubles if count)
-    errored = texts.ERRORED.format(troubles=among) if among else ""
+    troubles_text = ", ".join(
+        f"{count:,} {word}{plural if count > 1 else ''}" for count, word, plural in troubles if count
+    )
+    errored = texts.ERRORED.format(troubles=troubles_text) if troubles_text else ""
     return f"{file.name}: {file.format}: {counts_text(file.counts)}{errored}"

@@ -28,11 +28,11 @@ class BadSettings(CommandFailed):
     exit_code = 2
 
 
-def needed(value: Any, option: str, variable: str, what: str) -> Any:
+def needed(value: Any, option: str, variable: str, description: str) -> Any:
     """Return a required value; if it is missing, raise `BadSettings`, which names the option and the variable."""
     if value in (None, "", ()):
-        named = texts.OR_VARIABLE.format(option=option, variable=variable) if variable else option
-        raise BadSettings(texts.MISSING.format(named=named, what=what))
+        setting = texts.OR_VARIABLE.format(option=option, variable=variable) if variable else option
+        raise BadSettings(texts.MISSING.format(named=setting, what=description))
     return value
 
 

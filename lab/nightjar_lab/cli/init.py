@@ -115,9 +115,9 @@ def _in_shell(command: tuple[str, ...]) -> str:
 def _try(variables: dict[str, Any], command: tuple[str, ...]) -> int:
     click.echo(texts.DRY_RUN, err=True)
     words = ["run", "--dry-run", "--sha", NO_COMMIT, "--suite", variables["NIGHTJAR_SUITE"], "--"]
-    done = subprocess.run(  # noqa: S603  # the lab's own command
+    completed = subprocess.run(  # noqa: S603  # the lab's own command
         [sys.executable, "-m", "nightjar_lab", *words, "sh", "-c", variables["NIGHTJAR_TEST_COMMAND"]],
         env={**os.environ, **variables},
         check=False,
     )
-    return done.returncode
+    return completed.returncode

@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        shown = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
-        shown |= {name: does for name, (_, does) in self._lazy.items()}
+        help_texts = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        help_texts |= {name: short_help for name, (_, short_help) in self._lazy.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(shown.items()))
+            formatter.write_dl(sorted(help_texts.items()))

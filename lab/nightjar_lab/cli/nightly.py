@@ -45,7 +45,7 @@ TIMEOUT = 12 * 3600.0
 @bucket_option
 @prefix_option
 @click.option("--wait", "waits", is_flag=True, help="Wait until there is another commit than the last one.")
-@click.option("--after", type=SHA, help="The last commit that you tested, for --wait.")
+@click.option("--after", "last_tested", type=SHA, help="The last commit that you tested, for --wait.")
 @click.option(
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -73,7 +73,7 @@ def nightly(
     bucket: str | None,
     prefix: str,
     waits: bool,
-    after: str | None,
+    last_tested: str | None,
     state: Path | None,
     timeout: float,
     pause: float,
@@ -90,13 +90,13 @@ def nightly(
     source = source_of(repository, url, bucket, prefix)
     with one_line_errors():
         if waits:
-            file = None if after else state or state_file(repository)
-            last = after or read_state(file)
+            file = None if last_tested else state or state_file(repository)
+            last = last_tested or read_state(file)
             commit = wait_for_nightly(source, last, pause=pause, timeout=timeout, report=_report)
             write_state(file, commit.sha)
         else:
             commit = nightly_commit(source)
-    click.echo(json.dumps(dict(commit.known), indent=2) if as_json else commit.sha)
+    click.echo(json.dumps(dict(commit.fields), indent=2) if as_json else commit.sha)
 
 
 def source_of(repository: str, url: str | None, bucket: str | None, prefix: str) -> NightlySource:
@@ -129,9 +129,9 @@ def write_state(file: Path | None, sha: str) -> None:
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_name(f"{file.name}.new")
-        fresh.write_text(f"{sha}\n", encoding="ascii")
-        fresh.replace(file)
+        new_file = file.with_name(f"{file.name}.new")
+        new_file.write_text(f"{sha}\n", encoding="ascii")
+        new_file.replace(file)
     except OSError as error:
         raise CommandFailed(texts.STATE_NOT_WRITTEN.format(file=file, reason=_reason(error))) from None
 

@@ -29,7 +29,7 @@ from nightjar_lab.cli.upload import (
     claims_of,
     new_run_id,
     place_options,
-    send_parcel,
+    send_run,
     upload_place,
     verifier_of,
     wait_for_bot,
@@ -37,7 +37,15 @@ from nightjar_lab.cli.upload import (
     wants_wait,
 )
 from nightjar_lab.command import StreamedCommand, clean_environment
-from nightjar_lab.lab_run import PendingRun, RunFolder, capabilities_of, collect_reports, moment, pending_runs, reports
+from nightjar_lab.lab_run import (
+    PendingRun,
+    RunFolder,
+    capabilities_of,
+    collect_reports,
+    iso_time,
+    pending_runs,
+    reports,
+)
 from nightjar_lab.nightly import nightly_commit
 
 GRACE = 20.0
@@ -107,20 +115,20 @@ def run(command: tuple[str, ...], **options: Any) -> None:
 
 def commit_to_test(options: Mapping[str, Any], repository: str) -> str:
     """Return the SHA of the commit to test. Raises `BadSettings` and `UserError`."""
-    given = str(options["sha"])
-    if given == NIGHTLY:
+    option_value = str(options["sha"])
+    if option_value == NIGHTLY:
         prefix = DEFAULT_PREFIX if options["prefix"] is None else options["prefix"]
         return nightly_commit(source_of(repository, options["url"], options["bucket"], prefix)).sha
-    if given != HEAD:
+    if option_value != HEAD:
         try:
-            return str(SHA.convert(given, None, None))
+            return str(SHA.convert(option_value, None, None))
         except click.BadParameter as error:
             raise BadSettings(f"--sha: {error.message}") from None
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S607
+        completed = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S607
     except (OSError, subprocess.CalledProcessError):
         raise BadSettings(texts.NO_CHECKOUT) from None
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 class _CommandRun:
@@ -155,16 +163,16 @@ class _CommandRun:
             self._folder.save(self._run)
         except OSError as error:
             raise UserError(texts.FOLDER_UNUSABLE.format(folder=self._folder.path, reason=error.strerror)) from None
-        with self._folder.locked() as ours:
-            if not ours:
+        with self._folder.locked() as has_lock:
+            if not has_lock:
                 raise BadSettings(texts.RUN_ID_IN_USE.format(run_id=self._run.key.run_id))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._stop)
             signal.signal(signal.SIGALRM, self._kill)
             status = self._test()
             if self._options["dry_run"]:
-                parcel = self._folder.parcel(self._run)
-                click.echo(parcel.manifest.decode(), nl=False)
+                packed_run = self._folder.packed_run(self._run)
+                click.echo(packed_run.manifest.decode(), nl=False)
                 self._folder.remove()
                 return status
             good = _upload_pending(self._options, self._folder)
@@ -173,7 +181,7 @@ class _CommandRun:
     def _test(self) -> int:
         key, claims = self._run.key, self._run.claims
         began, counter = time.time(), time.monotonic()
-        self._save(started_at=moment(began))
+        self._save(started_at=iso_time(began))
         pull_request = {"NIGHTJAR_PULL_REQUEST": str(claims.pull_request)} if claims.pull_request else {}
         variables = {
             "NIGHTJAR_REPOSITORY": key.repository,
@@ -189,20 +197,20 @@ class _CommandRun:
         status = self._running.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._running = None
-        stale, links = collect_reports(self._folder, self._command, self._options["named"], began)
-        for path in stale:
+        stale_reports, linked_reports = collect_reports(self._folder, self._command, self._options["named"], began)
+        for path in stale_reports:
             _say(texts.STALE_REPORT.format(path=path))
-        for path in links:
+        for path in linked_reports:
             _say(texts.LINKED_REPORT.format(path=path))
         if not reports(self._folder.results):
             _say(texts.NO_REPORT.format(status=status))
-        # A clock that jumps must not make a test end before it began.
-        self._save(finished_at=moment(began + time.monotonic() - counter), exit_status=status)
+        # From the monotonic clock, so that a jump of the clock cannot make a test end before it began.
+        self._save(finished_at=iso_time(began + time.monotonic() - counter), exit_status=status)
         if capabilities := capabilities_of(self._folder.results):
-            # What the lab says itself counts more.
+            # The lab's own --environment wins.
             self._save(environment={"capabilities": capabilities, **self._run.claims.environment})
-        if found := reports(self._folder.results):
-            for line in report_lines(check_files(found)):
+        if report_files := reports(self._folder.results):
+            for line in report_lines(check_files(report_files)):
                 click.echo(line, err=True)
         return status
 
@@ -212,8 +220,8 @@ class _CommandRun:
 
     def _stop(self, number: int, _: object) -> None:
         if self._running is None:
-            waiting = pending_runs(self._folder.path.parent)
-            _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]) if waiting else texts.WAIT_STOPPED)
+            pending = pending_runs(self._folder.path.parent)
+            _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]) if pending else texts.WAIT_STOPPED)
             raise SystemExit(128 + number)
         if self._interrupted:
             self._running.kill()
@@ -228,34 +236,36 @@ class _CommandRun:
             self._running.kill()
 
 
-def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
+def _upload_pending(options: Mapping[str, Any], own_folder: RunFolder | None) -> bool:
     """Upload the pending runs of a folder, our own first.
 
     Returns whether our own upload succeeded; without an own run, whether all did.
     """
     folder = options["folder"].resolve()
-    others = [one for one in pending_runs(folder) if own is None or one.path != own.path]
+    other_runs = [
+        run_folder for run_folder in pending_runs(folder) if own_folder is None or run_folder.path != own_folder.path
+    ]
     good = True
     uploaded: list[tuple[RunFolder, RunKey]] = []
-    for one in ([own] if own else []) + others:
+    for run_folder in ([own_folder] if own_folder else []) + other_runs:
         with ExitStack() as stack:
-            # Our own is locked already; another one may be running.
-            if own is not one and not stack.enter_context(one.locked()):
+            # Our own folder is locked already; the run of another one may still be running.
+            if own_folder is not run_folder and not stack.enter_context(run_folder.locked()):
                 continue
             try:
-                uploaded.append((one, _upload_run(one)))
+                uploaded.append((run_folder, _upload_run(run_folder)))
             except UserError as error:
                 _say(str(error))
-                _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
-                good = good and own is not None and one is not own
+                _say(texts.NOT_UPLOADED.format(folder=run_folder.path, parent=options["folder"]))
+                good = good and own_folder is not None and run_folder is not own_folder
     # After all uploads, since the bot may keep us waiting for each.
-    for one, key in uploaded:
+    for run_folder, key in uploaded:
         try:
             wait_for_bot(verifier_of(options, key) if wants_wait(options) else None, key, options["timeout"])
         except UserError as error:
             _say(str(error))
-            good = good and own is not None and one is not own
-    if own is None and not others:
+            good = good and own_folder is not None and run_folder is not own_folder
+    if own_folder is None and not other_runs:
         _say(texts.NOTHING_PENDING.format(folder=options["folder"]))
     return good
 
@@ -263,7 +273,7 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
 def _upload_run(folder: RunFolder) -> RunKey:
     """Upload a run and remove its folder, which is not needed whatever the bot says about the run later."""
     run = folder.load()
-    send_parcel(folder.parcel(run), run.bucket)
+    send_run(folder.packed_run(run), run.bucket)
     folder.remove()
     return run.key
 

@@ -17,7 +17,7 @@ import click
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.offline_check import check_files
-from nightjar_formats.runs.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
+from nightjar_formats.runs.upload import SUFFIXES, PackedRun, UploadFile, check_file_names, pack, pieces, send
 from nightjar_formats.strict_json import read_json
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.bucket import LabBucket
@@ -200,22 +200,22 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
     paths: tuple[Path, ...] = options["paths"]
     run_id = options["run_id"] or new_run_id()
     key = RunKey(place.repository, options["lab"], options["target"], options["sha"], run_id)
-    named(paths)
+    check_file_names(paths)
     with tempfile.TemporaryDirectory(prefix="nightjar-") as folder:
         files = list(pieces(paths, options["format_name"], options["compress"], Path(folder)))
         if options["checks"]:
             _check([file.path for file in files], options["format_name"])
-        parcel = pack(key, place.prefix, files, claims_of(options))
+        packed_run = pack(key, place.prefix, files, claims_of(options))
         uploaded, check_run = [], ""
         if not options["dry_run"]:
             verifier = verifier_of(options, key) if waits else None
-            uploaded = send_parcel(parcel, place.bucket, verifier)
+            uploaded = send_run(packed_run, place.bucket, verifier)
             check_run = wait_for_bot(verifier, key, options["timeout"])
-    address = f"s3://{place.bucket}/{parcel.folder}{MANIFEST}"
+    address = f"s3://{place.bucket}/{packed_run.folder}{MANIFEST}"
     if options["as_json"]:
-        click.echo(json.dumps(_as_json(parcel, place, uploaded, check_run), indent=2))
+        click.echo(json.dumps(_as_json(packed_run, place, uploaded, check_run), indent=2))
     elif options["dry_run"]:
-        click.echo(f"{address}\n{parcel.manifest.decode()}", nl=False)
+        click.echo(f"{address}\n{packed_run.manifest.decode()}", nl=False)
     else:
         click.echo(address)
 
@@ -239,8 +239,8 @@ def wait_for_bot(verifier: UploadVerifier | None, key: RunKey, timeout: float) -
     """
     words = {"lab": key.lab, "target": key.target, "sha": key.sha, "repository": key.repository}
 
-    def say(text: str, **more: str) -> None:
-        click.echo(escape_controls(text.format(**words, **more)), err=True)
+    def say(text: str, **values: str) -> None:
+        click.echo(escape_controls(text.format(**words, **values)), err=True)
 
     if verifier is None:
         click.echo(texts.NOT_VERIFIED.format(**words), err=True)
@@ -279,7 +279,7 @@ def claims_of(options: Mapping[str, Any]) -> Claims:
     )
 
 
-def send_parcel(parcel: Parcel, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
+def send_run(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
     """Send a run to a bucket, and print the progress. Raises `UserError`.
 
     The verifier asks first whether the bot accepts results for the repository. Returns for each file, the manifest
@@ -287,18 +287,18 @@ def send_parcel(parcel: Parcel, bucket: str, verifier: UploadVerifier | None = N
     """
     uploaded = []
 
-    def progress(piece: Piece | None, written: bool) -> None:
+    def progress(file: UploadFile | None, written: bool) -> None:
         uploaded.append(written)
         state = texts.UPLOADED if written else texts.ALREADY_UPLOADED
-        line = texts.FILE.format(name=piece.name, bytes=piece.bytes, state=state) if piece else f"{MANIFEST}: {state}"
+        line = texts.FILE.format(name=file.name, bytes=file.bytes, state=state) if file else f"{MANIFEST}: {state}"
         click.echo(escape_controls(line), err=True)
 
     place = LabBucket(bucket)
     place.check_credentials()
     if verifier is not None:
         verifier.check_repository()
-    click.echo(texts.RUN.format(run_id=parcel.key.run_id), err=True)
-    send(parcel, place, progress)
+    click.echo(texts.RUN.format(run_id=packed_run.key.run_id), err=True)
+    send(packed_run, place, progress)
     return uploaded
 
 
@@ -310,14 +310,14 @@ def _check(paths: Sequence[Path], format_name: str | None) -> None:
         raise UserError(texts.NOTHING_SENT)
 
 
-def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool], check_run: str) -> dict[str, Any]:
-    written = [*uploaded] or [False] * (len(parcel.pieces) + 1)
-    names = [*(piece.name for piece in parcel.pieces), MANIFEST]
+def _as_json(packed_run: PackedRun, place: UploadPlace, uploaded: Sequence[bool], check_run: str) -> dict[str, Any]:
+    written = [*uploaded] or [False] * (len(packed_run.pieces) + 1)
+    names = [*(piece.name for piece in packed_run.pieces), MANIFEST]
     return {
         "bucket": place.bucket,
-        "key": parcel.folder + MANIFEST,
-        "run_id": parcel.key.run_id,
+        "key": packed_run.folder + MANIFEST,
+        "run_id": packed_run.key.run_id,
         "uploaded": dict(zip(names, written)),
         "check_run": check_run or None,
-        "manifest": read_json(parcel.manifest),
+        "manifest": read_json(packed_run.manifest),
     }

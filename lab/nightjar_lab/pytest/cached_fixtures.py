@@ -65,8 +65,8 @@ class CachedValues:
     def _compute(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Computed:
         try:
             value = self._function(*args, **kwargs)
-            if (wrong := uncopied(value)) is not None:
-                raise TypeError(texts.NO_COPY.format(name=self._function.__name__, kind=wrong.__name__))
+            if (uncopied_class := uncopied(value)) is not None:
+                raise TypeError(texts.NO_COPY.format(name=self._function.__name__, kind=uncopied_class.__name__))
         except FAILURES as error:
             return None, error, error.__traceback__
         return value, None, None
@@ -111,13 +111,13 @@ def fixture(*, cache_return_value: bool = False) -> Callable[[Function], Any]: .
 def fixture(function: Function | None = None, /, *, cache_return_value: bool = False) -> Any:
     """Make a fixture, once for each test. With `cache_return_value`, each gets a copy of the value for its arguments.
 
-    Worth it for slow values that only a few parameters of a test determine. Each worker of pytest-xdist has values of
-    its own. Only values that say how they are copied can be cached.
+    Caching is for slow values that depend on only a few parameters of a test. Each worker of pytest-xdist has its own
+    values. Only values that define how they are copied can be cached.
     """
-    where = calling_line()
+    location = calling_line()
 
     def make(function: Function) -> Any:
-        return pytest.fixture(_cached(function, where) if cache_return_value else function)
+        return pytest.fixture(_cached(function, location) if cache_return_value else function)
 
     return make if function is None else make(function)
 
@@ -126,19 +126,19 @@ def uncopied(value: object) -> type | None:
     """Return the class of the first object in a value that does not define how it is copied, or None."""
     pending, seen = [value], set()
     while pending:
-        one = pending.pop()
-        if id(one) in seen or isinstance(one, PLAIN):
+        current = pending.pop()
+        if id(current) in seen or isinstance(current, PLAIN):
             continue
-        seen.add(id(one))
-        kind = type(one)
+        seen.add(id(current))
+        kind = type(current)
         if kind is dict:
-            pending += [*one, *one.values()]  # type: ignore[misc, attr-defined]
+            pending += [*current, *current.values()]  # type: ignore[misc, attr-defined]
         elif kind in CONTAINERS:
-            pending += one  # type: ignore[arg-type]
+            pending += current  # type: ignore[arg-type]
         elif _says_how(kind):
             continue
-        elif dataclasses.is_dataclass(one):
-            pending += [getattr(one, field.name, None) for field in dataclasses.fields(one)]
+        elif dataclasses.is_dataclass(current):
+            pending += [getattr(current, field.name, None) for field in dataclasses.fields(current)]
         else:
             return kind
     return None
@@ -150,12 +150,12 @@ def _says_how(kind: type) -> bool:
     )
 
 
-def _cached(function: Function, where: str) -> Function:
+def _cached(function: Function, location: str) -> Function:
     if any(
         check(function)
         for check in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     ):
-        raise TargetUseError(texts.NOT_CACHED.format(where=where, name=function.__name__))
+        raise TargetUseError(texts.NOT_CACHED.format(where=location, name=function.__name__))
     values = CachedValues(function)
 
     @functools.wraps(function)
@@ -172,5 +172,9 @@ def _caches_of(item: pytest.Item) -> Iterable[CachedValues]:
     # Not public, and the same from pytest 7.0 to 9.1.
     info = getattr(item, "_fixtureinfo", None)
     definitions = info.name2fixturedefs.values() if info is not None else ()
-    found = (getattr(one[-1].func, "nightjar_cache", None) for one in definitions if one)
-    return [one for one in found if one is not None]
+    caches = (
+        getattr(definitions_of_name[-1].func, "nightjar_cache", None)
+        for definitions_of_name in definitions
+        if definitions_of_name
+    )
+    return [cache for cache in caches if cache is not None]

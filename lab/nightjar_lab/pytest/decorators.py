@@ -34,7 +34,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 class DecoratorUse:
-    """Whether any of the decorators was used in this process: if not, no test needs to be asked for their marks."""
+    """Whether any of the decorators was used in this process; if not, no test can have their marks."""
 
     ever = False
 
@@ -47,25 +47,25 @@ def parametrize_targets(*targets: Any) -> Any:
     """Run a test once on each of these targets; as a bare decorator, on all configured ones."""
     if len(targets) == 1 and callable(targets[0]) and not isinstance(targets[0], str):
         code = getattr(targets[0], "__code__", None)
-        where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else calling_line()
-        return _mark(PARAMETRIZE, where)(targets[0])
-    where = calling_line()
-    _check_names("parametrize_targets", targets, where)
-    return _mark(PARAMETRIZE, where, *targets)
+        location = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else calling_line()
+        return _mark(PARAMETRIZE, location)(targets[0])
+    location = calling_line()
+    _check_names("parametrize_targets", targets, location)
+    return _mark(PARAMETRIZE, location, *targets)
 
 
 def exclude_targets(*kinds: str) -> pytest.MarkDecorator:
     """Run a test on no target of these kinds. A whole target string excludes that target alone."""
-    where = calling_line()
-    _check_names("exclude_targets", kinds, where, least=1)
-    return _mark(EXCLUDE, where, *kinds)
+    location = calling_line()
+    _check_names("exclude_targets", kinds, location, least=1)
+    return _mark(EXCLUDE, location, *kinds)
 
 
 def known_failing_targets(*kinds: str) -> pytest.MarkDecorator:
     """Expect a test to fail on targets of these kinds. It runs nevertheless."""
-    where = calling_line()
-    _check_names("known_failing_targets", kinds, where, least=1)
-    return _mark(KNOWN_FAILING, where, *kinds)
+    location = calling_line()
+    _check_names("known_failing_targets", kinds, location, least=1)
+    return _mark(KNOWN_FAILING, location, *kinds)
 
 
 def requires(*names: str, compile_only: bool = False, optional: bool = False) -> pytest.MarkDecorator:
@@ -73,9 +73,9 @@ def requires(*names: str, compile_only: bool = False, optional: bool = False) ->
 
     The test gets their marks and those of their parents. With `optional`, that is all: it is never skipped.
     """
-    where = calling_line()
-    _check_names("requires", names, where, least=1)
-    return _mark(REQUIRES, where, *names, compile_only=compile_only, optional=optional)
+    location = calling_line()
+    _check_names("requires", names, location, least=1)
+    return _mark(REQUIRES, location, *names, compile_only=compile_only, optional=optional)
 
 
 def skip_parameterizations(*ids: str, reason: str) -> pytest.MarkDecorator:
@@ -98,22 +98,24 @@ def enabled_targets() -> list[tuple[str, object]]:
     return ACTIVE[-1].enabled(Path(sys._getframe(1).f_code.co_filename))
 
 
-def _mark(name: str, where: str, *names: str, **values: object) -> pytest.MarkDecorator:
+def _mark(name: str, location: str, *names: str, **values: object) -> pytest.MarkDecorator:
     DecoratorUse.ever = True
     if ACTIVE:
         ACTIVE[-1].use()
-    mark: pytest.MarkDecorator = getattr(pytest.mark, name).with_args(*names, where=where, **values)
+    mark: pytest.MarkDecorator = getattr(pytest.mark, name).with_args(*names, where=location, **values)
     return mark
 
 
-def _check_names(decorator: str, names: tuple[object, ...], where: str, least: int = 0) -> None:
+def _check_names(decorator: str, names: tuple[object, ...], location: str, least: int = 0) -> None:
     example = f'@{decorator}("llvm", "cuda")'
     if len(names) < least:
-        raise TargetUseError(texts.NO_NAMES.format(where=where, decorator=decorator, example=example))
+        raise TargetUseError(texts.NO_NAMES.format(where=location, decorator=decorator, example=example))
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise TargetUseError(texts.NOT_NAMES.format(where=where, decorator=decorator, value=name, example=example))
+            raise TargetUseError(
+                texts.NOT_NAMES.format(where=location, decorator=decorator, value=name, example=example)
+            )
         if ";" in name:
             raise TargetUseError(
-                texts.SEVERAL_IN_ONE.format(where=where, decorator=decorator, value=name, example=example)
+                texts.SEVERAL_IN_ONE.format(where=location, decorator=decorator, value=name, example=example)
             )

@@ -42,15 +42,15 @@ def durations_from(source: str, environment: Mapping[str, str] = os.environ) -> 
     """
     try:
         if source.startswith(("http://", "https://")):
-            found = _of_address(source, environment)
+            durations = _of_address(source, environment)
         else:
             with Path(source).open("rb") as file:
-                found = _of_bytes(file.read(MOST_BYTES + 1), Path(source).name)[0]
+                durations = _of_bytes(file.read(MOST_BYTES + 1), Path(source).name)[0]
     except OSError as error:
         raise DurationsUnavailable(error.strerror or type(error).__name__) from None
-    if not found:
+    if not durations:
         raise DurationsUnavailable(texts.DURATIONS_EMPTY)
-    return found
+    return durations
 
 
 def _of_address(address: str, environment: Mapping[str, str]) -> dict[str, KnownDuration]:
@@ -59,19 +59,19 @@ def _of_address(address: str, environment: Mapping[str, str]) -> dict[str, Known
         token = environment.get(TOKEN, "") if _is_bot(parts.netloc, environment.get("NIGHTJAR_URL", "")) else ""
     except ValueError:
         raise DurationsUnavailable(texts.DURATIONS_BAD_ADDRESS) from None
-    found, pages = _of_bytes(_fetched(address, token), parts.path.rpartition("/")[2])
+    durations, pages = _of_bytes(_fetched(address, token), parts.path.rpartition("/")[2])
     for page in range(2, min(pages, MOST_PAGES) + 1):
         query = [(name, value) for name, value in parse_qsl(parts.query) if name != "page"]
-        asked = urlunsplit(parts._replace(query=urlencode([*query, ("page", str(page))])))
-        more, _ = _of_bytes(_fetched(asked, token), "")
-        found.update(more)
-    return found
+        page_address = urlunsplit(parts._replace(query=urlencode([*query, ("page", str(page))])))
+        page_durations, _ = _of_bytes(_fetched(page_address, token), "")
+        durations.update(page_durations)
+    return durations
 
 
-def _is_bot(place: str, url: str) -> bool:
+def _is_bot(host: str, url: str) -> bool:
     """Say whether an address is the bot's own and encrypted: the token is sent to no other."""
     bot = urlsplit(url)
-    return bool(place) and bot.netloc == place and bot.scheme == "https"
+    return bool(host) and bot.netloc == host and bot.scheme == "https"
 
 
 def _fetched(address: str, token: str) -> bytes:
@@ -130,10 +130,12 @@ def _of_slow_page(tests: list[Any]) -> Iterator[tuple[str, KnownDuration]]:
             seconds = _number(test.get("seconds"))
             if seconds is not None:
                 failed, runs = _number(test.get("failed")), _number(test.get("runs"))
-                known = failed is not None and runs is not None
+                has_rate = failed is not None and runs is not None
                 yield (
                     test["test"],
-                    KnownDuration(seconds, int(failed or 0) if known else None, int(runs or 0) if known else None),
+                    KnownDuration(
+                        seconds, int(failed or 0) if has_rate else None, int(runs or 0) if has_rate else None
+                    ),
                 )
 
 
@@ -148,13 +150,13 @@ def _of_report(content: bytes, name: str) -> dict[str, KnownDuration]:
     from nightjar_formats.readers import read
     from nightjar_formats.refused import Refused
 
-    found: dict[str, KnownDuration] = {}
+    durations: dict[str, KnownDuration] = {}
     try:
         for case in read(io.BytesIO(content), name or "report"):
             seconds = _number(case.seconds)
             if seconds is not None and str(case.status) != "skipped":
                 test = case.nodeid or f"{case.classname}.{case.name}".lstrip(".")
-                found[test] = KnownDuration(seconds)
+                durations[test] = KnownDuration(seconds)
     except Refused as refused:
         raise DurationsUnavailable(str(refused)) from None
-    return found
+    return durations

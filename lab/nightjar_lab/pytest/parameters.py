@@ -30,14 +30,14 @@ def parameter(*values: object, ids: Ids = None, by_dict: Mapping[str, object] | 
 
     `by_dict` gives IDs and values at once. Assign the fixture to the name that tests take, in a module or a class.
     """
-    where = calling_line()
+    location = calling_line()
     if by_dict is not None:
         if values or ids is not None:
-            raise TargetUseError(texts.BY_DICT.format(where=where))
+            raise TargetUseError(texts.BY_DICT.format(where=location))
         ids, values = list(by_dict), tuple(by_dict.values())
     if not values:
-        raise TargetUseError(texts.NO_VALUES.format(where=where, function="parameter", example="1, 2"))
-    _check_ids("parameter", values, ids, where)
+        raise TargetUseError(texts.NO_VALUES.format(where=location, function="parameter", example="1, 2"))
+    _check_ids("parameter", values, ids, location)
 
     @pytest.fixture(params=values, ids=ids)
     def as_fixture(*_instance: object, request: pytest.FixtureRequest) -> object:
@@ -51,13 +51,13 @@ def parameters(*value_sets: Sequence[object], ids: Ids = None) -> list[Any]:
 
     Assign them to the names that tests take: `size, layout = parameters((1, "NCHW"), (8, "NHWC"))`.
     """
-    where = calling_line()
+    location = calling_line()
     if not value_sets:
-        raise TargetUseError(texts.NO_VALUES.format(where=where, function="parameters", example="(1, 2), (3, 4)"))
-    lengths = sorted({len(one) for one in value_sets})
+        raise TargetUseError(texts.NO_VALUES.format(where=location, function="parameters", example="(1, 2), (3, 4)"))
+    lengths = sorted({len(value_set) for value_set in value_sets})
     if len(lengths) > 1:
-        raise TargetUseError(texts.OTHER_LENGTHS.format(where=where, lengths=" and ".join(map(str, lengths))))
-    _check_ids("parameters", value_sets, ids, where)
+        raise TargetUseError(texts.OTHER_LENGTHS.format(where=location, lengths=" and ".join(map(str, lengths))))
+    _check_ids("parameters", value_sets, ids, location)
     ParameterSets.ever = True
     number = first_of(ParameterSets.numbers)
     return [_one_of_set(number, values, ids) for values in zip(*value_sets)]
@@ -73,7 +73,7 @@ def parametrize_together(metafunc: pytest.Metafunc) -> None:
             groups.setdefault(function.nightjar_set, {})[name] = function
     for functions in groups.values():
         ids = first_of(functions.values()).nightjar_ids
-        rows = list(zip(*(one.nightjar_values for one in functions.values())))
+        rows = list(zip(*(function.nightjar_values for function in functions.values())))
         metafunc.parametrize(list(functions), rows, indirect=True, ids=ids)
 
 
@@ -87,6 +87,8 @@ def _one_of_set(number: int, values: tuple[object, ...], ids: Ids) -> Any:
     return pytest.fixture(as_fixture)
 
 
-def _check_ids(function: str, values: Sequence[object], ids: Ids, where: str) -> None:
+def _check_ids(function: str, values: Sequence[object], ids: Ids, location: str) -> None:
     if isinstance(ids, (list, tuple)) and len(ids) != len(values):
-        raise TargetUseError(texts.OTHER_IDS.format(where=where, function=function, ids=len(ids), values=len(values)))
+        raise TargetUseError(
+            texts.OTHER_IDS.format(where=location, function=function, ids=len(ids), values=len(values))
+        )

@@ -48,18 +48,18 @@ def parametrize_over_targets(metafunc: pytest.Metafunc, registry: TargetRegistry
     if chosen is not None and chosen.args:
         names = list(dict.fromkeys(" ".join(name.split()) for name in chosen.args))
     else:
-        names = [one.name for one in registry.configured(declaration)]
+        names = [target.name for target in registry.configured(declaration)]
         if not names:
             if chosen is None:
                 return
             raise TargetUseError(texts.NONE_DECLARED.format(where=chosen.kwargs["where"]))
     excluded = _named(definition, EXCLUDE)
-    ours = getattr(pytest.mark, OURS)
-    left = [pytest.param(name, marks=ours) for name in names if not _matches(declaration, name, excluded)]
-    if not left:
+    target_mark = getattr(pytest.mark, OURS)
+    remaining = [pytest.param(name, marks=target_mark) for name in names if not _matches(declaration, name, excluded)]
+    if not remaining:
         reason = texts.ALL_EXCLUDED.format(names=", ".join(names))
-        left = [pytest.param(None, id=NO_TARGET, marks=pytest.mark.skip(reason=reason))]
-    metafunc.parametrize("target", left)
+        remaining = [pytest.param(None, id=NO_TARGET, marks=pytest.mark.skip(reason=reason))]
+    metafunc.parametrize("target", remaining)
 
 
 def mark_item(item: pytest.Item, registry: TargetRegistry) -> None:
@@ -106,8 +106,8 @@ def _require(
         if declaration.targets:  # in a unittest.TestCase, of which pytest does not ask when it collects
             raise pytest.UsageError(_undeclared(declaration, name, mark))
         return
-    for one in registry.marks(declaration, target):
-        item.add_marker(one)
+    for target_mark in registry.marks(declaration, target):
+        item.add_marker(target_mark)
     if not mark.kwargs["optional"]:
         reason = registry.why_not(declaration, name, compile_only=mark.kwargs["compile_only"])
         if reason:
@@ -127,12 +127,12 @@ def _check_declared(declaration: TargetDeclaration, registry: TargetRegistry, ma
 
 
 def _undeclared(declaration: TargetDeclaration, name: str, mark: pytest.Mark) -> str:
-    values = {"decorator": DECORATORS[mark.name], "declared": declaration.where, "names": declaration.names()}
+    values = {"decorator": DECORATORS[mark.name], "declared": declaration.location, "names": declaration.names()}
     return texts.UNDECLARED.format(where=mark.kwargs["where"], name=name, **values)
 
 
 def _named(node: pytest.Item, mark: str) -> set[str]:
-    return {" ".join(name.split()) for one in node.iter_markers(mark) for name in one.args}
+    return {" ".join(name.split()) for marker in node.iter_markers(mark) for name in marker.args}
 
 
 def _matches(declaration: TargetDeclaration, name: str, kinds: set[str]) -> bool:

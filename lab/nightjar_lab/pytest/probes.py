@@ -1,8 +1,8 @@
-"""Run probes, each once: they say whether a target is built in, and whether there is a device.
+"""Run each probe once: a function that says whether a target is built in, or whether there is a device.
 
-Under pytest-xdist the first worker that needs an answer writes it to a folder of the run, and the others wait for it:
-a device is opened once, and all workers collect the same tests. A worker on another machine does not see the folder and
-asks by itself, which is right, since it has other devices.
+Under pytest-xdist the first worker that needs an answer runs the probe and writes the answer to a folder of the run,
+and the others wait for it. So a device is opened once, and all workers collect the same tests. A worker on another
+machine does not see the folder, and runs the probes itself, because it has other devices.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class ProbeAnswers:
         self._known: dict[str, ProbeAnswer] = {}
 
     def ask(self, key: str, probe: Callable[[], object], *, isolated: bool, seconds: float | None) -> ProbeAnswer:
-        """Return the answer of the probe with this key. It is asked at most once in the run."""
+        """Return the answer of the probe with this key. The probe runs at most once in the whole run."""
         if key not in self._known:
             ask = ask_in_child if isolated and hasattr(os, "fork") else ask_in_thread
             self._known[key] = self._ask_or_wait(key, lambda: ask(probe, seconds), seconds)
         return self._known[key]
 
     def first(self, key: str) -> bool:
-        """Say whether this worker is the first of the run to ask this, so that only one prints a message."""
+        """Say whether this worker is the run's first to call this with `key`, so that only one prints a message."""
         if self._folder is None:
             return True
         try:
@@ -103,30 +103,30 @@ def ask_in_thread(probe: Callable[[], object], seconds: float | None) -> ProbeAn
 
 def ask_in_child(probe: Callable[[], object], seconds: float | None) -> ProbeAnswer:
     """Run a probe in a child process, which may crash, and is killed if the probe does not end."""
-    read, write = os.pipe()
+    read_end, write_end = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child needs none of them
         child = os.fork()
     if child == 0:
         try:
             faulthandler.disable()  # a crash is an answer, and no news for the terminal
-            os.close(read)
-            os.write(write, json.dumps(asdict(_answer(probe))).encode())
+            os.close(read_end)
+            os.write(write_end, json.dumps(asdict(_answer(probe))).encode())
         finally:
             os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
         ready, _, _ = select.select([pipe], [], [], seconds)
         if not ready:
             os.kill(child, signal.SIGKILL)
-        said = pipe.read() if ready else b""
+        output = pipe.read() if ready else b""
     _, status = os.waitpid(child, 0)
-    if said:
-        return ProbeAnswer(**read_json(said))
+    if output:
+        return ProbeAnswer(**read_json(output))
     if not ready:
         return ProbeAnswer(False, texts.PROBE_HANGS.format(seconds=seconds))
-    how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
-    return ProbeAnswer(False, texts.PROBE_CRASHED.format(how=how))
+    ending = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    return ProbeAnswer(False, texts.PROBE_CRASHED.format(how=ending))
 
 
 def _answer(probe: Callable[[], object]) -> ProbeAnswer:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Callable
 
 import pytest
 
-from nightjar_lab.pytest import device_fixture, texts
+from nightjar_lab.pytest import texts
 from nightjar_lab.pytest.probes import ProbeAnswers
 from nightjar_lab.pytest.targets import (
     DECLARATION,
@@ -70,10 +70,10 @@ class TargetRegistry:
         """Register the fixture `dev`. Projects that use no targets do not get it, as they may have their own `dev`."""
         if not self.in_use:
             self.in_use = True
-            self.config.pluginmanager.register(device_fixture, FIXTURES)
+            self.config.pluginmanager.register(DeviceFixture(self), FIXTURES)
 
     def read(self, plugin: object) -> None:
-        """Read what a plugin declares, if it is a module that does: a conftest.py above all."""
+        """Read the targets that a plugin declares, if it is a module with a declaration, such as a conftest.py."""
         if not isinstance(plugin, types.ModuleType) or not hasattr(plugin, DECLARATION):
             return
         try:
@@ -84,7 +84,7 @@ class TargetRegistry:
             return
         self._declarations[declaration.folder] = declaration
         self._of_folder.clear()
-        for kind in sorted({one.kind for one in declaration.targets} - NO_OWN_MARK):
+        for kind in sorted({target.kind for target in declaration.targets} - NO_OWN_MARK):
             self.config.addinivalue_line("markers", f"{kind}: the test runs on a target of the kind {kind}")
         self.use()
 
@@ -92,8 +92,10 @@ class TargetRegistry:
         """Return the declaration of the nearest folder above a file; without one, that of a plugin."""
         folder = file.parent
         if folder not in self._of_folder:
-            known = self._declarations
-            nearest = (known[one] for one in [folder, *folder.parents, None] if one in known)
+            declarations = self._declarations
+            nearest = (
+                declarations[candidate] for candidate in [folder, *folder.parents, None] if candidate in declarations
+            )
             self._of_folder[folder] = next(nearest, NOTHING_DECLARED)
         return self._of_folder[folder]
 
@@ -102,13 +104,13 @@ class TargetRegistry:
 
         If none can, the first declared one that can is added, with a warning. Raise `TargetUseError` if there is none.
         """
-        if declaration.where not in self._configured:
-            names = self.named or [one.name for one in declaration.targets if one.parametrized]
-            found = [ConfiguredTarget(name, self.why_not(declaration, name)) for name in names]
-            if found and all(one.reason for one in found):
-                found.append(self._fallback(declaration, found))
-            self._configured[declaration.where] = tuple(found)
-        return self._configured[declaration.where]
+        if declaration.location not in self._configured:
+            names = self.named or [target.name for target in declaration.targets if target.parametrized]
+            configured_targets = [ConfiguredTarget(name, self.why_not(declaration, name)) for name in names]
+            if configured_targets and all(configured.reason for configured in configured_targets):
+                configured_targets.append(self._fallback(declaration, configured_targets))
+            self._configured[declaration.location] = tuple(configured_targets)
+        return self._configured[declaration.location]
 
     def why_not(self, declaration: TargetDeclaration, name: str, *, compile_only: bool = False) -> str:
         """Return why tests cannot run on a target, empty if they can. A target without a declaration can run."""
@@ -120,47 +122,53 @@ class TargetRegistry:
     def _why_not(self, declaration: TargetDeclaration, name: str, *, compile_only: bool) -> str:
         target = declaration.find(name)
         if target is None and declaration.targets:
-            values = {"variable": self.variable, "where": declaration.where, "names": declaration.names()}
+            values = {"variable": self.variable, "where": declaration.location, "names": declaration.names()}
             return texts.UNKNOWN_TARGET.format(name=name, **values)
         if target is None:
             return ""
-        for one in declaration.parents_first(target):
-            reason = self._fault(declaration, one, name if one is target else one.name, compile_only=compile_only)
+        for required in declaration.parents_first(target):
+            reason = self._fault(
+                declaration, required, name if required is target else required.name, compile_only=compile_only
+            )
             if reason:
                 return (
-                    reason if one is target else texts.PARENT_CANNOT.format(name=name, parent=one.name, reason=reason)
+                    reason
+                    if required is target
+                    else texts.PARENT_CANNOT.format(name=name, parent=required.name, reason=reason)
                 )
         return ""
 
     def other_targets(self, declaration: TargetDeclaration, name: str) -> str:
-        """Return why a target that a test lists itself is not tested now: the variable names other kinds."""
-        if not self.named or declaration.kind(name) in {declaration.kind(o.name) for o in self.configured(declaration)}:
+        """Return why a target that a test lists is not tested if the variable names only other kinds; else ""."""
+        if not self.named or declaration.kind(name) in {
+            declaration.kind(configured.name) for configured in self.configured(declaration)
+        }:
             return ""
         return texts.OTHER_TARGETS.format(name=name, variable=self.variable)
 
     def marks(self, declaration: TargetDeclaration, target: Target) -> Iterable[pytest.MarkDecorator | str]:
-        """Yield the marks of tests on a target: those of its parents first, and of each its own last."""
-        for one in declaration.parents_first(target):
-            yield from one.marks
-            if one.kind not in NO_OWN_MARK:
-                yield getattr(pytest.mark, one.kind)
+        """Yield the marks of tests on a target, its parents' marks first; for each, the mark of its kind comes last."""
+        for ancestor in declaration.parents_first(target):
+            yield from ancestor.marks
+            if ancestor.kind not in NO_OWN_MARK:
+                yield getattr(pytest.mark, ancestor.kind)
 
     def enabled(self, file: Path) -> list[tuple[str, object]]:
         """Return the configured targets that can run, each with its device."""
         declaration = self.declared_for(file)
-        runnable = [one.name for one in self.configured(declaration) if not one.reason]
+        runnable = [configured.name for configured in self.configured(declaration) if not configured.reason]
         return [(name, make_device(declaration, name)) for name in runnable]
 
-    def _fallback(self, declaration: TargetDeclaration, found: list[ConfiguredTarget]) -> ConfiguredTarget:
-        reasons = " ".join(f"{one.reason.rstrip('.')}." for one in found)
-        names = [one.name for one in declaration.targets if one.parametrized]
+    def _fallback(self, declaration: TargetDeclaration, configured_targets: list[ConfiguredTarget]) -> ConfiguredTarget:
+        reasons = " ".join(f"{configured.reason.rstrip('.')}." for configured in configured_targets)
+        names = [target.name for target in declaration.targets if target.parametrized]
         fallback = next((name for name in names if not self.why_not(declaration, name)), None)
         if fallback is None:
-            raise TargetUseError(texts.NO_FALLBACK.format(where=declaration.where, reasons=reasons))
-        if self._answers.first(f"fallback of {declaration.where}"):
-            wanted = ", ".join(one.name for one in found)
-            text = texts.FALLBACK.format(names=wanted, fallback=fallback, reasons=reasons)
-            file, _, line = declaration.where.rpartition(":")
+            raise TargetUseError(texts.NO_FALLBACK.format(where=declaration.location, reasons=reasons))
+        if self._answers.first(f"fallback of {declaration.location}"):
+            configured_names = ", ".join(configured.name for configured in configured_targets)
+            text = texts.FALLBACK.format(names=configured_names, fallback=fallback, reasons=reasons)
+            file, _, line = declaration.location.rpartition(":")
             warnings.warn_explicit(TargetWarning(text), None, file, int(line))
         return ConfiguredTarget(fallback)
 
@@ -178,9 +186,21 @@ class TargetRegistry:
                 seconds=target.probe_seconds,
             )
             if not answer.passed:
-                said = texts.PROBE_FAILED if answer.fault else texts.RETURNED_FALSE
-                return text.format(name=name, probe=said.format(function=function_name(probe), fault=answer.fault))
+                template = texts.PROBE_FAILED if answer.fault else texts.RETURNED_FALSE
+                return text.format(name=name, probe=template.format(function=function_name(probe), fault=answer.fault))
         return ""
+
+
+class DeviceFixture:
+    """A plugin with the fixture `dev`, which a registry registers for a project that uses targets."""
+
+    def __init__(self, registry: TargetRegistry) -> None:
+        self._registry = registry
+
+    @pytest.fixture
+    def dev(self, request: pytest.FixtureRequest, target: str) -> object:
+        """Make a device for the target of this test, as the project's conftest.py declares."""
+        return make_device(self._registry.declared_for(request.node.path), target)
 
 
 def make_device(declaration: TargetDeclaration, name: str) -> object:
@@ -194,9 +214,11 @@ ACTIVE: list[TargetRegistry] = []
 
 
 def start_registry(config: pytest.Config) -> TargetRegistry:
-    """Begin a run. Workers of pytest-xdist find the folder of its answers in what the controller gave them."""
-    given = getattr(config, "workerinput", {}).get(ANSWERS)
-    registry = TargetRegistry(config, os.environ, Path(given) if given and Path(given).is_dir() else None)
+    """Begin a run. A worker of pytest-xdist finds the folder with the answers of probes in its input."""
+    folder_name = getattr(config, "workerinput", {}).get(ANSWERS)
+    registry = TargetRegistry(
+        config, os.environ, Path(folder_name) if folder_name and Path(folder_name).is_dir() else None
+    )
     ACTIVE.append(registry)
     for plugin in config.pluginmanager.get_plugins():
         registry.read(plugin)
@@ -204,12 +226,12 @@ def start_registry(config: pytest.Config) -> TargetRegistry:
 
 
 def _probe_key(declaration: TargetDeclaration, probe: Callable[..., object], name: str) -> str:
-    """Return the same key in every worker: where in the declaration the function stands first, and the target's name.
+    """Return a key that is the same in every worker: the function's first position in the declaration, and the target.
 
-    The name counts only for a function that gets it, so that one probe for several targets is asked once.
+    The target's name is part of it only if the function takes it, so that one probe for several targets runs once.
     """
     for number, target in enumerate(declaration.targets):
         for key in ("enabled", "available"):
             if getattr(target, key) is probe:
-                return f"{declaration.where}|{number}|{key}|{name if takes_name(probe) else ''}"
-    return f"{declaration.where}|{function_name(probe)}|{name}"
+                return f"{declaration.location}|{number}|{key}|{name if takes_name(probe) else ''}"
+    return f"{declaration.location}|{function_name(probe)}|{name}"

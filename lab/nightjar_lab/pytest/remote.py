@@ -57,7 +57,7 @@ def page_of_remote(url: str) -> str:
 
 def _git(folder: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(  # noqa: S603
+        completed = subprocess.run(  # noqa: S603
             ["git", *arguments],  # noqa: S607  # the developer's own
             cwd=folder,
             capture_output=True,
@@ -67,4 +67,4 @@ def _git(folder: Path, *arguments: str) -> str:
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return completed.stdout.strip() if completed.returncode == 0 else ""

@@ -35,12 +35,12 @@ def has_report(config: pytest.Config, environment: Mapping[str, str] = os.enviro
 
 def opened_report(config: pytest.Config, environment: Mapping[str, str] = os.environ) -> Report | None:
     """Return the report that the run asks for; None if it asks for none."""
-    named, folder = config.getoption("nightjar_report"), environment.get(FOLDER)
-    if not named and (not folder or WITHIN in environment):
+    file_name, folder = config.getoption("nightjar_report"), environment.get(FOLDER)
+    if not file_name and (not folder or WITHIN in environment):
         return None
-    path = Path(config.invocation_params.dir, named or folder or "")
+    path = Path(config.invocation_params.dir, file_name or folder or "")
     try:
-        return Report(config, path, open_report(path) if named else open_report_in(path))
+        return Report(config, path, open_report(path) if file_name else open_report_in(path))
     except ReportNotOpened as error:
         return Report(config, path, None, printable(str(error)))
 
@@ -90,7 +90,7 @@ class Report:
             "platform": platform.platform(),
         }
         for name, variables in (("attempt", ATTEMPT), ("targets", TARGETS)):
-            value = next((os.environ[one] for one in variables if os.environ.get(one)), None)
+            value = next((os.environ[variable] for variable in variables if os.environ.get(variable)), None)
             if value is not None:
                 run[name] = value
         if shard is not None:
@@ -98,15 +98,15 @@ class Report:
         self._file.write(line_of("SessionStart", pytest_version=pytest.__version__, nightjar=run))
 
     def pytest_collection_finish(self) -> None:
-        """Write which targets can be tested, as soon as all tests have asked."""
+        """Write which targets can be tested, once all tests are collected."""
         self._write_capabilities()
 
     def _write_capabilities(self) -> None:
-        registry = next((one for one in ACTIVE if one.config is self._config), None)
-        known = dict(registry.capabilities) if registry else {}
-        if self._file and known != self._capabilities:
-            self._capabilities = known
-            self._write(lambda: line_of("NightjarCapabilities", targets=known))
+        registry = next((registry for registry in ACTIVE if registry.config is self._config), None)
+        capabilities = dict(registry.capabilities) if registry else {}
+        if self._file and capabilities != self._capabilities:
+            self._capabilities = capabilities
+            self._write(lambda: line_of("NightjarCapabilities", targets=capabilities))
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Write that a test begins."""
@@ -114,11 +114,11 @@ class Report:
             self._write(lambda: line_of("NightjarStart", nodeid=nodeid, location=location))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write a phase of a test, and before it the one that a plugin held back."""
+        """Write a phase of a test; first the call that another plugin held back, if there is one."""
         held_back = getattr(report, "nightjar_held_back", None)
         if self._file and isinstance(held_back, dict):
             if held_back["outcome"] != "rerun":
-                return  # an attempt that was good, and which another one follows
+                return  # a successful attempt, which another attempt follows
             self._write(lambda: line_of("TestReport", nodeid=report.nodeid, when="call", **held_back))
         self._report(report, "TestReport")
 
@@ -138,7 +138,7 @@ class Report:
         assert self._file is not None
         try:
             self._file.write(line())
-        except Exception as error:  # whatever a project's own report or properties raise, the tests go on
+        except Exception as error:  # a project's own report or properties may raise anything; the tests go on
             self._faults += 1
             self._fault = type(error).__name__
             if instead is not None:
@@ -149,8 +149,8 @@ class Report:
         """Write that a worker died, which no test may show."""
         if error and self._file:
             worker = str(getattr(getattr(node, "gateway", None), "id", ""))
-            said = texts.WORKER_DIED.format(worker=worker, error=printable(str(error), 500))
-            self._file.write(line_of("NightjarWorkerDied", worker_id=worker, message=said))
+            message = texts.WORKER_DIED.format(worker=worker, error=printable(str(error), 500))
+            self._file.write(line_of("NightjarWorkerDied", worker_id=worker, message=message))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -159,8 +159,8 @@ class Report:
             self._ended = True
             self._write_capabilities()
             status = int(getattr(session, "exitstatus", exitstatus))
-            run = {"seconds": round(time.monotonic() - self._begin, 3), **self.session}
-            self._file.write(line_of("SessionFinish", exitstatus=status, nightjar=run))
+            summary = {"seconds": round(time.monotonic() - self._begin, 3), **self.session}
+            self._file.write(line_of("SessionFinish", exitstatus=status, nightjar=summary))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say at the end what the report lacks."""
@@ -168,16 +168,16 @@ class Report:
             terminalreporter.write_line(self._opened_or_not(), red=True, bold=True)
             return
         if self._file.missing:
-            said = texts.REPORT_NOT_WHOLE.format(
+            notice = texts.REPORT_NOT_WHOLE.format(
                 lost=self._file.missing,
                 lines=counted(self._file.lines, "line"),
                 path=printable(str(self._path)),
                 reason=self._file.reason,
             )
-            terminalreporter.write_line(said, red=True, bold=True)
+            terminalreporter.write_line(notice, red=True, bold=True)
         if self._faults:
-            said = texts.REPORT_FAULTS.format(count=self._faults, reason=self._fault)
-            terminalreporter.write_line(said, yellow=True)
+            notice = texts.REPORT_FAULTS.format(count=self._faults, reason=self._fault)
+            terminalreporter.write_line(notice, yellow=True)
 
     def close(self) -> None:
         """Close the file."""
@@ -188,10 +188,10 @@ class Report:
 
 
 class HeldBackCalls:
-    """Finds calls that another plugin held back, where tests run: `flaky` drops those that it runs again.
+    """Finds calls of tests that another plugin does not report: `flaky` drops those that it repeats.
 
-    Without them, a test would seem to have died between its setup and its teardown. pytest-rerunfailures reports each
-    attempt itself, with the outcome `rerun`.
+    Without these calls, a test would seem to have died between its setup and its teardown. It is registered in the
+    process that runs the tests. pytest-rerunfailures reports each attempt itself, with the outcome `rerun`.
     """
 
     def __init__(self) -> None:

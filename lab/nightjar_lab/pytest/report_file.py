@@ -61,7 +61,7 @@ class ReportFile:
         return self.lost + self._waiting.count(b"\n")
 
     def close(self) -> None:
-        """Try once more to write what waits, and close. May be called twice."""
+        """Try once more to write the waiting lines, and close the file. May be called twice."""
         if os.getpid() == self._process and self._descriptor >= 0:
             self._flush()
             try:
@@ -72,9 +72,9 @@ class ReportFile:
 
 
 def open_report(path: Path) -> ReportFile:
-    """Open a report for writing, empty. A device is written to; so is a pipe that somebody reads.
+    """Open an empty report for writing. The path may also be a device, or a pipe that another process reads.
 
-    Raises `ReportNotOpened`. Nothing that a path can be makes this wait.
+    Raises `ReportNotOpened`. Never waits, whatever the path is.
     """
     return _opened(path, os.O_TRUNC)
 
@@ -95,7 +95,7 @@ def open_report_in(folder: Path) -> ReportFile:
 
 
 def _opened(path: Path, flags: int) -> ReportFile:
-    # Without O_NONBLOCK, a pipe that nobody reads would be waited for: https://man7.org/linux/man-pages/man7/fifo.7.html
+    # Without O_NONBLOCK, this would wait for a reader of a pipe: https://man7.org/linux/man-pages/man7/fifo.7.html
     nonblocking = getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | nonblocking | flags, 0o666)

@@ -75,8 +75,10 @@ def _cut(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str) and len(value) > MOST_TEXT:
         return f"{value[: MOST_TEXT // 2]}\n…\n{value[-MOST_TEXT // 2 :]}"
     if isinstance(value, dict) and depth < 12:
-        return {name: _cut(one, depth + 1) for name, one in value.items() if name not in ("sections", "reprlocals")}
+        return {
+            name: _cut(member, depth + 1) for name, member in value.items() if name not in ("sections", "reprlocals")
+        }
     if isinstance(value, (list, tuple)) and depth < 12:
         parts = list(value) if len(value) <= 100 else [*value[:50], *value[-50:]]
-        return [_cut(one, depth + 1) for one in parts]
+        return [_cut(element, depth + 1) for element in parts]
     return value

@@ -70,36 +70,36 @@ class ReproducedRun(NamedTuple):
 
 def shared_options(arguments: Sequence[str], selected: Sequence[str]) -> list[str]:
     """Return the options of a command line that the failed tests need as well; `selected` are its paths and IDs."""
-    left = list(selected)
-    found: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
+    selection = list(selected)
+    shared: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
         name, equals, _ = argument.partition("=")
-        if argument in left:
-            left.remove(argument)
+        if argument in selection:
+            selection.remove(argument)
         elif argument in ALONE or (equals and name in WITH_VALUE | ALONE):
             continue
         elif argument in WITH_VALUE:
-            next(rest, None)
+            next(remaining, None)
         elif argument.startswith("-n") and argument[2:].isalnum():
             continue
         elif argument[:1] == "-" and set(argument[1:]) <= COMBINED:
-            found += ["-" + argument[1:].replace("x", "")] if argument[1:].strip("x") else []
+            shared += ["-" + argument[1:].replace("x", "")] if argument[1:].strip("x") else []
         else:
-            found.append(argument)
-    return found
+            shared.append(argument)
+    return shared
 
 
 def reproduce_command(run: ReproducedRun, tests: Sequence[str]) -> str:
     """Return a command for bash: the folder if it is not "", the variables, pytest, its options and the tests."""
     variables = [f"{name}={shell_word(value)}" for name, value in run.environment.items()]
-    named = dict.fromkeys(map(named_on_command_line, tests))
-    words = [*map(shell_word, run.program), *map(shell_word, run.options), *map(shell_word, named)]
+    test_arguments = dict.fromkeys(map(named_on_command_line, tests))
+    words = [*map(shell_word, run.program), *map(shell_word, run.options), *map(shell_word, test_arguments)]
     return " ".join([*([f"cd {shell_word(run.folder)} &&"] if run.folder else []), *variables, *words])
 
 
 def named_on_command_line(nodeid: str) -> str:
-    """Return the argument that selects a test: its ID, or the part of it that a command line can hold.
+    """Return the argument that selects a test: its ID, or the part of the ID that a command line can hold.
 
     pytest reads parameters from the first bracket on, so it cannot select inside a folder with a bracket in its name:
     https://docs.pytest.org/en/stable/how-to/usage.html#specifying-which-tests-to-run
@@ -118,7 +118,7 @@ def named_on_command_line(nodeid: str) -> str:
 
 
 def _is_argument(text: str) -> bool:
-    """Say whether a process can be given a text: no NUL, and no half surrogate but those that stand for bytes."""
+    """Say whether a text can be an argument of a process: no NUL, and no surrogates that stand for no byte."""
     try:
         return "\0" not in text and os.fsdecode(os.fsencode(text)) == text
     except UnicodeError:
@@ -128,7 +128,7 @@ def _is_argument(text: str) -> bool:
 def shell_word(text: str) -> str:
     """Return text as one word of bash, on one line, without control characters.
 
-    `#` is split where it is doubled: some CI services act on a line with `##[`.
+    `##` is split, because some CI services act on a line with `##[`.
     """
     if printable(text, len(text)) == text and "'" not in text:
         return shlex.quote(text).replace("##", "#''#")
@@ -186,5 +186,7 @@ def _block(text: str) -> str:
 def failed_in_order(failed: Mapping[str, str]) -> tuple[list[FailedTest], str]:
     """Return the first failed tests and, if there are more, a sentence that says how many."""
     tests = [FailedTest(nodeid, message) for nodeid, message in failed.items()]
-    more = len(tests) - MOST_TESTS
-    return tests[:MOST_TESTS], texts.REPRODUCE_MORE.format(more=counted(more, "more test")) if more > 0 else ""
+    remainder = len(tests) - MOST_TESTS
+    return tests[:MOST_TESTS], texts.REPRODUCE_MORE.format(
+        more=counted(remainder, "more test")
+    ) if remainder > 0 else ""

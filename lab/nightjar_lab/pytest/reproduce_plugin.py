@@ -36,11 +36,11 @@ FACTS = {
 
 def prints_reproduce(config: pytest.Config) -> bool:
     """Say whether to print the command: with `auto`, if the run uses another part of the plugin."""
-    wanted = config.getoption("nightjar_reproduce")
-    if wanted != "auto":
-        return bool(wanted == "always")
-    asked = any(config.getoption(name) for name in ("nightjar_report", "shard", "slow_report"))
-    return asked or any(name.startswith(USED_BY) for name in os.environ)
+    choice = config.getoption("nightjar_reproduce")
+    if choice != "auto":
+        return bool(choice == "always")
+    uses_option = any(config.getoption(name) for name in ("nightjar_report", "shard", "slow_report"))
+    return uses_option or any(name.startswith(USED_BY) for name in os.environ)
 
 
 class Reproduce:
@@ -64,21 +64,23 @@ class Reproduce:
         """Print the command and the addresses of issues."""
         if not self._failed:
             return
-        shown, more = failed_in_order({self._from_here(nodeid): said for nodeid, said in self._failed.items()})
+        failed_tests, more_notice = failed_in_order(
+            {self._from_here(nodeid): message for nodeid, message in self._failed.items()}
+        )
         run = self._run()
         terminalreporter.section(texts.REPRODUCE_TITLE)
-        terminalreporter.write_line(reproduce_command(run, [test.nodeid for test in shown]))
-        if more:
-            terminalreporter.write_line(more)
+        terminalreporter.write_line(reproduce_command(run, [test.nodeid for test in failed_tests]))
+        if more_notice:
+            terminalreporter.write_line(more_notice)
         page = page_of_repository(Path(run.folder))
         if not page:
             return
         facts = {title: os.environ[name] for name, title in FACTS.items() if os.environ.get(name)}
-        # What is of this machine alone stays out of an issue.
+        # Settings that make sense only on this machine stay out of an issue.
         variables = {name: value for name, value in run.environment.items() if name not in PRIVATE}
         public = ReproducedRun("", ["python", "-m", "pytest"], run.options, variables)
         terminalreporter.write_line(texts.REPRODUCE_ISSUE)
-        for test in shown[:MOST_ISSUES]:
+        for test in failed_tests[:MOST_ISSUES]:
             command = reproduce_command(public, [test.nodeid])
             terminalreporter.write_line("  " + printable(test.nodeid, 200))
             terminalreporter.write_line("    " + issue_address(page, test.nodeid, test.message, command, facts))
@@ -86,13 +88,17 @@ class Reproduce:
     def _from_here(self, nodeid: str) -> str:
         """Return a node ID, which begins at the root folder, as seen from where pytest was started."""
         path, colons, rest = nodeid.partition("::")
-        here, root = str(self._config.invocation_params.dir), str(self._config.rootpath)
-        return (os.path.relpath(os.path.join(root, path), here) if here != root else path) + colons + rest  # noqa: PTH118
+        start_folder, root = str(self._config.invocation_params.dir), str(self._config.rootpath)
+        if start_folder != root:
+            path = os.path.relpath(os.path.join(root, path), start_folder)  # noqa: PTH118
+        return path + colons + rest
 
     def _run(self) -> ReproducedRun:
         config = self._config
         arguments = [os.fspath(argument) for argument in config.invocation_params.args]
-        options = shared_options(arguments, [str(one) for one in getattr(config.option, "file_or_dir", None) or []])
+        options = shared_options(
+            arguments, [str(argument) for argument in getattr(config.option, "file_or_dir", None) or []]
+        )
         variables = (*VARIABLES, *config.getini("nightjar_reproduce_env"))
         environment = {name: os.environ[name] for name in dict.fromkeys(variables) if name in os.environ}
         return ReproducedRun(
@@ -101,21 +107,25 @@ class Reproduce:
 
     def _places(self, arguments: list[str]) -> list[str]:
         """Return options for root folder and configuration, if pytest would choose others from the tests alone."""
-        here, root, file = self._config.invocation_params.dir, self._config.rootpath, self._config.inipath
-        given = {argument.partition("=")[0][:9] for argument in arguments}
-        if "--rootdir" in given or any(argument.startswith(("-c", "--config-")) for argument in arguments):
+        start_folder, root, file = self._config.invocation_params.dir, self._config.rootpath, self._config.inipath
+        option_names = {argument.partition("=")[0][:9] for argument in arguments}
+        if "--rootdir" in option_names or any(argument.startswith(("-c", "--config-")) for argument in arguments):
             return []
         if file is None:
-            return [f"--rootdir={os.path.relpath(root, here)}"] if root != here else []
+            return [f"--rootdir={os.path.relpath(root, start_folder)}"] if root != start_folder else []
         folders = {root.joinpath(nodeid.partition("::")[0]).parent for nodeid in self._failed}
-        between = {above for folder in folders for above in (folder, *folder.parents) if root in above.parents}
-        if root != here or any((folder / name).exists() for folder in between for name in CONFIGURATIONS):
-            return ["-c", os.path.relpath(file, here), f"--rootdir={os.path.relpath(root, here)}"]
+        folders_between = {
+            ancestor for folder in folders for ancestor in (folder, *folder.parents) if root in ancestor.parents
+        }
+        if root != start_folder or any(
+            (folder / name).exists() for folder in folders_between for name in CONFIGURATIONS
+        ):
+            return ["-c", os.path.relpath(file, start_folder), f"--rootdir={os.path.relpath(root, start_folder)}"]
         return []
 
 
 def program() -> list[str]:
-    """Return the command that starts this very pytest, by name where PATH leads to the same program."""
+    """Return the command that starts this pytest, by name if PATH leads to the same program, else by path."""
     if Path(sys.argv[0]).name == "__main__.py":
         name = Path(sys.executable).name
         return [name if _is_in_path(name, sys.executable) else sys.executable, "-m", "pytest"]
@@ -126,8 +136,8 @@ def program() -> list[str]:
 
 
 def _is_in_path(name: str, file: str) -> bool:
-    found = shutil.which(name)
-    return found is not None and Path(found).absolute() == Path(file).absolute()
+    program_path = shutil.which(name)
+    return program_path is not None and Path(program_path).absolute() == Path(file).absolute()
 
 
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:

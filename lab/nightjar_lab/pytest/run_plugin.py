@@ -18,12 +18,12 @@ from nightjar_lab.pytest.shards import MOST_SHARDS, ShardSpec, parse_shard
 
 
 def _shard(value: str) -> ShardSpec:
-    found = parse_shard(value)
-    if found is None:
+    shard = parse_shard(value)
+    if shard is None:
         raise argparse.ArgumentTypeError(texts.SHARD_BAD.format(value=value))
-    if found.total > MOST_SHARDS:
+    if shard.total > MOST_SHARDS:
         raise argparse.ArgumentTypeError(texts.SHARD_TOO_MANY.format(value=value, most=MOST_SHARDS))
-    return found
+    return shard
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,14 +68,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if hasattr(config, "workerinput") or config.getoption("collectonly"):
         return
-    found = opened_report(config)
-    if found:
-        config.pluginmanager.register(found, REPORT)
-        found.start(config.getoption("shard"))
+    report = opened_report(config)
+    if report:
+        config.pluginmanager.register(report, REPORT)
+        report.start(config.getoption("shard"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Close the report."""
-    found = config.pluginmanager.get_plugin(REPORT)
-    if isinstance(found, Report):
-        found.close()
+    report = config.pluginmanager.get_plugin(REPORT)
+    if isinstance(report, Report):
+        report.close()

@@ -14,15 +14,15 @@ from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
 from nightjar_lab.pytest.printable import counted, printable
 from nightjar_lab.pytest.report import REPORT, Report
-from nightjar_lab.pytest.shards import ShardPlan, ShardSpec, deal
+from nightjar_lab.pytest.shards import ShardPlan, ShardSpec, assign_shards
 
 MINUTE = 60.0
 SENT = "nightjar_durations"
-"""The key under which workers find the durations: they are read once, so that all workers deal alike."""
+"""The key under which workers find the durations: they are read once, so that all workers assign the same shards."""
 
 
 class Sharding:
-    """Deselects the tests of other shards, after everything else has selected its own."""
+    """Deselects the tests of other shards, after all other plugins have selected tests."""
 
     def __init__(self, config: pytest.Config, shard: ShardSpec, source: str | None) -> None:
         self._shard = shard
@@ -30,9 +30,9 @@ class Sharding:
         self.counts: Mapping[str, Any] | None = None
         """The members that the report has about the shard."""
         self._notice = ""
-        sent = getattr(config, "workerinput", {}).get(SENT)
-        if sent is not None:
-            self.durations = {test: KnownDuration(*known) for test, known in read_json(sent).items()}
+        sent_durations = getattr(config, "workerinput", {}).get(SENT)
+        if sent_durations is not None:
+            self.durations = {test: KnownDuration(*fields) for test, fields in read_json(sent_durations).items()}
         else:
             self.durations, self._notice = past_durations(source, texts.DURATIONS_UNAVAILABLE)
 
@@ -48,17 +48,17 @@ class Sharding:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Select the tests of this shard."""
-        seconds = {test: known.seconds for test, known in self.durations.items()}
-        plan = deal([item.nodeid for item in items], seconds, self._shard.total)
-        mine = [item for item, shard in zip(items, plan.shards) if shard == self._shard.number]
-        others = [item for item, shard in zip(items, plan.shards) if shard != self._shard.number]
-        self._note(plan, len(mine), len(items))
-        if others:
-            config.hook.pytest_deselected(items=others)
-            items[:] = mine
+        seconds = {test: duration.seconds for test, duration in self.durations.items()}
+        plan = assign_shards([item.nodeid for item in items], seconds, self._shard.total)
+        selected = [item for item, shard in zip(items, plan.shards) if shard == self._shard.number]
+        deselected = [item for item, shard in zip(items, plan.shards) if shard != self._shard.number]
+        self._note(plan, len(selected), len(items))
+        if deselected:
+            config.hook.pytest_deselected(items=deselected)
+            items[:] = selected
 
-    def _note(self, plan: ShardPlan, mine: int, every: int) -> None:
-        self.counts = {"mine": mine, "all": every, "known": plan.known, "plan": plan.fingerprint}
+    def _note(self, plan: ShardPlan, selected_count: int, all_count: int) -> None:
+        self.counts = {"mine": selected_count, "all": all_count, "known": plan.known, "plan": plan.fingerprint}
         if plan.seconds:
             self.counts = {
                 **self.counts,
@@ -68,7 +68,7 @@ class Sharding:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let an empty shard pass, and have a worker send what it selected."""
+        """Let an empty shard pass, and send the counts of a worker to the controller."""
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput["nightjar_shard"] = self.counts
         report = self._config.pluginmanager.get_plugin(REPORT)
@@ -88,7 +88,7 @@ class Sharding:
         self.counts = self.counts or getattr(node, "workeroutput", {}).get("nightjar_shard")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how much of the whole this shard is."""
+        """Print which share of all tests this shard has."""
         if self._notice:
             terminalreporter.write_line(self._notice, yellow=True)
         if self.counts:

@@ -1,9 +1,9 @@
-"""Deal tests to shards by their known durations, the same way on every machine. No I/O.
+"""Assign tests to shards by their known durations, the same way on every machine. No I/O.
 
-A test that was moved to another file or folder, that another root folder gives another path, or whose function was
-renamed where it stands, is found again among the known ones, so its shard is the same, and so is that of all others.
-A test of unknown duration counts as long as the median. Its shard is a hash of its name without the file: of
-`Class::function[parameters]`.
+The duration of a test is also found if the test was moved to another file or folder, has another path because of
+another root folder, or has a renamed function in its old place. So neither its shard changes nor that of other tests. A
+test without a known duration counts as the median duration. Its shard is a hash of its name without the file, that is,
+of `Class::function[parameters]`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -31,9 +31,9 @@ class ShardSpec(NamedTuple):
 
 
 class ShardPlan(NamedTuple):
-    """The shard of each test, counted from 1, in the order of the tests; what each takes, in seconds.
+    """The shard of each test, counted from 1, in the order of the tests, and the seconds that each shard takes.
 
-    `known` is how many durations were known, `fingerprint` the same for machines that deal alike.
+    `known` is the number of tests with a known duration. Equal plans have equal fingerprints.
     """
 
     shards: list[int]
@@ -50,40 +50,44 @@ def parse_shard(value: str) -> ShardSpec | None:
     return ShardSpec(int(number), int(total)) if 1 <= int(number) <= int(total) else None
 
 
-def deal(tests: Sequence[str], seconds: Mapping[str, float], total: int) -> ShardPlan:
-    """Deal each of the tests to one of `total` shards; their order does not matter."""
-    ordered = sorted(range(len(tests)), key=lambda place: tests[place])
-    found = match_known(sorted(set(tests)), seconds)
-    weights = {test: round(seconds[found[test]] * UNIT) for test in found}
-    typical = round(median(weights.values())) if weights else round(UNIT)
+def assign_shards(tests: Sequence[str], seconds: Mapping[str, float], total: int) -> ShardPlan:
+    """Assign each test to one of `total` shards. The order of the tests does not matter.
+
+    `seconds` are known durations by test ID. Each test goes to the shard with the least load, the longest test first.
+    """
+    ordered = sorted(range(len(tests)), key=lambda index: tests[index])
+    known_ids = match_known(sorted(set(tests)), seconds)
+    weights = {test: round(seconds[known_ids[test]] * UNIT) for test in known_ids}
+    median_weight = round(median(weights.values())) if weights else round(UNIT)
     loads = [0] * total
     shards = [0] * len(tests)
-    same: Counter[str] = Counter()
-    for place in ordered:
-        if tests[place] not in weights:
-            name = name_without_file(tests[place])
-            shard = (_hash(name) + same[name]) % total
-            same[name] += 1
-            shards[place] = shard + 1
-            loads[shard] += typical
+    name_counts: Counter[str] = Counter()
+    for index in ordered:
+        if tests[index] not in weights:
+            name = name_without_file(tests[index])
+            shard = (_hash(name) + name_counts[name]) % total
+            name_counts[name] += 1
+            shards[index] = shard + 1
+            loads[shard] += median_weight
     heap = [(load, shard) for shard, load in enumerate(loads)]
     heapq.heapify(heap)
-    known = [place for place in ordered if tests[place] in weights]
-    # By the ID under which the duration is known: that of a renamed test is its old one.
-    for place in sorted(known, key=lambda place: (-weights[tests[place]], found[tests[place]])):
+    weighted = [index for index in ordered if tests[index] in weights]
+    # Ties are broken by the ID under which the duration is known, which for a renamed test is its old ID.
+    for index in sorted(weighted, key=lambda index: (-weights[tests[index]], known_ids[tests[index]])):
         load, shard = heapq.heappop(heap)
-        shards[place] = shard + 1
-        heapq.heappush(heap, (load + weights[tests[place]], shard))
-    sums = [0.0] * total
+        shards[index] = shard + 1
+        heapq.heappush(heap, (load + weights[tests[index]], shard))
+    shard_seconds = [0.0] * total
     for load, shard in heap:
-        sums[shard] = load / UNIT
-    return ShardPlan(shards, sums if known else [], len(known), _fingerprint(tests, shards, ordered, total))
+        shard_seconds[shard] = load / UNIT
+    fingerprint = _fingerprint(tests, shards, ordered, total)
+    return ShardPlan(shards, shard_seconds if weighted else [], len(weighted), fingerprint)
 
 
 def _fingerprint(tests: Sequence[str], shards: Sequence[int], ordered: Sequence[int], total: int) -> str:
     digest = hashlib.sha256(str(total).encode())
-    for place in ordered:
-        digest.update(f"{shards[place]} {tests[place]}\n".encode("utf-8", "surrogatepass"))
+    for index in ordered:
+        digest.update(f"{shards[index]} {tests[index]}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:8]
 
 
@@ -92,91 +96,93 @@ def _hash(name: str) -> int:
 
 
 def name_without_file(test: str) -> str:
-    """Return `Class::function[parameters]` of a node ID: what is the same after its file was moved."""
+    """Return `Class::function[parameters]` of a node ID, which stays the same if the file is moved."""
     path, colons, rest = test.partition("::")
     return rest if colons else path
 
 
 def match_known(tests: Sequence[str], known: Mapping[str, float]) -> dict[str, str]:
-    """Return the ID under which each test's duration is known: its own, or one that it had before.
+    """Return, for each test with a known duration, the ID under which the duration is known.
 
-    First its own ID, as pytest or as JUnit XML writes it; then the file's name and what is in the file; then the name
-    without the file; then a function that was renamed where it stands. What fits two is not matched.
+    `known` are durations by ID. A test matches its own ID, as pytest or JUnit XML writes it; else an ID with the same
+    file name and names in the file; else one with the same names in the file; else the only function that disappeared
+    from where the test's function is new. A test that matches several IDs gets none of them, and vice versa.
     """
-    found = {test: test for test in tests if test in known}
-    rest = set(known) - found.keys()
-    if rest and len(found) < len(tests):
-        for key_of in (_dotted, _from_file, _from_class):
-            _match(tests, rest, found, key_of)
-        _match_renamed(tests, rest, found)
-    return found
+    known_ids = {test: test for test in tests if test in known}
+    unmatched = set(known) - known_ids.keys()
+    if unmatched and len(known_ids) < len(tests):
+        for length_of in (_length, _length_from_file, _length_from_class):
+            _match_ends(tests, unmatched, known_ids, length_of)
+        _match_renamed(tests, unmatched, known_ids)
+    return known_ids
 
 
 def _split(test: str) -> tuple[list[str], str]:
     """Return the parts of an ID up to its parameters, which may hold any separator, and the parameters."""
     head, bracket, params = test.partition("[")
     path, colons, rest = head.partition("::")
-    if not colons:  # of JUnit XML, or no node ID
+    if not colons:  # a dotted name of JUnit XML
         return head.split("."), bracket + params
     path = path[:-3] if path.endswith(".py") else path
     return [*path.replace("\\", "/").split("/"), *rest.split("::")], bracket + params
 
 
-def _dotted(test: str) -> int:
+def _length(test: str) -> int:
     return len(_split(test)[0])
 
 
-def _from_file(test: str) -> int:
+def _length_from_file(test: str) -> int:
     return test.partition("[")[0].count("::") + 1
 
 
-def _from_class(test: str) -> int:
+def _length_from_class(test: str) -> int:
     return test.partition("[")[0].count("::")
 
 
-def _match(tests: Sequence[str], rest: set[str], found: dict[str, str], length_of: object) -> None:
-    """Match tests to known IDs by the last parts of both, as many as a test's own ID asks for."""
-    assert callable(length_of)
-    wanted: dict[tuple[str, ...], list[str]] = defaultdict(list)
+def _match_ends(
+    tests: Sequence[str], unmatched: set[str], known_ids: dict[str, str], length_of: Callable[[str], int]
+) -> None:
+    """Match tests to unmatched IDs whose last parts and parameters are equal; `length_of` says how many parts."""
+    tests_by_end: dict[tuple[str, ...], list[str]] = defaultdict(list)
     lengths = set()
     for test in tests:
-        if test not in found:
+        if test not in known_ids:
             parts, params = _split(test)
             length = length_of(test)
             if length:
                 lengths.add(length)
-                wanted[(*parts[-length:], params)].append(test)
-    had: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for test in rest:
-        parts, params = _split(test)
+                tests_by_end[(*parts[-length:], params)].append(test)
+    ids_by_end: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for known_id in unmatched:
+        parts, params = _split(known_id)
         for length in lengths:
-            if length <= len(parts) and (*parts[-length:], params) in wanted:
-                had[(*parts[-length:], params)].append(test)
-    for key, old in had.items():
-        if len(old) == 1 and len(wanted[key]) == 1 and old[0] in rest:
-            found[wanted[key][0]] = old[0]
-            rest.discard(old[0])
+            if length <= len(parts) and (*parts[-length:], params) in tests_by_end:
+                ids_by_end[(*parts[-length:], params)].append(known_id)
+    for end, ids in ids_by_end.items():
+        if len(ids) == 1 and len(tests_by_end[end]) == 1 and ids[0] in unmatched:
+            known_ids[tests_by_end[end][0]] = ids[0]
+            unmatched.discard(ids[0])
 
 
-def _match_renamed(tests: Sequence[str], rest: set[str], found: dict[str, str]) -> None:
-    """Match a function to the one that disappeared from its place, where one did, with the same parameters."""
-    new = _functions([test for test in tests if test not in found])
-    old = _functions(rest)
-    for place, functions in new.items():
-        was = old.get(place, {})
-        if len(functions) == 1 and len(was) == 1:
-            (now,), (then,) = functions.values(), was.values()
-            for params in now.keys() & then.keys():
-                found[now[params]] = then[params]
-                rest.discard(then[params])
+def _match_renamed(tests: Sequence[str], unmatched: set[str], known_ids: dict[str, str]) -> None:
+    """Match the only new function of a file or class to the only one that disappeared from there, by parameters."""
+    new_functions = _functions([test for test in tests if test not in known_ids])
+    old_functions = _functions(unmatched)
+    for parent, functions in new_functions.items():
+        removed = old_functions.get(parent, {})
+        if len(functions) == 1 and len(removed) == 1:
+            (new_tests,), (old_tests,) = functions.values(), removed.values()
+            for params in new_tests.keys() & old_tests.keys():
+                known_ids[new_tests[params]] = old_tests[params]
+                unmatched.discard(old_tests[params])
 
 
 def _functions(tests: Sequence[str] | set[str]) -> dict[str, dict[str, dict[str, str]]]:
     """Return tests by file and class, function, and parameters."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
+    functions: dict[str, dict[str, dict[str, str]]] = {}
     for test in tests:
         head, bracket, params = test.partition("[")
-        place, colons, function = head.rpartition("::")
+        parent, colons, function = head.rpartition("::")
         if colons:
-            found.setdefault(place, {}).setdefault(function, {})[bracket + params] = test
-    return found
+            functions.setdefault(parent, {}).setdefault(function, {})[bracket + params] = test
+    return functions

@@ -13,7 +13,7 @@ from nightjar_lab.pytest.printable import counted, printable
 
 VARIABLE = "SKIP_SLOW_TESTS"
 TRUE = frozenset({"true", "1", "yes"})
-"""The words that TVM reads, in any case of letters; slow.h reads the same."""
+"""The values that TVM accepts, in upper or lower case; slow.h accepts the same."""
 CUT_OFFS = tuple(range(10, 101, 10))
 """RFC 0055's, in seconds. A project whose tests are all faster gets tenths or hundredths of them."""
 SCALES = (1.0, 0.1, 0.01)
@@ -47,7 +47,7 @@ def skips_slow_tests(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 class SkipSlowTests:
-    """Skips what is marked as slow. Registered only where SKIP_SLOW_TESTS asks for it."""
+    """Skips tests that are marked as slow. Registered only if SKIP_SLOW_TESTS asks for it."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Add a skip, so that the test is counted and the reason is shown."""
@@ -58,7 +58,7 @@ class SkipSlowTests:
 
 
 class MarkSlowReports:
-    """Notes in a report that its test is marked as slow: in the process that runs it, which alone knows its marks."""
+    """Marks the report of a slow test, in the process that runs the test, because only there its marks are known."""
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
@@ -98,12 +98,12 @@ class SlowReport:
             terminalreporter.write_line(line)
 
     def _tests(self) -> list[TimedTest]:
-        found = []
+        tests = []
         for test, seconds in self._seconds.items():
             if test in self._skipped:
                 continue
             past = self._past.get(test)
-            found.append(
+            tests.append(
                 TimedTest(
                     test,
                     seconds,
@@ -113,7 +113,7 @@ class SlowReport:
                     past.runs if past else None,
                 )
             )
-        return found
+        return tests
 
 
 def slow_report_lines(tests: Sequence[TimedTest]) -> Iterator[str]:
@@ -140,16 +140,16 @@ def _candidates(tests: list[TimedTest], least: float) -> Iterator[str]:
         yield texts.SLOW_NO_CANDIDATES.format(cut_off=round(least, 2))
         return
     tests.sort(key=lambda test: (-test.seconds, test.test))
-    shown = tests[:MOST_CANDIDATES]
+    candidates = tests[:MOST_CANDIDATES]
     yield texts.SLOW_CANDIDATES
-    rows = [texts.SLOW_COLUMNS, *((f"{test.seconds:.2f}", _rate(test), printable(test.test)) for test in shown)]
+    rows = [texts.SLOW_COLUMNS, *((f"{test.seconds:.2f}", _rate(test), printable(test.test)) for test in candidates)]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for seconds, rate, name in rows:
         yield f"  {seconds:>{widths[0]}}  {rate:>{widths[1]}}  {name}"
-    if len(tests) > len(shown):
-        yield "  " + texts.SLOW_MORE.format(more=len(tests) - len(shown))
+    if len(tests) > len(candidates):
+        yield "  " + texts.SLOW_MORE.format(more=len(tests) - len(candidates))
     yield texts.SLOW_ADVICE
-    if all(test.runs is None for test in shown):
+    if all(test.runs is None for test in candidates):
         yield texts.SLOW_NO_RATES
 
 

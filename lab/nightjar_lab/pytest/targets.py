@@ -55,17 +55,17 @@ class Target:
         isolated: bool = False,
         probe_seconds: float | None = PROBE_SECONDS,
     ) -> None:
-        where = calling_line()
+        location = calling_line()
         if not isinstance(name, str) or not name.strip():
-            raise TargetUseError(texts.TARGET_NAME.format(where=where, name=name))
+            raise TargetUseError(texts.TARGET_NAME.format(where=location, name=name))
         for key, probe in (("enabled", enabled), ("available", available)):
             if not isinstance(probe, bool) and not callable(probe):
-                raise TargetUseError(texts.TARGET_PROBE.format(where=where, name=name, key=key, value=probe))
+                raise TargetUseError(texts.TARGET_PROBE.format(where=location, name=name, key=key, value=probe))
         if device is not None and not callable(device):
-            raise TargetUseError(texts.TARGET_DEVICE.format(where=where, name=name, value=device))
+            raise TargetUseError(texts.TARGET_DEVICE.format(where=location, name=name, value=device))
         for key, values in (("marks", marks), ("parents", parents)):
             if not isinstance(values, (list, tuple)):
-                raise TargetUseError(texts.TARGET_LIST.format(where=where, name=name, key=key, value=values))
+                raise TargetUseError(texts.TARGET_LIST.format(where=location, name=name, key=key, value=values))
         self.name = name.strip()
         self.kind = kind or kind_of(name)
         self.enabled = enabled
@@ -85,15 +85,15 @@ class Target:
 class TargetDeclaration:
     """The targets of one conftest.py. They are for the tests in its folder; for all tests if it is another plugin."""
 
-    where: str
+    location: str
     folder: Path | None
     targets: tuple[Target, ...]
 
     def find(self, name: str) -> Target | None:
         """Return the target that is declared for this name: the one of that name, else the first one of its kind."""
-        exact = [one for one in self.targets if one.name == name]
+        exact = [target for target in self.targets if target.name == name]
         kind = kind_of(name)
-        return next(iter(exact + [one for one in self.targets if one.kind == kind]), None)
+        return next(iter(exact + [target for target in self.targets if target.kind == kind]), None)
 
     def kind(self, name: str) -> str:
         """Return the kind of a target as declared; its first word if it is not."""
@@ -102,12 +102,12 @@ class TargetDeclaration:
 
     def names(self) -> str:
         """Return the declared names, for messages."""
-        return ", ".join(one.name for one in self.targets)
+        return ", ".join(target.name for target in self.targets)
 
     def parents_first(self, target: Target) -> Iterator[Target]:
         """Yield the target's parents, their parents before them, then the target itself."""
         for parent in target.parents:
-            yield from self.parents_first(first_of(one for one in self.targets if one.name == parent))
+            yield from self.parents_first(first_of(candidate for candidate in self.targets if candidate.name == parent))
         yield target
 
 
@@ -120,7 +120,7 @@ def kind_of(name: str) -> str:
 
 
 def named_targets(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return the variable that names targets, and the names: trimmed, in order, each once; or nothing, twice.
+    """Return the variable that names targets, and the names: trimmed, in order, each once. Without one, both are empty.
 
     Nightjar's own variable wins over TVM's, which a project's older scripts may still set. An empty one names nothing.
     """
@@ -133,20 +133,24 @@ def named_targets(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
 
 def read_declaration(declared: object, file: str) -> TargetDeclaration:
     """Return what `nightjar_targets` of a file declares. Raise `TargetUseError` if that is no list of targets."""
-    where = f"{file}:{_line_of_declaration(file)}"
-    if not isinstance(declared, list) or not declared or not all(isinstance(one, Target) for one in declared):
-        wrong = declared if not isinstance(declared, list) else [one for one in declared if not isinstance(one, Target)]
-        raise TargetUseError(texts.DECLARATION.format(where=where, kind=type(declared).__name__, value=wrong))
-    names = [one.name for one in declared]
+    location = f"{file}:{_line_of_declaration(file)}"
+    if not isinstance(declared, list) or not declared or not all(isinstance(target, Target) for target in declared):
+        invalid = (
+            declared
+            if not isinstance(declared, list)
+            else [entry for entry in declared if not isinstance(entry, Target)]
+        )
+        raise TargetUseError(texts.DECLARATION.format(where=location, kind=type(declared).__name__, value=invalid))
+    names = [target.name for target in declared]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise TargetUseError(texts.DECLARED_TWICE.format(where=where, names=", ".join(twice)))
-    known: set[str] = set()
-    for target in declared:  # only those before it: so that there are no circles
-        if unknown := [parent for parent in target.parents if parent not in known]:
-            raise TargetUseError(texts.UNKNOWN_PARENT.format(where=where, name=target.name, parent=unknown[0]))
-        known.add(target.name)
+        raise TargetUseError(texts.DECLARED_TWICE.format(where=location, names=", ".join(twice)))
+    declared_names: set[str] = set()
+    for target in declared:  # parents must be declared before the target, so that there are no cycles
+        if unknown := [parent for parent in target.parents if parent not in declared_names]:
+            raise TargetUseError(texts.UNKNOWN_PARENT.format(where=location, name=target.name, parent=unknown[0]))
+        declared_names.add(target.name)
     path = Path(file)
-    return TargetDeclaration(where, path.parent if path.name == "conftest.py" else None, tuple(declared))
+    return TargetDeclaration(location, path.parent if path.name == "conftest.py" else None, tuple(declared))
 
 
 def call_with_name(function: Callable[..., object], name: str) -> object:
@@ -170,7 +174,7 @@ def calling_line(depth: int = 2) -> str:
 
 
 def function_name(function: Callable[..., object]) -> str:
-    """Return how a project calls a function, for messages."""
+    """Return the name of a project's function, for messages."""
     return getattr(function, "__name__", None) or repr(function)
 
 

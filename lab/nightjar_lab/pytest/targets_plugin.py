@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Learn from a worker which targets it can test; one that died has not said so."""
+    """Add the targets that a worker can test; a worker that died has not sent them."""
     registry = _registry_of(node.config.pluginmanager)
     if registry is not None:
         registry.capabilities.update(getattr(node, "workeroutput", {}).get(CAPABILITIES, {}))
@@ -76,13 +76,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if ParameterSets.ever:
         parametrize_together(metafunc)
     if ACTIVE and ACTIVE[-1].in_use:
-        wrong = ""
+        fault = ""
         try:
             parametrize_over_targets(metafunc, ACTIVE[-1])
         except TargetUseError as error:
-            wrong = str(error)
-        if wrong:  # outside of the handler, which pytest would report as a second error
-            pytest.fail(wrong, pytrace=False)
+            fault = str(error)
+        if fault:  # outside of the handler, which pytest would report as a second error
+            pytest.fail(fault, pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,4 +101,4 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _registry_of(manager: pytest.PytestPluginManager) -> TargetRegistry | None:
-    return next((one for one in reversed(ACTIVE) if one.config.pluginmanager is manager), None)
+    return next((registry for registry in reversed(ACTIVE) if registry.config.pluginmanager is manager), None)

@@ -55,14 +55,14 @@ suite.add_command(run)
 @json_option
 def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
     """List suites and flows, or only NAMES, one per line; one that cannot be loaded says why."""
-    listed = list_suites_and_flows(names, count=count)
+    entries = list_suites_and_flows(names, count=count)
     if as_json:
-        click.echo(json.dumps([one.as_json() for one in listed], indent=2))
+        click.echo(json.dumps([entry.as_json() for entry in entries], indent=2))
         return
-    width = max((len(one.name) for one in listed), default=0)
-    for one in listed:
-        click.echo(escape_controls(f"{one.name:{width}}  {one.kind:5}  {one.words}"))
-    if not listed:
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        click.echo(escape_controls(f"{entry.name:{width}}  {entry.kind:5}  {entry.words}"))
+    if not entries:
         click.echo(texts.NOTHING_LISTED, err=True)
 
 
@@ -76,9 +76,9 @@ def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -
     results: dict[str, SuiteResult] = {}
     with failures():
         for file in files:
-            header, found = read_results(file)
+            header, file_results = read_results(file)
             headers.append({key: header.get(key) for key in ("flow", "suite", "commit")})
-            results.update({result.test_id: result for result in found})
+            results.update({result.test_id: result for result in file_results})
         if any(header != headers[0] for header in headers):
             raise BadSettings(texts.MIXED)
         flow, suite = (str(headers[0][key]["name"]) for key in ("flow", "suite"))
@@ -93,12 +93,12 @@ def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -
 @json_option
 def diff(earlier: Path, later: Path, *, as_json: bool) -> None:
     """Compare two CSV reports. The exit status is 1 if there are new failures."""
-    found = compare_reports(rows_of(earlier), rows_of(later))
+    report_diff = compare_reports(rows_of(earlier), rows_of(later))
     if as_json:
-        click.echo(json.dumps(found.as_json(), indent=2))
+        click.echo(json.dumps(report_diff.as_json(), indent=2))
     else:
-        print_diff(found)
-    sys.exit(1 if found.new_failures else 0)
+        print_diff(report_diff)
+    sys.exit(1 if report_diff.new_failures else 0)
 
 
 @suite.command()
@@ -118,7 +118,9 @@ def repro(flow: str, suite: str, timeout: float | None, memory: int, case: str) 
     ):
         info = runner.start()
         names = runner.names()
-        name = next((one for one in names if one == case or case.startswith(f"{one}[{info.flow}")), None)
+        name = next(
+            (candidate for candidate in names if candidate == case or case.startswith(f"{candidate}[{info.flow}")), None
+        )
         if name is None:
             raise CommandFailed(texts.NO_SUCH_CASE.format(case=case, suite=info.suite))
         click.echo(texts.REPRO_COMMAND.format(command=repro_command(flow, suite, name, timeout, memory)))
@@ -156,20 +158,26 @@ def shell_word(text: str) -> str:
     return f"$'{escape_controls(quoted)}'"
 
 
-def print_diff(found: ReportDiff) -> None:
+def print_diff(report_diff: ReportDiff) -> None:
     """Print a comparison, one line for each test."""
     for title, tests in (
-        (texts.NEW_FAILURES, found.new_failures),
-        (texts.FIXED, found.fixed),
-        (texts.STAGE_CHANGED, [f"{test}: {before} -> {now}" for test, before, now in found.stage_changed]),
-        (texts.NEWLY_SKIPPED, found.newly_skipped),
-        (texts.NEW_TESTS, found.new_tests),
-        (texts.REMOVED, found.removed),
+        (texts.NEW_FAILURES, report_diff.new_failures),
+        (texts.FIXED, report_diff.fixed),
+        (
+            texts.STAGE_CHANGED,
+            [
+                f"{test}: {earlier_stage} -> {later_stage}"
+                for test, earlier_stage, later_stage in report_diff.stage_changed
+            ],
+        ),
+        (texts.NEWLY_SKIPPED, report_diff.newly_skipped),
+        (texts.NEW_TESTS, report_diff.new_tests),
+        (texts.REMOVED, report_diff.removed),
     ):
         click.echo(f"{title}: {len(tests)}")
         for test in tests:
             click.echo(f"  {escape_controls(test)}")
-    click.echo(texts.STILL_FAILING.format(count=found.still_failing))
+    click.echo(texts.STILL_FAILING.format(count=report_diff.still_failing))
 
 
 def print_result(result: SuiteResult) -> None:
@@ -182,8 +190,11 @@ def print_result(result: SuiteResult) -> None:
         ("Seconds", "" if result.seconds is None else f"{result.seconds:.3f}"),
     ]
     rows += [
-        (f"Output {number}", texts.OUTPUT_ERROR.format(largest=one.largest, mean=one.mean, snr=one.snr))
-        for number, one in enumerate(result.outputs)
+        (
+            f"Output {number}",
+            texts.OUTPUT_ERROR.format(largest=output_error.largest, mean=output_error.mean, snr=output_error.snr),
+        )
+        for number, output_error in enumerate(result.outputs)
     ]
     for name, value in rows:
         if value:

@@ -43,13 +43,13 @@ def compare_outputs(outputs: Sequence[Any], expected: Sequence[Any], tolerance: 
     names, pairs = _pairs(outputs, expected)
     errors: list[OutputError] = []
     faults: list[str] = []
-    for name, (output, wanted) in zip(names, pairs):
-        fault, error = _compare(output, wanted, tolerance)
+    for name, (output, expected_output) in zip(names, pairs):
+        fault, error = _compare(output, expected_output, tolerance)
         errors += [error] if error else []
         faults += [f"{name} {fault}"] if fault else []
     if faults:
-        more = texts.MORE_OUTPUTS.format(count=len(faults) - 1) if len(faults) > 1 else ""
-        raise OutputMismatch(faults[0] + more, errors)
+        suffix = texts.MORE_OUTPUTS.format(count=len(faults) - 1) if len(faults) > 1 else ""
+        raise OutputMismatch(faults[0] + suffix, errors)
     return errors
 
 
@@ -61,81 +61,88 @@ def _pairs(outputs: Sequence[Any], expected: Sequence[Any]) -> tuple[list[str], 
     if len(outputs) != len(expected):
         raise OutputMismatch(texts.OUTPUT_COUNT.format(found=len(outputs), expected=len(expected)), [])
     names, pairs = [], []
-    for number, (output, wanted) in enumerate(zip(outputs, expected)):
-        if not (isinstance(wanted, (list, tuple)) and any(isinstance(one, numpy.ndarray) for one in wanted)):
+    for number, (output, expected_output) in enumerate(zip(outputs, expected)):
+        if not (
+            isinstance(expected_output, (list, tuple))
+            and any(isinstance(element, numpy.ndarray) for element in expected_output)
+        ):
             names.append(f"Output {number}")
-            pairs.append((output, wanted))
+            pairs.append((output, expected_output))
             continue
-        if not isinstance(output, (list, tuple)) or len(output) != len(wanted):
-            found = len(output) if isinstance(output, (list, tuple)) else type(output).__name__
-            raise OutputMismatch(texts.SEQUENCE_LENGTH.format(number=number, found=found, expected=len(wanted)), [])
-        names += [f"Output {number}[{place}]" for place in range(len(wanted))]
-        pairs += list(zip(output, wanted))
+        if not isinstance(output, (list, tuple)) or len(output) != len(expected_output):
+            length = len(output) if isinstance(output, (list, tuple)) else type(output).__name__
+            raise OutputMismatch(
+                texts.SEQUENCE_LENGTH.format(number=number, found=length, expected=len(expected_output)), []
+            )
+        names += [f"Output {number}[{place}]" for place in range(len(expected_output))]
+        pairs += list(zip(output, expected_output))
     return names, pairs
 
 
-def _compare(output: Any, wanted: Any, tolerance: Tolerance) -> tuple[str, OutputError | None]:
+def _compare(output: Any, expected_output: Any, tolerance: Tolerance) -> tuple[str, OutputError | None]:
     """Return why an output is wrong, empty if it is right, and its error if one could be measured."""
     numpy = load_numpy()
-    if output is None or wanted is None:
+    if output is None or expected_output is None:
         return (
-            "" if output is wanted else texts.OUTPUT_MISSING.format(found=_kind(output), expected=_kind(wanted))
+            ""
+            if output is expected_output
+            else texts.OUTPUT_MISSING.format(found=_kind(output), expected=_kind(expected_output))
         ), None
-    found, expected = numpy.asarray(output), numpy.asarray(wanted)
-    if found.shape != expected.shape:
-        return texts.OUTPUT_SHAPE.format(found=found.shape, expected=expected.shape), None
-    if found.dtype != expected.dtype:
-        return texts.OUTPUT_DTYPE.format(found=found.dtype, expected=expected.dtype), None
+    actual, expected = numpy.asarray(output), numpy.asarray(expected_output)
+    if actual.shape != expected.shape:
+        return texts.OUTPUT_SHAPE.format(found=actual.shape, expected=expected.shape), None
+    if actual.dtype != expected.dtype:
+        return texts.OUTPUT_DTYPE.format(found=actual.dtype, expected=expected.dtype), None
     try:
         wide = {"c": numpy.complex128, "U": None, "S": None, "O": None}.get(expected.dtype.kind, numpy.float64)
-        numbers = wide and (found.astype(wide), expected.astype(wide))
+        numbers = wide and (actual.astype(wide), expected.astype(wide))
     except (TypeError, ValueError):
         numbers = None
     if numbers is None:
-        differ = int(numpy.count_nonzero(found != expected))
-        return (texts.OUTPUT_DIFFERS.format(count=differ, total=found.size) if differ else ""), None
+        differ = int(numpy.count_nonzero(actual != expected))
+        return (texts.OUTPUT_DIFFERS.format(count=differ, total=actual.size) if differ else ""), None
     return _distance(numbers[0], numbers[1], tolerance)
 
 
 def _distance(
-    found: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any], tolerance: Tolerance
+    actual: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any], tolerance: Tolerance
 ) -> tuple[str, OutputError | None]:
     """Compare arrays of the same shape. NaN equals NaN, and an infinity one of the same sign."""
     numpy = load_numpy()
-    if not found.size:
+    if not actual.size:
         return "", OutputError(0.0, 0.0, math.inf)
     with numpy.errstate(all="ignore"):
-        same = (found == expected) | (numpy.isnan(found) & numpy.isnan(expected))
-        odd = ~same & ~(numpy.isfinite(found) & numpy.isfinite(expected))
+        is_same = (actual == expected) | (numpy.isnan(actual) & numpy.isnan(expected))
+        is_undefined = ~is_same & ~(numpy.isfinite(actual) & numpy.isfinite(expected))
         # Infinite where one of the two is not a number, so that no statistic hides it.
-        error = numpy.where(same, 0.0, numpy.where(odd, math.inf, numpy.abs(found - expected)))
-        wrong = ~same & ~(error <= tolerance.absolute + tolerance.relative * numpy.abs(expected))
-        wrong |= odd
-        numbers = OutputError(float(error.max()), float(error.mean()), _snr(found, expected, error))
-    count = int(numpy.count_nonzero(wrong))
+        error = numpy.where(is_same, 0.0, numpy.where(is_undefined, math.inf, numpy.abs(actual - expected)))
+        is_wrong = ~is_same & ~(error <= tolerance.absolute + tolerance.relative * numpy.abs(expected))
+        is_wrong |= is_undefined
+        numbers = OutputError(float(error.max()), float(error.mean()), _snr(actual, expected, error))
+    count = int(numpy.count_nonzero(is_wrong))
     if not count:
         return "", numbers
-    place = tuple(int(one) for one in numpy.argwhere(wrong)[0])
+    position = tuple(int(index) for index in numpy.argwhere(is_wrong)[0])
     fault = texts.OUTPUT_FAR.format(
         count=count,
-        total=found.size,
+        total=actual.size,
         largest=numbers.largest,
-        place=list(place),
-        found=found[place],
-        expected=expected[place],
+        place=list(position),
+        found=actual[position],
+        expected=expected[position],
         absolute=tolerance.absolute,
         relative=tolerance.relative,
     )
     return fault, numbers
 
 
-def _snr(found: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any], error: numpy.ndarray[Any, Any]) -> float:
+def _snr(actual: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any], error: numpy.ndarray[Any, Any]) -> float:
     """Return 20 log10(|found| / |error|), as ExecuTorch's `compute_sqnr`; infinite where there is no error."""
     numpy = load_numpy()
     noise = float(numpy.linalg.norm(error.ravel()))
     if noise == 0:
         return math.inf
-    signal = float(numpy.linalg.norm(numpy.where(numpy.isfinite(found), found, 0).ravel()))
+    signal = float(numpy.linalg.norm(numpy.where(numpy.isfinite(actual), actual, 0).ravel()))
     return 20 * math.log10(signal / noise) if signal and math.isfinite(signal) and math.isfinite(noise) else -math.inf
 
 

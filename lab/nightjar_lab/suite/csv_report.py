@@ -70,8 +70,10 @@ def row_of(result: SuiteResult) -> dict[str, str]:
         Column.ERROR: _shortened("\n".join(map(escape_controls, result.error.split("\n")))),
     }
     fields = {column.value: row.get(column, "") for column in Column}
-    for number, one in enumerate(result.outputs[:MOST_OUTPUTS]):
-        fields.update(zip(error_columns(number), map(_decimals, (one.largest, one.mean, one.snr))))
+    for number, output_error in enumerate(result.outputs[:MOST_OUTPUTS]):
+        fields.update(
+            zip(error_columns(number), map(_decimals, (output_error.largest, output_error.mean, output_error.snr)))
+        )
     # A name may hold half of a surrogate pair, which no file can.
     return {column: value.encode("utf-8", "backslashreplace").decode() for column, value in fields.items()}
 

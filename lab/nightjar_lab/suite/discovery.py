@@ -28,12 +28,12 @@ class UnknownEntryPoint(NotAvailable):
 
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
     """Return the entry points of a group by name, sorted. Nothing is imported."""
-    found = metadata.entry_points()
+    all_entry_points = metadata.entry_points()
     # Python 3.9 returns a mapping, and 3.12 has `select` alone.
     points: Iterable[metadata.EntryPoint] = (
-        found.select(group=group) if hasattr(found, "select") else found.get(group, ())
+        all_entry_points.select(group=group) if hasattr(all_entry_points, "select") else all_entry_points.get(group, ())
     )
-    return {point.name: point for point in sorted(points, key=lambda one: one.name)}
+    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
 
 
 def load_flow(name: str) -> Flow:
@@ -47,8 +47,8 @@ def load_suite(name: str) -> TestSuite:
 
 
 def _load(name: str, group: str, kind: type[_T]) -> _T:
-    what = kind.__name__
-    point = _point(name, group, what)
+    kind_name = kind.__name__
+    point = _point(name, group, kind_name)
     try:
         loaded: Any = point.load()
         if not isinstance(loaded, kind) and callable(loaded):
@@ -58,17 +58,19 @@ def _load(name: str, group: str, kind: type[_T]) -> _T:
     except Exception as error:
         raise NotAvailable(f"{type(error).__name__}: {error}") from error
     if not isinstance(loaded, kind):
-        raise NotAvailable(texts.NOT_ONE.format(value=point.value, kind=what, found=type(loaded).__name__))
+        raise NotAvailable(texts.NOT_ONE.format(value=point.value, kind=kind_name, found=type(loaded).__name__))
     return loaded
 
 
-def _point(name: str, group: str, what: str) -> metadata.EntryPoint:
+def _point(name: str, group: str, kind_name: str) -> metadata.EntryPoint:
     if ":" in name:
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
+        current_folder = str(Path.cwd())
+        if current_folder not in sys.path:
+            sys.path.insert(0, current_folder)
         return metadata.EntryPoint(name=name, value=name, group=group)
     points = entry_points(group)
     if name not in points:
-        raise UnknownEntryPoint(texts.UNKNOWN_NAME.format(name=name, kind=what, names=", ".join(points) or texts.NONE))
+        raise UnknownEntryPoint(
+            texts.UNKNOWN_NAME.format(name=name, kind=kind_name, names=", ".join(points) or texts.NONE)
+        )
     return points[name]

@@ -73,16 +73,19 @@ def matches_pattern(pattern: str, name: str) -> bool:
     end = len(name) - len(last)
     if end < len(first) or not _at(first, name, 0) or not _at(last, name, end):
         return False
-    place = len(first)
+    position = len(first)
     for part in rest:
-        while not (place + len(part) <= end and _at(part, name, place)):
-            place += 1
-            if place + len(part) > end:
+        while not (position + len(part) <= end and _at(part, name, position)):
+            position += 1
+            if position + len(part) > end:
                 return False
-        place += len(part)
+        position += len(part)
     return True
 
 
-def _at(part: str, name: str, place: int) -> bool:
+def _at(part: str, name: str, position: int) -> bool:
     """Say whether a name has a part without `*` at a place; the name must be long enough."""
-    return all(wanted in ("?", there) for wanted, there in zip(part, name[place : place + len(part)]))
+    return all(
+        pattern_character in ("?", character)
+        for pattern_character, character in zip(part, name[position : position + len(part)])
+    )

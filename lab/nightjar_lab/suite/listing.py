@@ -43,7 +43,7 @@ def list_suites_and_flows(names: Collection[str] = (), *, count: bool = False) -
 
     As many are loaded at a time as there are processors: some take seconds.
     """
-    suites, flows = ([one for one in entry_points(group) if not names or one in names] for group in (SUITES, FLOWS))
+    suites, flows = ([name for name in entry_points(group) if not names or name in names] for group in (SUITES, FLOWS))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return [*pool.map(partial(_suite, count=count), suites), *pool.map(_flow, flows)]
 

@@ -29,7 +29,7 @@ summary_option = click.option("--summary", type=click.Path(path_type=Path), help
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Show what stops a run as one line."""
+    """Show an error that stops a run as one line."""
     try:
         yield
     except (CannotRun, FileUnusable) as error:

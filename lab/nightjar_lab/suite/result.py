@@ -78,13 +78,13 @@ def record_of(result: SuiteResult) -> dict[str, Any]:
         Column.UNDELEGATED_OPS.value: _copied(result.undelegated_ops),
         Column.SIZE.value: None if result.size_bytes is None else result.size_bytes / 1000,
         Column.ERROR.value: result.error,
-        OUTPUTS: [[_plain(number) for number in (one.largest, one.mean, one.snr)] for one in result.outputs],
+        OUTPUTS: [[_plain(number) for number in (error.largest, error.mean, error.snr)] for error in result.outputs],
         SECONDS: result.seconds,
         OUTPUT: result.output,
         TRACEBACK: result.traceback,
     }
-    for number, one in enumerate(result.outputs[:2]):
-        record.update(zip(error_columns(number), map(_plain, (one.largest, one.mean, one.snr))))
+    for number, error in enumerate(result.outputs[:2]):
+        record.update(zip(error_columns(number), map(_plain, (error.largest, error.mean, error.snr))))
     return record
 
 
@@ -108,7 +108,7 @@ def result_of(record: Mapping[str, Any]) -> SuiteResult:
         delegated_ops=record[Column.DELEGATED_OPS.value],
         undelegated_ops=record[Column.UNDELEGATED_OPS.value],
         size_bytes=None if size is None else round(size * 1000),
-        outputs=tuple(OutputError(*map(float, one)) for one in record[OUTPUTS]),
+        outputs=tuple(OutputError(*map(float, numbers)) for numbers in record[OUTPUTS]),
         seconds=record[SECONDS],
         output=str(record[OUTPUT]),
         traceback=str(record[TRACEBACK]),

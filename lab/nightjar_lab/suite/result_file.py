@@ -66,18 +66,18 @@ class SuiteResultFile:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise FileUnusable(texts.IN_USE.format(path=self.path)) from error
-        whole = b""
+        content = b""
         if fresh:
             os.ftruncate(self._descriptor, 0)
         else:
-            whole = self.path.read_bytes()
-        if not whole:
+            content = self.path.read_bytes()
+        if not content:
             self._write(header_of(info, self._sha))
             return {}
-        if not whole.endswith(b"\n"):
+        if not content.endswith(b"\n"):
             # End the line that was cut off, so that no other line is lost with it.
             self._write_bytes(b"\n")
-        header, results = read_lines(self.path, whole)
+        header, results = read_lines(self.path, content)
         _check(self.path, header, header_of(info, self._sha))
         return {result.case: result for result in results}
 
@@ -106,15 +106,15 @@ def read_results(path: Path) -> tuple[dict[str, Any], list[SuiteResult]]:
     """Read the header and the results of a file. Raises FileUnusable."""
     refuse_device(path)
     try:
-        whole = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise FileUnusable(texts.CANNOT_READ.format(path=path, reason=error.strerror)) from error
-    return read_lines(path, whole)
+    return read_lines(path, content)
 
 
-def read_lines(path: Path, whole: bytes) -> tuple[dict[str, Any], list[SuiteResult]]:
+def read_lines(path: Path, content: bytes) -> tuple[dict[str, Any], list[SuiteResult]]:
     """Read the lines of a file, without one that was cut off. Raises FileUnusable if the first line is not a header."""
-    records = list(_records(whole.split(b"\n")))
+    records = list(_records(content.split(b"\n")))
     if not records or records[0].get("format") != FORMAT or not {"flow", "suite"} <= set(records[0]):
         raise FileUnusable(texts.NOT_OURS.format(path=path))
     return records[0], list(_results(records[1:]))
@@ -138,20 +138,26 @@ def _results(records: Iterable[dict[str, Any]]) -> Iterator[SuiteResult]:
             continue
 
 
-def _check(path: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for what in ("flow", "suite"):
-        if stored.get(what) != wanted[what]:
+def _check(path: Path, stored: dict[str, Any], expected: dict[str, Any]) -> None:
+    for part in ("flow", "suite"):
+        if stored.get(part) != expected[part]:
             raise FileUnusable(
-                texts.OTHER_RUN.format(path=path, what=what, stored=_shown(stored.get(what)), now=_shown(wanted[what]))
+                texts.OTHER_RUN.format(
+                    path=path, what=part, stored=_shown(stored.get(part)), now=_shown(expected[part])
+                )
             )
 
-    commits = [header.get("commit") or texts.UNKNOWN_COMMIT for header in (stored, wanted)]
+    commits = [header.get("commit") or texts.UNKNOWN_COMMIT for header in (stored, expected)]
     if commits[0] != commits[1]:
         raise FileUnusable(texts.OTHER_RUN.format(path=path, what="commit", stored=commits[0], now=commits[1]))
 
 
-def _shown(one: Any) -> str:
-    return f"{one.get('name')} {one.get('version')}".strip() if isinstance(one, dict) else str(one)
+def _shown(description: Any) -> str:
+    return (
+        f"{description.get('name')} {description.get('version')}".strip()
+        if isinstance(description, dict)
+        else str(description)
+    )
 
 
 def refuse_device(path: Path) -> None:
@@ -167,11 +173,11 @@ def refuse_device(path: Path) -> None:
 def check_writable(path: Path) -> None:
     """Raise FileUnusable if a report cannot be written, so that this shows before the run, not hours later."""
     refuse_device(path)
-    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(b"")
-        beside.unlink()
+        temporary.write_bytes(b"")
+        temporary.unlink()
     except OSError as error:
         raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
 
@@ -179,12 +185,12 @@ def check_writable(path: Path) -> None:
 def write_report(path: Path, text: str) -> None:
     """Write a report atomically, so that nobody reads half of it. Raises FileUnusable."""
     refuse_device(path)
-    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(text.encode("utf-8", "backslashreplace"))
-        beside.replace(path)
+        temporary.write_bytes(text.encode("utf-8", "backslashreplace"))
+        temporary.replace(path)
     except OSError as error:
         raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -78,7 +78,7 @@ def run(**options: Any) -> None:
     request = request_of(options)
     place = _upload_place(options) if options["upload"] else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began = datetime.now(timezone.utc)
+    started_at = datetime.now(timezone.utc)
     show = progress_line()
     try:
         with failures():
@@ -88,7 +88,7 @@ def run(**options: Any) -> None:
     print_end(end, request, as_json=options["as_json"] and place is None)
     if place is not None:
         with one_line_errors():
-            upload_files(place, upload_options_of(options, request, end, began))
+            upload_files(place, upload_options_of(options, request, end, started_at))
 
 
 def request_of(options: Mapping[str, Any]) -> SuiteRequest:
@@ -124,7 +124,7 @@ def upload_options_of(
         "paths": (request.reports.csv,),
         "suite": end.info.suite,
         "target": options["target"] or end.info.flow,
-        "exit_status": int(any(one.outcome.is_failure for one in end.results)),
+        "exit_status": int(any(result.outcome.is_failure for result in end.results)),
         "started_at": f"{began:%Y-%m-%dT%H:%M:%SZ}",
         "finished_at": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "format_name": FORMAT,
@@ -149,22 +149,24 @@ def shard_of(shard: str) -> tuple[int, int]:
 def file_name(flow: str, suite: str, shard: str) -> str:
     """Return the default name of a run's files, without suffix."""
     parts = [suite, flow, *([] if shard == "1/1" else [shard.replace("/", "of")])]
-    return "-".join("".join(one if one.isalnum() or one in "-_." else "_" for one in part) for part in parts)
+    return "-".join(
+        "".join(character if character.isalnum() or character in "-_." else "_" for character in part) for part in parts
+    )
 
 
 def progress_line() -> Callable[[SuiteProgress | None], None]:
     """Return a function that shows the progress in one line of a terminal, else nothing; None ends the line."""
     terminal = sys.stderr.isatty()
-    shown = 0.0
+    last_shown = 0.0
 
     def show(progress: SuiteProgress | None) -> None:
-        nonlocal shown
+        nonlocal last_shown
         if not terminal:
             return
         if progress is None:
             click.echo("", err=True)
-        elif progress.seconds - shown >= 0.1 or progress.done == progress.total:
-            shown = progress.seconds
+        elif progress.seconds - last_shown >= 0.1 or progress.done == progress.total:
+            last_shown = progress.seconds
             click.echo(f"\r\x1b[K{progress.line}", err=True, nl=False)
 
     return show

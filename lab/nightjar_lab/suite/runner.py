@@ -52,7 +52,7 @@ class SuiteInfo:
 class SuiteRunner:
     """Runs cases of a suite on a flow. Use it in a `with` statement: at its end, no worker is left.
 
-    `notice` is called with a sentence on what is not the result of a case, such as a worker that crashes at its end.
+    `notice` is called with a sentence about each event outside of cases, such as a worker that crashes at its end.
     """
 
     def __init__(
@@ -100,26 +100,26 @@ class SuiteRunner:
         worker = self._workers[0]
         worker.allow(START_SECONDS)
         worker.send({"do": "names"})
-        found: list[str] = []
+        names: list[str] = []
         for event in self._until(worker, "names"):
-            found = event.get("names", [])
+            names = event.get("names", [])
         worker.idle()
-        return found
+        return names
 
     def run(self, names: Sequence[str]) -> Iterator[SuiteResult]:
         """Run cases and yield the result of each as it comes. Raises CannotRun if no further worker can be started."""
         self._waiting = deque(names)
-        left = len(names)
-        while left:
+        remaining = len(names)
+        while remaining:
             for worker in [worker for worker in self._workers if worker.ready and worker.case is None]:
                 self._give(worker)
             busy = sum(worker.case is not None or not worker.ready for worker in self._workers)
-            if len(self._workers) < self._jobs and busy < left and self._waiting:
+            if len(self._workers) < self._jobs and busy < remaining and self._waiting:
                 self._add()
             self._selector.select(TICK)
             for worker in list(self._workers):
                 for result in self._check(worker):
-                    left -= 1
+                    remaining -= 1
                     yield result
 
     def finish(self) -> None:
@@ -172,31 +172,31 @@ class SuiteRunner:
         worker.ready = True
         worker.idle()
 
-    def _until(self, worker: WorkerProcess, wanted: str) -> Iterator[dict[str, Any]]:
-        """Yield the events of a worker, up to the one that is wanted. Raises CannotRun if it does not come."""
+    def _until(self, worker: WorkerProcess, awaited: str) -> Iterator[dict[str, Any]]:
+        """Yield the events of a worker up to one of the kind `awaited`. Raises CannotRun if none comes in time."""
         while True:
             self._selector.select(TICK)
-            ended = worker.status
+            status = worker.status
             for event in self._read(worker):
                 if event.get("event") == "unavailable":
                     raise CannotRun(str(event.get("reason")))
                 yield event
-                if event.get("event") == wanted:
+                if event.get("event") == awaited:
                     return
-            if ended is not None:
-                raise CannotRun(texts.NO_START.format(how=describe_status(ended), output=worker.excerpt.text()))
+            if status is not None:
+                raise CannotRun(texts.NO_START.format(how=describe_status(status), output=worker.excerpt.text()))
             if time.monotonic() > worker.deadline:
                 raise CannotRun(texts.NO_START.format(how=texts.TOO_SLOW, output=worker.excerpt.text()))
 
     def _read(self, worker: WorkerProcess) -> list[dict[str, Any]]:
-        before = set(worker.open)
+        open_before = set(worker.open)
         events = worker.read()
-        for descriptor in before - worker.open:
+        for descriptor in open_before - worker.open:
             self._selector.unregister(descriptor)
         return events
 
     def _give(self, worker: WorkerProcess) -> None:
-        """Give an idle worker its next case; replace one that has grown, since the next case is not to blame for it."""
+        """Give an idle worker its next case; replace a worker that has grown, so that no case is blamed for it."""
         if not self._waiting:
             return
         if worker.memory > self._limits.memory / 2:
@@ -206,21 +206,21 @@ class SuiteRunner:
 
     def _check(self, worker: WorkerProcess) -> Iterator[SuiteResult]:
         """Yield the result of a worker's case if there is one."""
-        ended = worker.status  # before its events are read, so that none can come later
+        status = worker.status  # before its events are read, so that none can come later
         for event in self._read(worker):
             yield from self._on(worker, event)
         late = time.monotonic() > worker.deadline
         grown = worker.case is not None and worker.memory > self._limits.memory
-        if ended is None and not late and not grown:
+        if status is None and not late and not grown:
             return
         self._drop(worker)
         worker.kill()
         if not worker.ready:
-            self._not_started(worker, describe_status(ended) if ended is not None else texts.TOO_SLOW)
+            self._not_started(worker, describe_status(status) if status is not None else texts.TOO_SLOW)
         elif worker.case is not None:
-            yield from self._lost(worker, ended, grown=grown)
-        elif ended is not None:
-            self._notice(texts.ENDED_IDLE.format(how=describe_status(ended)))
+            yield from self._lost(worker, status, grown=grown)
+        elif status is not None:
+            self._notice(texts.ENDED_IDLE.format(how=describe_status(status)))
 
     def _on(self, worker: WorkerProcess, event: dict[str, Any]) -> Iterator[SuiteResult]:
         kind = event.get("event")
@@ -229,31 +229,31 @@ class SuiteRunner:
         elif kind == "unavailable":
             self._not_started(worker, str(event.get("reason")))
         elif kind == "begin":
-            worker.begun, worker.known = True, event.get("known")
+            worker.has_begun, worker.known_failure = True, event.get("known")
         elif kind == "stage":
             worker.at_stage(SuiteStage(event["stage"]), event["params"], self._seconds)
         elif kind == "result" and worker.case is not None:
-            known = worker.known
+            known_failure = worker.known_failure
             result = replace(result_of(event["record"]), output=worker.excerpt.text())
             worker.idle()
-            yield with_known_failure(result, known)
+            yield with_known_failure(result, known_failure)
 
     def _not_started(self, worker: WorkerProcess, how: str) -> None:
         self._failed_starts += 1
         if self._failed_starts == MOST_FAILED_STARTS:
             raise CannotRun(texts.NO_START.format(how=how, output=worker.excerpt.text()))
 
-    def _lost(self, worker: WorkerProcess, ended: int | None, *, grown: bool) -> Iterator[SuiteResult]:
-        """Yield the result of a case whose worker was killed or has ended; one that did not begin is tried again."""
+    def _lost(self, worker: WorkerProcess, status: int | None, *, grown: bool) -> Iterator[SuiteResult]:
+        """Yield the result of a case whose worker was killed or has ended; retry a case that had not begun."""
         case = worker.case
         assert case is not None
-        if ended is not None and not worker.begun and case not in self._retried:
+        if status is not None and not worker.has_begun and case not in self._retried:
             self._retried.add(case)
             self._waiting.appendleft(case)
             return
         seconds = time.monotonic() - worker.since
-        if ended is not None:
-            outcome, error = SuiteOutcome.CRASH, describe_status(ended)
+        if status is not None:
+            outcome, error = SuiteOutcome.CRASH, describe_status(status)
         elif grown:
             limit = self._limits.memory // MB
             outcome, error = SuiteOutcome.OUT_OF_MEMORY, texts.TOO_LARGE.format(limit=limit)
@@ -263,19 +263,19 @@ class SuiteRunner:
             outcome, error = SuiteOutcome.TIMEOUT, texts.TIMED_OUT.format(seconds=worker.allowed)
         # At these stages, the backend has not run yet.
         outcome = FAILED_AT[worker.stage] if worker.stage in NOT_THE_BACKEND else outcome
-        at = texts.AT_STAGE.format(stage=worker.stage.value if worker.stage else texts.BEFORE, what=error)
+        error_at_stage = texts.AT_STAGE.format(stage=worker.stage.value if worker.stage else texts.BEFORE, what=error)
         flow = self._info.flow if self._info else self._names[0]
-        result = SuiteResult(test_id_of(case, flow, worker.params), case, flow, outcome, worker.stage, at)
+        result = SuiteResult(test_id_of(case, flow, worker.params), case, flow, outcome, worker.stage, error_at_stage)
         result = replace(result, params=worker.params, seconds=seconds, output=worker.excerpt.text())
-        yield with_known_failure(result, worker.known)
+        yield with_known_failure(result, worker.known_failure)
 
 
-def with_known_failure(result: SuiteResult, known: str | None) -> SuiteResult:
+def with_known_failure(result: SuiteResult, known_failure: str | None) -> SuiteResult:
     """Return the result of a case that is known to fail for a reason: a known failure, or an unexpected pass."""
-    if known is None:
+    if known_failure is None:
         return result
     if result.outcome.is_failure:
-        return replace(result, outcome=SuiteOutcome.KNOWN_FAILURE, error=f"{known}: {result.error}")
+        return replace(result, outcome=SuiteOutcome.KNOWN_FAILURE, error=f"{known_failure}: {result.error}")
     if result.outcome is SuiteOutcome.PASS:
-        return replace(result, outcome=SuiteOutcome.UNEXPECTED_PASS, error=known)
+        return replace(result, outcome=SuiteOutcome.UNEXPECTED_PASS, error=known_failure)
     return result

@@ -24,8 +24,8 @@ Announce = Callable[[SuiteStage, Mapping[str, str]], None]
 def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> SuiteResult:
     """Run a case and return its result. Whatever a stage raises is a result.
 
-    `announce` is called before each stage with what is known about the case's parameters, so that a crash names its
-    stage.
+    `announce` is called before each stage, with the parameters of the case if they are known, so that the runner knows
+    the stage of a crash.
     """
     result = SuiteResult(test_id_of(name, flow.name, {}), name, flow.name, SuiteOutcome.PASS)
     if reason := matching(flow.skip, name):
@@ -44,7 +44,7 @@ class _CaseRun:
 
     def run(self, suite: TestSuite, name: str) -> SuiteResult:
         """Run the case and return its result; even SystemExit only ends the case, not the process."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         try:
             self._stages(suite, name)
         except BaseException as error:
@@ -56,7 +56,7 @@ class _CaseRun:
                 outputs=error.errors if isinstance(error, OutputMismatch) else (),
                 traceback="" if isinstance(error, (SkipCase, OutputMismatch)) else _traceback(error),
             )
-        return replace(self.result, seconds=time.perf_counter() - began)
+        return replace(self.result, seconds=time.perf_counter() - started)
 
     def _stages(self, suite: TestSuite, name: str) -> None:
         flow = self._flow
@@ -88,10 +88,10 @@ class _CaseRun:
         return case, case.make(case.seed)
 
     def _at(self, stage: SuiteStage, function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-        """Announce a stage and run it; return what it returns, and its seconds."""
+        """Announce a stage and run its function; return the result and the seconds that it took."""
         self._begin(stage)
-        began = time.perf_counter()
-        return function(*arguments), time.perf_counter() - began
+        started = time.perf_counter()
+        return function(*arguments), time.perf_counter() - started
 
     def _begin(self, stage: SuiteStage) -> None:
         self._stage = stage
@@ -116,12 +116,12 @@ def _with_report(result: SuiteResult, report: LoweringReport | None) -> SuiteRes
         return result
     delegated, undelegated = dict(report.delegated_ops), dict(report.undelegated_ops)
     nodes = sum(delegated.values()) if report.delegated_nodes is None else report.delegated_nodes
-    others = sum(undelegated.values()) if report.undelegated_nodes is None else report.undelegated_nodes
+    undelegated_nodes = sum(undelegated.values()) if report.undelegated_nodes is None else report.undelegated_nodes
     return replace(
         result,
         delegated=nodes > 0,
         delegated_nodes=nodes,
-        undelegated_nodes=others,
+        undelegated_nodes=undelegated_nodes,
         delegated_ops=delegated,
         undelegated_ops=undelegated,
         size_bytes=report.size_bytes,

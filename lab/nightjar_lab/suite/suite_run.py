@@ -27,13 +27,15 @@ class CaseSelection:
 
     def of(self, names: Sequence[str]) -> list[str]:
         """Return the selected names in their order; a limit picks them evenly from the whole list."""
-        found = [
-            name for name in names if not self.patterns or any(matches_pattern(one, name) for one in self.patterns)
+        selected = [
+            name
+            for name in names
+            if not self.patterns or any(matches_pattern(pattern, name) for pattern in self.patterns)
         ]
-        if self.limit is not None and self.limit < len(found):
-            found = [found[place * len(found) // self.limit] for place in range(self.limit)]
+        if self.limit is not None and self.limit < len(selected):
+            selected = [selected[place * len(selected) // self.limit] for place in range(self.limit)]
         index, total = self.shard
-        return found[index - 1 :: total]
+        return selected[index - 1 :: total]
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,13 @@ class SuiteProgress:
     def line(self) -> str:
         """Return one line with the cases done, the failures, the rate and the estimated end."""
         rate = self.ran / self.seconds if self.seconds else 0.0
-        left = (self.total - self.done) / rate if rate else 0.0
+        seconds_left = (self.total - self.done) / rate if rate else 0.0
         return texts.PROGRESS.format(
             done=self.done,
             total=self.total,
             failed=self.failed,
             rate=rate,
-            left=f"{int(left // 60)}:{int(left % 60):02}",
+            left=f"{int(seconds_left // 60)}:{int(seconds_left % 60):02}",
         )
 
 
@@ -114,7 +116,9 @@ class SuiteRunEnd:
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of results of each outcome."""
-        return {outcome.value: count for outcome, count in Counter(one.outcome for one in self.results).most_common()}
+        return {
+            outcome.value: count for outcome, count in Counter(result.outcome for result in self.results).most_common()
+        }
 
 
 def run_suite(
@@ -137,23 +141,23 @@ def run_suite(
 
     with SuiteRunner(request.flow, request.suite, jobs=request.jobs, limits=request.limits, notice=note) as runner:
         info = runner.start()
-        chosen = request.selection.of(runner.names())
-        if not chosen:
+        names = request.selection.of(runner.names())
+        if not names:
             raise CannotRun(texts.NO_CASES.format(suite=info.suite))
         with SuiteResultFile(request.jsonl, info, fresh=request.fresh, sha=request.sha) as file:
             stopped = False
-            done = sum(name in file.results for name in chosen)
+            done = sum(name in file.results for name in names)
             if done:
-                notice(texts.CONTINUES.format(done=done, total=len(chosen), path=request.jsonl))
+                notice(texts.CONTINUES.format(done=done, total=len(names), path=request.jsonl))
             try:
-                _run_rest(runner, file, chosen, progress)
+                _run_rest(runner, file, names, progress)
                 runner.finish()
             except KeyboardInterrupt:
                 stopped = True
             finally:
                 # The reports are written even if no further worker can be started.
-                results = tuple(file.results[name] for name in chosen if name in file.results)
-                missing = len(chosen) - len(results)
+                results = tuple(file.results[name] for name in names if name in file.results)
+                missing = len(names) - len(results)
                 request.reports.write(results, flow=info.flow, suite=info.suite, missing=missing, notices=notices)
     return SuiteRunEnd(info, results, missing, stopped)
 
@@ -161,10 +165,10 @@ def run_suite(
 def _run_rest(
     runner: SuiteRunner, file: SuiteResultFile, chosen: Sequence[str], progress: Callable[[SuiteProgress], None]
 ) -> None:
-    began = time.monotonic()
+    started = time.monotonic()
     done = [file.results[name] for name in chosen if name in file.results]
-    failed, ran = sum(one.outcome.is_failure for one in done), 0
+    failed, ran = sum(result.outcome.is_failure for result in done), 0
     for result in runner.run([name for name in chosen if name not in file.results]):
         file.append(result)
         ran, failed = ran + 1, failed + result.outcome.is_failure
-        progress(SuiteProgress(len(chosen), len(done) + ran, failed, ran, time.monotonic() - began))
+        progress(SuiteProgress(len(chosen), len(done) + ran, failed, ran, time.monotonic() - started))

@@ -106,10 +106,10 @@ def _by_params(results: Sequence[SuiteResult]) -> list[str]:
         rows = [
             [
                 code_span(value),
-                *(str(of[word]) for word in ("Pass", "Fail", "Skip")),
-                percentage(of["Pass"], of["Pass"] + of["Fail"]),
+                *(str(results_by_word[word]) for word in ("Pass", "Fail", "Skip")),
+                percentage(results_by_word["Pass"], results_by_word["Pass"] + results_by_word["Fail"]),
             ]
-            for value, of in sorted(counts.items())[:MOST_ROWS]
+            for value, results_by_word in sorted(counts.items())[:MOST_ROWS]
         ]
         parts.append(_table([code_span(name), "Pass", "Fail", "Skip", "Pass %"], rows))
     return parts
@@ -124,8 +124,8 @@ def _breakdown(outcomes: Mapping[SuiteOutcome, int]) -> list[str]:
     return [f"## {texts.SUMMARY_STAGES}", _table(["Stage", "Failures", "Share"], rows)] if rows else []
 
 
-def _most_first(one: tuple[SuiteOutcome, int]) -> tuple[int, str]:
-    return -one[1], one[0].value
+def _most_first(outcome_and_count: tuple[SuiteOutcome, int]) -> tuple[int, str]:
+    return -outcome_and_count[1], outcome_and_count[0].value
 
 
 def _listed(title: str, results: Sequence[SuiteResult]) -> list[str]:
@@ -141,8 +141,8 @@ def _listed(title: str, results: Sequence[SuiteResult]) -> list[str]:
         for result in results[:MOST_ROWS]
     ]
     parts = [f"## {title}", _table(["Test", "Result", "Stage", "Error"], rows)]
-    more = len(results) - len(rows)
-    return [*parts, texts.SUMMARY_MORE.format(count=more)] if more else parts
+    remainder = len(results) - len(rows)
+    return [*parts, texts.SUMMARY_MORE.format(count=remainder)] if remainder else parts
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,7 +2,7 @@
 
 It reads commands from standard input and writes events to the descriptor EVENTS, both one JSON value a line:
 `{"do": "names"}` and `{"do": "case", "name": …}`; `ready`, `unavailable`, `names`, `begin`, `stage`, `result`.
-A flow does what it likes with the process, so its standard input is empty, and the runner holds the other two.
+A flow may do anything with the process, so it gets an empty standard input, and the runner reads its output.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class WorkerChannel:
         os.close(descriptor)
         self._owner = os.getpid()
 
-    def send(self, event: str, **more: Any) -> None:
+    def send(self, event: str, **members: Any) -> None:
         """Send an event."""
         if os.getpid() != self._owner:
             os._exit(0)
-        line = json.dumps({"event": event, **more}).encode() + b"\n"
+        line = json.dumps({"event": event, **members}).encode() + b"\n"
         while line:
             line = line[os.write(self._descriptor, line) :]
 
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _load(flow_name: str, suite_name: str, channel: WorkerChannel) -> tuple[Flow, TestSuite] | None:
-    """Load the flow and the suite and say what they are; without a suite's name, the flow alone."""
+    """Load the flow and the suite, and send their descriptions; one of the two names may be empty."""
     try:
         load_numpy()
         # `suite list` asks for one of the two.
@@ -118,7 +118,7 @@ def _nothing(*_: Any) -> Any:
 def _flush() -> None:
     """Flush the output, so that the runner reads it with the case that printed it."""
     for stream in (sys.stdout, sys.stderr):
-        # A flow may have closed it, or put something else in its place.
+        # A flow may have closed or replaced the stream.
         with contextlib.suppress(Exception):
             stream.flush()
 
@@ -128,7 +128,7 @@ def _text(value: str | Callable[[], str]) -> str:
 
 
 def _end_with_the_runner() -> None:
-    """Have Linux kill this process when the runner ends, however it ends. Elsewhere, it ends after its case."""
+    """Let Linux kill this process when the runner ends, for whatever reason. Elsewhere, it ends after its case."""
     if sys.platform == "linux":
         parent = os.getppid()
         with contextlib.suppress(OSError, AttributeError):

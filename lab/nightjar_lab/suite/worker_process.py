@@ -38,11 +38,11 @@ class OutputExcerpt:
         self._half = half
         self._head, self._tail, self._dropped = b"", b"", 0
 
-    def add(self, read: bytes) -> None:
+    def add(self, chunk: bytes) -> None:
         """Add the next bytes."""
         room = self._half - len(self._head)
-        self._head += read[:room]
-        tail = self._tail + read[room:]
+        self._head += chunk[:room]
+        tail = self._tail + chunk[room:]
         self._dropped += max(0, len(tail) - self._half)
         self._tail = tail[-self._half :]
 
@@ -58,19 +58,19 @@ class WorkerProcess:
     def __init__(self, flow: str, suite: str, half_output: int = HALF_OUTPUT) -> None:
         hide_secrets()
         self._half_output = half_output
-        self.events, theirs = os.pipe()
+        self.events, write_end = os.pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter
-                [sys.executable, "-c", BOOT, flow, suite, str(theirs)],
+                [sys.executable, "-c", BOOT, flow, suite, str(write_end)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=(theirs,),
+                pass_fds=(write_end,),
                 env=clean_environment({"PYTHONUNBUFFERED": "1"}),
                 start_new_session=True,
             )
         finally:
-            os.close(theirs)
+            os.close(write_end)
         assert self._process.stdout is not None
         self.output = self._process.stdout.fileno()
         for descriptor in (self.events, self.output):
@@ -79,8 +79,8 @@ class WorkerProcess:
         self.excerpt = OutputExcerpt(self._half_output)
         self.ready = False
         self.case: str | None = None
-        self.begun = False
-        self.known: str | None = None
+        self.has_begun = False
+        self.known_failure: str | None = None
         self.stage: SuiteStage | None = None
         self.params: dict[str, str] = {}
         self.allow(START_SECONDS)
@@ -110,13 +110,13 @@ class WorkerProcess:
 
     def begin(self, case: str) -> None:
         """Start a case. Its time begins after it is made, because making the first one may load the whole suite."""
-        self.case, self.begun, self.known, self.stage, self.params = case, False, None, None, {}
+        self.case, self.has_begun, self.known_failure, self.stage, self.params = case, False, None, None, {}
         self.excerpt = OutputExcerpt(self._half_output)
         self.allow(START_SECONDS)
         self.send({"do": "case", "name": case})
 
     def at_stage(self, stage: SuiteStage, params: dict[str, str], seconds: float) -> None:
-        """Note a stage; its first one after the case is made begins the time of the case."""
+        """Store the stage of the case; the first stage after the case is made starts its time limit."""
         if self.stage in (None, SuiteStage.MAKE) and stage is not SuiteStage.MAKE:
             self.allow(seconds)
         self.stage, self.params = stage, params
@@ -140,26 +140,26 @@ class WorkerProcess:
         if (self.events not in self.open and not self.closed) or len(self._line) > MOST_LINE:
             self.closed = True
             self.deadline = min(self.deadline, time.monotonic() + CLOSED_SECONDS)
-        found = []
+        events = []
         for line in lines:
-            # What is no event was written by a flow, to a descriptor that is not its own.
+            # A line that is no event comes from a flow that wrote to our descriptor.
             with contextlib.suppress(ValueError):
                 event = json.loads(line)  # noqa: TID251  # errors of outputs may be infinite
-                found += [event] if isinstance(event, dict) else []
-        return found
+                events += [event] if isinstance(event, dict) else []
+        return events
 
     def _chunks(self, descriptor: int) -> list[bytes]:
-        found: list[bytes] = []
-        while descriptor in self.open and len(found) < MOST_LINE // CHUNK:
+        chunks: list[bytes] = []
+        while descriptor in self.open and len(chunks) < MOST_LINE // CHUNK:
             try:
-                read = os.read(descriptor, CHUNK)
+                chunk = os.read(descriptor, CHUNK)
             except BlockingIOError:
                 break
-            if not read:
+            if not chunk:
                 self.open.discard(descriptor)
                 break
-            found.append(read)
-        return found
+            chunks.append(chunk)
+        return chunks
 
     def ask_to_end(self) -> None:
         """Close its standard input, after which it ends by itself."""
@@ -170,8 +170,8 @@ class WorkerProcess:
     def end(self) -> int | None:
         """Wait for its end; return its exit status, None if it had to be killed."""
         self.ask_to_end()
-        until = time.monotonic() + END_SECONDS
-        while self.status is None and time.monotonic() < until:
+        deadline = time.monotonic() + END_SECONDS
+        while self.status is None and time.monotonic() < deadline:
             self.read()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.02)
@@ -181,7 +181,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the worker and the processes that it has started, and close its descriptors."""
-        # Its group is its own: it may have left processes there.
+        # The worker has a process group of its own, in which it may have left processes.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

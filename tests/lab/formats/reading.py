@@ -17,7 +17,7 @@ BROKEN = (0.5, 0.97)
 
 def read_all(folder: Path) -> dict[str, list[str]]:
     """Return the cases of each report below a folder, complete and truncated, and the result of a check."""
-    from nightjar_formats.readers.opening import inflated
+    from nightjar_formats.readers.decoding.inflate import inflated
     from nightjar_formats.runs.offline_check import check_files
 
     found = {}
@@ -49,7 +49,7 @@ def _cases(content: bytes, name: str) -> list[str]:
 def engines() -> list[str]:
     """Return which implementations are used."""
     from nightjar_formats.patterns import Pattern
-    from nightjar_formats.readers.json_events import JsonEvents
+    from nightjar_formats.readers.json.stream import JsonEvents
 
     return [Pattern.__name__, JsonEvents.__name__]
 

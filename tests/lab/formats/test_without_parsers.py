@@ -18,9 +18,9 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.patterns.with_re import RePattern, in_syntax_of_re
 from nightjar_formats.patterns.with_re2 import Re2Pattern
-from nightjar_formats.readers.json_events import JsonEvents
-from nightjar_formats.readers.json_ijson import IjsonEvents
-from nightjar_formats.readers.json_plain import PlainEvents
+from nightjar_formats.readers.json.ijson_events import IjsonEvents
+from nightjar_formats.readers.json.plain_events import PlainEvents
+from nightjar_formats.readers.json.stream import JsonEvents
 
 from tests.lab.formats.reading import engines, read_all
 
@@ -122,8 +122,8 @@ def events(kind: type[IjsonEvents] | type[PlainEvents], text: bytes, size: int) 
     parser = kind()
     for place in range(0, len(text), size):
         if parser.feed(text[place : place + size]) is not None:
-            return [*parser.found, "wrong"]
-    return [*parser.found, "cut off"] if parser.end() is not None else list(parser.found)
+            return [*parser.events, "wrong"]
+    return [*parser.events, "cut off"] if parser.end() is not None else list(parser.events)
 
 
 @given(JSON, st.booleans(), st.integers(1, 40))

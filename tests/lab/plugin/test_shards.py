@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_lab.pytest.shards import ShardSpec, deal, match_known, parse_shard
+from nightjar_lab.pytest.shards import ShardSpec, assign_shards, match_known, parse_shard
 
 ROOT = Path(__file__).parents[3]
 LETTERS = st.text("ab[]:./\x00\udc80é", max_size=4)
@@ -28,12 +28,12 @@ SECONDS = st.floats(0, 1e4)
 def test_each_test_is_in_exactly_one_shard_whatever_the_order(
     tests: list[str], seconds: Mapping[str, float], total: int, random: object
 ) -> None:
-    plan = deal(tests, seconds, total)
+    plan = assign_shards(tests, seconds, total)
     assert all(1 <= shard <= total for shard in plan.shards)
     assert len(plan.shards) == len(tests)
     shuffled = list(tests)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = deal(shuffled, dict(sorted(seconds.items())), total)
+    again = assign_shards(shuffled, dict(sorted(seconds.items())), total)
     # Tests with the same ID are interchangeable.
     assert Counter(zip(shuffled, again.shards, strict=True)) == Counter(zip(tests, plan.shards, strict=True))
     assert again.fingerprint == plan.fingerprint
@@ -43,7 +43,7 @@ def test_each_test_is_in_exactly_one_shard_whatever_the_order(
 def test_known_durations_balance_the_shards(durations: list[float], total: int) -> None:
     """The longest shard is not much longer than in the best possible assignment (Graham, 1969)."""
     seconds = {f"t.py::test_{number}": duration for number, duration in enumerate(durations)}
-    plan = deal(list(seconds), seconds, total)
+    plan = assign_shards(list(seconds), seconds, total)
     in_order = sorted(durations, reverse=True)
     at_best = max(sum(durations) / total, in_order[0], 2 * in_order[total] if len(in_order) > total else 0)
     assert max(plan.seconds) <= 4 / 3 * at_best + 1e-3 or len(durations) > total
@@ -84,14 +84,14 @@ def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
     assert callable(change)
     new = [change(test) for test in TESTS]
     assert new != TESTS
-    assert deal(new, KNOWN, 3).shards == deal(TESTS, KNOWN, 3).shards
+    assert assign_shards(new, KNOWN, 3).shards == assign_shards(TESTS, KNOWN, 3).shards
 
 
 def test_without_durations_a_moved_file_moves_nothing_and_a_new_test_moves_no_other() -> None:
-    before = deal(TESTS, {}, 4).shards
+    before = assign_shards(TESTS, {}, 4).shards
     # Tests with the same name in several files are assigned in turn.
-    assert [deal([moved(test) for test in TESTS], {}, 4).shards, len(set(before))] == [before, 4]
-    assert deal([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == before
+    assert [assign_shards([moved(test) for test in TESTS], {}, 4).shards, len(set(before))] == [before, 4]
+    assert assign_shards([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == before
 
 
 def junit(test: str) -> str:
@@ -102,7 +102,7 @@ def junit(test: str) -> str:
 def test_durations_from_junit_xml_are_matched_to_tests() -> None:
     known = {junit(test): seconds for test, seconds in KNOWN.items()}
     assert match_known(TESTS, known) == {test: junit(test) for test in KNOWN}
-    assert deal(TESTS, known, 3).seconds == deal(TESTS, KNOWN, 3).seconds
+    assert assign_shards(TESTS, known, 3).seconds == assign_shards(TESTS, KNOWN, 3).seconds
 
 
 def test_an_ambiguous_duration_is_not_used() -> None:
@@ -113,15 +113,17 @@ def test_an_ambiguous_duration_is_not_used() -> None:
 
 
 def test_a_test_without_a_duration_counts_as_the_median() -> None:
-    plan = deal(["t.py::a", "t.py::b", "t.py::c", "t.py::other"], {"t.py::a": 1.0, "t.py::b": 5.0, "t.py::c": 6.0}, 2)
+    plan = assign_shards(
+        ["t.py::a", "t.py::b", "t.py::c", "t.py::other"], {"t.py::a": 1.0, "t.py::b": 5.0, "t.py::c": 6.0}, 2
+    )
     assert sum(plan.seconds) == pytest.approx(1 + 5 + 6 + 5)
     assert plan.known == 3
 
 
 def assignment(seed: str, tests: Sequence[str]) -> str:
     code = (
-        "import sys; from nightjar_lab.pytest.shards import deal;"
-        "tests = sys.argv[1:]; print(deal(tests, {test: len(test) % 3 for test in tests[::2]}, 3))"
+        "import sys; from nightjar_lab.pytest.shards import assign_shards;"
+        "tests = sys.argv[1:]; print(assign_shards(tests, {test: len(test) % 3 for test in tests[::2]}, 3))"
     )
     environment = {"PYTHONPATH": str(ROOT / "lab"), "PYTHONHASHSEED": seed, "PATH": os.environ["PATH"]}
     done = subprocess.run(

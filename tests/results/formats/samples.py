@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from nightjar_formats.model import Case
 from nightjar_formats.readers import read
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.refused import Refused
 
 DATA = Path(__file__).parents[2] / "data" / "results"

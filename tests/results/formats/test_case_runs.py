@@ -12,7 +12,7 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import Case
 from nightjar_formats.readers import junit, read_runs
-from nightjar_formats.readers.case_runs import CaseRun
+from nightjar_formats.readers.junit.case_runs import CaseRun
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.identity import Resolver
 

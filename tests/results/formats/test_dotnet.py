@@ -8,9 +8,9 @@ import pytest
 from nightjar_formats.limits import MAX_ATTRIBUTES, MAX_NESTED, MAX_RAW_NAME, MAX_TOKEN_BYTES, MAX_XML_NAMES, NotXml
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import FORMATS, read
-from nightjar_formats.readers import trx as trx_reader
+from nightjar_formats.readers.dotnet import trx as trx_reader
 from nightjar_formats.readers.repairs import UNNAMED, Repairs
-from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.corpus import reports, written_beside, written_down
@@ -59,8 +59,8 @@ def test_there_are_reports_of_each_version() -> None:
         (TRX, trx(result("Good", "a"))),
     ],
 )
-def test_an_unknown_status_is_refused_and_named(form: str, report: str) -> None:
-    assert refusal(report).startswith(f"report: {form}: a")
+def test_an_unknown_status_is_refused_with_its_line_and_name(form: str, report: str) -> None:
+    assert refusal(report).startswith(f"report: {form}: line 1: a has the ")
 
 
 def repairs_of(report: str) -> list[str]:
@@ -252,7 +252,19 @@ def test_elements_are_counted() -> None:
     ],
 )
 def test_the_length_of_a_name_is_limited(report: str) -> None:
-    assert "a test's name has" in refusal(report, kind=TooMuch).lower()
+    assert ": line 1: a test's name has" in refusal(report, kind=TooMuch).lower()
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        xunit('\n<test name="a" result="Pass"/>\n<test\n name="b" result="Skipped">\n<output>o</output>\n</test>'),
+        nunit('\n<test-case name="a" result="Passed"/>\n<test-case\n name="b" result="passed">\n</test-case>'),
+        trx(f'\n{result(name="a")}\n<UnitTestResult\n testName="b" outcome="Good">\n<Output/>\n</UnitTestResult>'),
+    ],
+)
+def test_a_refusal_names_the_line_in_which_the_test_begins(report: str) -> None:
+    assert ": line 3: b has the " in refusal(report)
 
 
 def test_the_formats_are_recognized_by_their_names() -> None:

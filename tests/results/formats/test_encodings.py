@@ -12,8 +12,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.readers import FORMATS, read
+from nightjar_formats.readers.decoding.wide_text import encoding_of
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.wide_text import encoding_of
 from nightjar_formats.runs.offline_check import check_files
 
 from tests.results.formats.samples import cases_of, plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nightjar_formats.readers.foreign_xml import ROOTS
+from nightjar_formats.readers.xml.foreign import ROOTS
 
 from tests.results.formats.samples import cases_of, refusal
 

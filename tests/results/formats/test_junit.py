@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import junit
-from nightjar_formats.readers.junit_names import PLACEHOLDERS
+from nightjar_formats.readers.junit.names import PLACEHOLDERS
 from nightjar_formats.refused import TooMuch
 
 from tests.results.formats.junit_corpus import FOLDER, normal_form

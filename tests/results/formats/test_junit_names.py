@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect, read_names
 from nightjar_formats.model import Status
 from nightjar_formats.readers import junit
-from nightjar_formats.readers.junit_names import is_absolute, stable_name
-from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.readers.junit.names import is_absolute, stable_name
+from nightjar_formats.runs.advice import CaseAdvice
 from nightjar_formats.runs.identity import Resolver
 
 from bot.results.compare.renames import search_renames
@@ -222,10 +222,10 @@ def test_ids_depend_on_no_outcome_time_order_or_machine(
 )  # fmt: skip
 def test_a_name_that_differs_in_every_run_gets_advice(name: str) -> None:
     document = f'<testsuite><testcase classname="a.Test" name="{name}" time="1"/></testsuite>'
-    onlooker = Onlooker()
+    advice = CaseAdvice()
     for case in junit.read(BytesIO(document.encode())):
-        onlooker.resolve(case)
-    assert any("differs in every run" in warning for warning in onlooker.warnings("junit"))
+        advice.resolve(case)
+    assert any("differs in every run" in warning for warning in advice.warnings("junit"))
 
 
 @pytest.mark.parametrize(
@@ -242,10 +242,10 @@ def test_a_name_that_differs_in_every_run_gets_advice(name: str) -> None:
 )
 def test_a_name_that_stays_gets_no_such_advice(name: str) -> None:
     document = f'<testsuite><testcase classname="a.Test" name="{name}" time="1"/></testsuite>'
-    onlooker = Onlooker()
+    advice = CaseAdvice()
     for case in junit.read(BytesIO(document.encode())):
-        onlooker.resolve(case)
-    assert not any("differs in every run" in warning for warning in onlooker.warnings("junit"))
+        advice.resolve(case)
+    assert not any("differs in every run" in warning for warning in advice.warnings("junit"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_RATIO, RATIO_FREE_BYTES
-from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.samples import cost_of

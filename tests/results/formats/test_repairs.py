@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nightjar_formats.model import Case
 from nightjar_formats.readers import guess, read
 from nightjar_formats.readers.repairs import Repairs
-from nightjar_formats.readers.xml_parser import CHUNK_BYTES
-from nightjar_formats.readers.xml_text import HEAD_BYTES
+from nightjar_formats.readers.xml.parser import CHUNK_BYTES
+from nightjar_formats.readers.xml.text import HEAD_BYTES
 from nightjar_formats.refused import Refused
 
 CASE = b'<testcase classname="c" name="a"/>'

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_OPEN_TESTS, MAX_RAW_NAME, MAX_STRING_BYTES
 from nightjar_formats.model import Case, Status, Trouble
-from nightjar_formats.readers.json_lines import SHORT_BYTES
+from nightjar_formats.readers.json.lines import SHORT_BYTES
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.limits import MAX_NESTED, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import Status, Trouble
-from nightjar_formats.readers.tap_yaml import read_diagnostics
+from nightjar_formats.readers.tap.diagnostics import read_diagnostics
 from nightjar_formats.refused import TooMuch
 
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from nightjar_formats.model import BAD
-from nightjar_formats.readers.pytest_phases import without_group
-from nightjar_formats.readers.tap_text import bare_line
+from nightjar_formats.readers.pytest.phases import without_group
+from nightjar_formats.readers.tap.log_prefixes import bare_line
 from nightjar_formats.runs.identity import Resolver
 
 from tests.results.formats.samples import cases_of

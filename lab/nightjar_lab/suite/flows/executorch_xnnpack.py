@@ -45,12 +45,12 @@ def _lower(model: Any, data: CaseData) -> ExecuTorchProgram:
         raise InvalidCase(NOT_EXPORTED.format(error=error)) from error
     edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
     delegated: Counter[str] = Counter()
-    others: Counter[str] = Counter()
+    undelegated: Counter[str] = Counter()
     for name, counts in get_delegation_info(edge.exported_program().graph_module).delegation_by_operator.items():
         delegated[name] += counts.delegated
-        others[name] += counts.non_delegated
+        undelegated[name] += counts.non_delegated
     program = edge.to_executorch().buffer
-    return ExecuTorchProgram(program, LoweringReport(+delegated, +others, size_bytes=len(program)))
+    return ExecuTorchProgram(program, LoweringReport(+delegated, +undelegated, size_bytes=len(program)))
 
 
 def _load(program: ExecuTorchProgram) -> Any:

@@ -71,11 +71,11 @@ def _is_converted(kind: str) -> bool:
 
 
 def _report(program: OrtProgram) -> LoweringReport:
-    taken: Counter[str] = Counter()
-    others: Counter[str] = Counter()
+    delegated: Counter[str] = Counter()
+    undelegated: Counter[str] = Counter()
     for part in program.session.get_provider_graph_assignment_info():
-        (taken if part.ep_name == PROVIDER else others).update(node.op_type for node in part.get_nodes())
-    return LoweringReport(taken, others, size_bytes=program.model.ByteSize())
+        (delegated if part.ep_name == PROVIDER else undelegated).update(node.op_type for node in part.get_nodes())
+    return LoweringReport(delegated, undelegated, size_bytes=program.model.ByteSize())
 
 
 VERSION = onnxruntime.__version__

@@ -61,11 +61,11 @@ def _quantize(model: onnx.ModelProto, data: CaseData) -> Any:
 
 def _lower(model: Any, data: CaseData) -> TvmProgram:
     module = _import(model) if isinstance(model, onnx.ModelProto) else model
-    before = _operators(module)
+    operators_before = _operators(module)
     module = relax.transform.LegalizeOps()(module)
-    after = _operators(module)
+    operators_after = _operators(module)
     executable = tvm.compile(module, target=TARGET)
-    return TvmProgram(executable, LoweringReport(before - after, after))
+    return TvmProgram(executable, LoweringReport(operators_before - operators_after, operators_after))
 
 
 def _load(program: TvmProgram) -> Any:
@@ -79,7 +79,7 @@ def _run(main: Any, inputs: Sequence[Any]) -> list[Any]:
 
 def _tensor(value: Any) -> Any:
     if isinstance(value, list):
-        return [_tensor(one) for one in value]
+        return [_tensor(element) for element in value]
     if value.dtype.name.endswith(("int4", "int2")) or value.dtype.name.startswith("float4"):
         raise SkipCase(LESS_THAN_A_BYTE.format(dtype=value.dtype.name))
     return tvm.runtime.tensor(np.array(value, order="C"))
@@ -89,27 +89,27 @@ def _arrays(output: Any) -> list[Any]:
     if isinstance(output, tvm.runtime.Tensor):
         return [output.numpy()]
     if isinstance(output, (tvm.ir.Array, list, tuple)):
-        return [array for one in output for array in _arrays(one)]
+        return [array for element in output for array in _arrays(element)]
     return [np.asarray(output)]
 
 
 def _operators(module: Any) -> Counter[str]:
     """Count Relax's operators in a module by name, except calls of compiled functions."""
-    found: Counter[str] = Counter()
+    operators: Counter[str] = Counter()
 
     def visit(node: Any) -> None:
         if isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op) and node.op.name != LEGALIZED:
-            found[node.op.name] += 1
+            operators[node.op.name] += 1
 
     for function in module.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
-    return found
+    return operators
 
 
 def _report(program: TvmProgram) -> LoweringReport:
-    known = program.report
-    return LoweringReport(known.delegated_ops, known.undelegated_ops, size_bytes=program.size())
+    report = program.report
+    return LoweringReport(report.delegated_ops, report.undelegated_ops, size_bytes=program.size())
 
 
 FP32 = Flow(

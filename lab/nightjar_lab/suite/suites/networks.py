@@ -45,10 +45,10 @@ def unet(b: ModelBuilder) -> None:
     low = b.node("AveragePool", top, kernel_shape=[2, 2], strides=[2, 2])
     low = b.node("Relu", b.node("Conv", low, b.weight(12, 6, 3, 3), pads=[1, 1, 1, 1]))
     scales = b.constant([1.0, 1.0, 2.0, 2.0], F)
-    up = b.node(
+    resized = b.node(
         "Resize", low, "", scales, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
     )
-    x = b.node("Conv", b.node("Concat", top, up, axis=1), b.weight(2, 18, 1, 1))
+    x = b.node("Conv", b.node("Concat", top, resized, axis=1), b.weight(2, 18, 1, 1))
     b.output(b.node("Sigmoid", x), F, (1, 2, 16, 16))
 
 
@@ -77,8 +77,10 @@ def lstm(b: ModelBuilder) -> None:
     x = b.input(_normal(b, time, batch, size))
     gates = b.weight(2, 4 * hidden, size), b.weight(2, 4 * hidden, hidden), b.weight(2, 8 * hidden)
     _, last, _ = b.nodes("LSTM", x, *gates, outputs=3, hidden_size=hidden, direction="bidirectional")
-    both = b.node("Reshape", b.node("Transpose", last, perm=[1, 0, 2]), b.constant([batch, 2 * hidden], np.int64))
-    b.output(b.node("Gemm", both, b.weight(2 * hidden, 3), b.weight(3)), F, (batch, 3))
+    last_states = b.node(
+        "Reshape", b.node("Transpose", last, perm=[1, 0, 2]), b.constant([batch, 2 * hidden], np.int64)
+    )
+    b.output(b.node("Gemm", last_states, b.weight(2 * hidden, 3), b.weight(3)), F, (batch, 3))
 
 
 def gru(b: ModelBuilder) -> None:
@@ -134,8 +136,8 @@ def recommender(b: ModelBuilder) -> None:
 def quantized_mlp(b: ModelBuilder) -> None:
     """Add dense layers that were quantized statically, with QuantizeLinear and DequantizeLinear around each."""
     x = _fake_quantized(b, b.input(_normal(b, 4, 16)), 0.03)
-    for before, after, scale in ((16, 24, 0.05), (24, 6, 0.08)):
-        weights = b.constant(b.random.integers(-127, 128, (before, after)), np.int8)
+    for inputs, outputs, scale in ((16, 24, 0.05), (24, 6, 0.08)):
+        weights = b.constant(b.random.integers(-127, 128, (inputs, outputs)), np.int8)
         weights = b.node("DequantizeLinear", weights, b.constant(0.004, F), b.constant(0, np.int8))
         x = _fake_quantized(b, b.node("Relu", b.node("MatMul", x, weights)), scale)
     b.output(x, F, (4, 6))
@@ -188,5 +190,5 @@ def _heads(b: ModelBuilder, x: str, batch: int, time: int, size: int, heads: int
 
 
 def _fake_quantized(b: ModelBuilder, x: str, scale: float) -> str:
-    of = b.constant(scale, F), b.constant(0, np.int8)
-    return b.node("DequantizeLinear", b.node("QuantizeLinear", x, *of), *of)
+    scale_and_zero = b.constant(scale, F), b.constant(0, np.int8)
+    return b.node("DequantizeLinear", b.node("QuantizeLinear", x, *scale_and_zero), *scale_and_zero)

@@ -48,17 +48,19 @@ def _data(name: str, seed: int) -> CaseData:
     del seed  # The values come with the case.
     case = _loaded()[name]
     operators = [node.op_type for node in case.model.graph.node]
-    random = operators[0] if name in RANDOM_CASES else next((one for one in operators if one in RANDOM), None)
+    random = (
+        operators[0] if name in RANDOM_CASES else next((operator for operator in operators if operator in RANDOM), None)
+    )
     if random:
         raise SkipCase(IS_RANDOM.format(operator=random))
     inputs, outputs = case.data_sets[0]
-    return CaseData(case.model, [value_of(one) for one in inputs], flat(value_of(one) for one in outputs))
+    return CaseData(case.model, [value_of(value) for value in inputs], flat(value_of(output) for output in outputs))
 
 
 def _case(name: str) -> SuiteCase:
     outputs = _loaded()[name].model.graph.output
-    # Half a value's precision is lost in the type itself: no flow may be held to float32.
-    coarse = any(one.type.tensor_type.elem_type in COARSE for one in outputs)
+    # The type itself has about half of float32's precision, so no flow can meet float32's tolerance.
+    coarse = any(output.type.tensor_type.elem_type in COARSE for output in outputs)
     return SuiteCase(name, functools.partial(_data, name), tolerance=FLOAT16 if coarse else None)
 
 

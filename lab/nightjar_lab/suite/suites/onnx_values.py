@@ -14,31 +14,31 @@ from nightjar_lab.suite.outcome import SkipCase
 NO_VALUE = "the harness has no array for an absent optional value"
 
 
-def value_of(given: Any) -> Any:
+def value_of(case_value: Any) -> Any:
     """Return a value of a case as an array, or as a list of arrays for a sequence.
 
     Types that NumPy lacks, such as bfloat16, are those of ml_dtypes. Raises SkipCase for an optional without a value.
     """
-    if given is None:
+    if case_value is None:
         raise SkipCase(NO_VALUE)
-    if isinstance(given, onnx.TensorProto):
-        return numpy_helper.to_array(given)
-    if isinstance(given, (list, tuple)):
-        return [value_of(one) for one in given]
-    return _text_as_objects(np.asarray(given))
+    if isinstance(case_value, onnx.TensorProto):
+        return numpy_helper.to_array(case_value)
+    if isinstance(case_value, (list, tuple)):
+        return [value_of(element) for element in case_value]
+    return _text_as_objects(np.asarray(case_value))
 
 
 def flat(values: Iterable[Any]) -> list[Any]:
     """Return outputs with the tensors of each sequence in its place, so that every output is an array."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     for value in values:
         if isinstance(value, (list, tuple)):
-            found += flat(value)
+            arrays += flat(value)
         elif value is None:
             raise SkipCase(NO_VALUE)
         else:
-            found.append(_text_as_objects(value))
-    return found
+            arrays.append(_text_as_objects(value))
+    return arrays
 
 
 def _text_as_objects(array: Any) -> Any:
@@ -49,4 +49,6 @@ def _text_as_objects(array: Any) -> Any:
 def feeds_of(model: onnx.ModelProto, inputs: Sequence[Any]) -> dict[str, Any]:
     """Return inputs by the names that the model has for them."""
     initializers = {weight.name for weight in model.graph.initializer}
-    return dict(zip((one.name for one in model.graph.input if one.name not in initializers), inputs))
+    return dict(
+        zip((model_input.name for model_input in model.graph.input if model_input.name not in initializers), inputs)
+    )

@@ -1,0 +1,1 @@
+"""Read JSON, whole documents and JSON lines, as a stream with limits."""

@@ -1,0 +1,1 @@
+"""Read XML of any tool, whose input is not trusted, with expat."""
