@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.config import parse_config
-from scripts.docs import PAGES, TEXTS, documents, texts_page
+from scripts.docs import PAGES, TEXTS, documents
 from scripts.pages import contents, headings, links
+from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(
