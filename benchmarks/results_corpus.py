@@ -17,7 +17,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
-from bot.core.memory import collect_what_comes_later
+from bot.core.memory import freeze_startup_objects
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
@@ -31,7 +31,7 @@ FILES = frozenset(f"tests/kernel/topic_{number}/src/main.c" for number in range(
 
 async def measure(options: Options) -> list[Row]:
     """Ingest every run."""
-    collect_what_comes_later()  # as in the bot and in the processes of its pool
+    freeze_startup_objects()  # as in the bot and in the processes of its pool
     rows = []
     for boards, detailed in ((3 if options.quick else BOARDS, False), (3, True)):
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))

@@ -19,7 +19,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
 from bot.config.alarms import Place
-from bot.core.memory import collect_what_comes_later
+from bot.core.memory import freeze_startup_objects
 from bot.core.untrusted.limits import AllLimits
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.report.baseline import compared_suites, nearest_ancestors
@@ -50,7 +50,7 @@ Made = TypeVar("Made")
 
 async def measure(options: Options) -> list[Row]:
     """Store runs, and measure the last one."""
-    collect_what_comes_later()  # as in the bot and in the processes of its pool
+    freeze_startup_objects()  # as in the bot and in the processes of its pool
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     store, pending = (ResultsStore(f"sqlite:///{folder}/{name}.db") for name in ("results", "pending"))
     for one in (store, pending):
