@@ -35,7 +35,7 @@ def _warnings_of_repository(repository: str, config: RepositoryConfig) -> Iterat
     place, keys = f"repositories.{repository}", ("repositories", repository)
     if config.merge is not None and not config.merge.required:
         yield ConfigWarning((*keys, "merge"), NOTHING_REQUIRED.format(place=place))
-    own = own_contexts(config)
+    bot_contexts = own_contexts(config)
     required = {
         ("merge", "required"): config.merge.required if config.merge else (),
         ("nightly", "require"): config.nightly.require if config.nightly else (),
@@ -43,7 +43,7 @@ def _warnings_of_repository(repository: str, config: RepositoryConfig) -> Iterat
     }
     for path, contexts in required.items():
         for context in contexts:
-            if context in own:
+            if context in bot_contexts:
                 text = OWN_CONTEXT.format(place=place, key=".".join(path), name=context)
                 yield ConfigWarning((*keys, *path, context), text)
 

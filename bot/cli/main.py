@@ -159,20 +159,20 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     from bot.config.repository_file import is_repository_file, load_repository_file
     from bot.config.source import read
 
-    own = repository_file or is_repository_file(path)
-    faults = check(path, load_repository_file if own else load_config)
+    is_own_file = repository_file or is_repository_file(path)
+    faults = check(path, load_repository_file if is_own_file else load_config)
     if as_json:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
             click.echo(escape_controls(str(fault)))
-    elif own:
+    elif is_own_file:
         click.echo(REPOSITORY_FILE_VALID.format(path=path))
     else:
         count = len(load_config(path).repositories)
         named = f"{count} repository" if count == 1 else f"{count} repositories"
         click.echo(CONFIG_VALID.format(path=path, count=named))
-    if not faults and not own:
+    if not faults and not is_own_file:
         root, _ = read(read_file(path), str(path))
         assert root is not None
         for warning in warnings_of(load_config(path)):
