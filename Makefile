@@ -33,7 +33,7 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo suite-demo suite-test test tools compiled check types tests robustness untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test test-changed tools compiled check types tests robustness untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -49,6 +49,13 @@ suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
 test: $(VENV)/.ready
 	$(MAKE) --no-print-directory -j4 tools compiled check types
 	$(MAKE) --no-print-directory tests
+
+# The tests that guard a change against a branch, and why: scripts/guards.py. They don't replace `make test`.
+BASE ?= main
+test-changed: $(VENV)/.ready
+	@tests=$$($(BIN)/python -m scripts.guards $(BASE)) || exit 1; test -n "$$tests" || exit 0; \
+	  alone=$$(grep -l "mark.alone" $$tests); \
+	  $(PYTEST) -n 3 $(ARGS) $$tests && { test -z "$$alone" || scripts/in-memory $(BIN)/pytest -m alone $(ARGS) $$alone; }
 
 # Most of this waits for the network, so it is done beside what needs none of them.
 tools: $(VENV)/.ready
@@ -101,7 +108,7 @@ alone: $(VENV)/.ready
 # mutmut is not among the packages for developing: what it needs differs between Pythons; this is locked for 3.11.
 mutants: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.txt
-	$(BIN)/python scripts/mutants.py $(ARGS)
+	$(BIN)/python -m scripts.mutants $(ARGS)
 
 # Explains the statements of all tests.
 plans-of-all: $(VENV)/.ready

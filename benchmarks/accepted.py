@@ -13,7 +13,7 @@ import click
 from benchmarks import bare, probot_server
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import BenchmarkStage, stage
+from benchmarks.stage import BenchmarkStage, open_stage
 
 TITLE = "The mix, signed, to 202, the worker running"
 CONNECTIONS = (1, 8, 32, 64)
@@ -29,26 +29,26 @@ async def measure(options: Options) -> list[Row]:
     if without:
         click.echo(without, err=True)
     rows = []
-    own = 0.0
+    nightjar_rate = 0.0
     for connections in CONNECTIONS:
-        async with stage(options.database, limits=False) as on:
-            load = load_of(on, connections, options.seconds(SECONDS))
+        async with open_stage(options.database, limits=False) as stage:
+            load = load_of(stage, connections, options.seconds(SECONDS))
             async with bare.serving() as port:
                 plain = await generate(replace(load, port=port))
             beside = Waits()
             if not without:
                 async with probot_server.serving() as port:
                     beside = await generate(replace(load, port=port))
-            ours = accepted(await generate(load))
-        rows.append(_row(connections, plain, beside, ours))
+            nightjar = accepted(await generate(load))
+        rows.append(_row(connections, plain, beside, nightjar))
         if connections == HALF_OF:
-            own = ours.per_second
-    return [*rows, await _at_half(options, own / 2)]
+            nightjar_rate = nightjar.per_second
+    return [*rows, await _at_half(options, nightjar_rate / 2)]
 
 
-def load_of(on: BenchmarkStage, connections: int, seconds: float) -> Load:
+def load_of(stage: BenchmarkStage, connections: int, seconds: float) -> Load:
     """Describe the load of the mix on a stage."""
-    return Load(on.bot.port, str(on.mix(COMMANDS)), connections, seconds)
+    return Load(stage.bot.port, str(stage.mix(COMMANDS)), connections, seconds)
 
 
 def accepted(waits: Waits) -> Waits:
@@ -59,28 +59,28 @@ def accepted(waits: Waits) -> Waits:
 
 
 async def _at_half(options: Options, rate: float) -> Row:
-    async with stage(options.database, limits=False) as on:
-        load = replace(load_of(on, 64, options.seconds(2 * SECONDS)), rate=rate)
+    async with open_stage(options.database, limits=False) as stage:
+        load = replace(load_of(stage, 64, options.seconds(2 * SECONDS)), rate=rate)
         async with bare.serving() as port:
             plain = await generate(replace(load, port=port))
         await asyncio.sleep(0.5)  # the bot has just started
-        ours = accepted(await generate(load))
-    return _row(0, plain, Waits(), ours)
+        nightjar = accepted(await generate(load))
+    return _row(0, plain, Waits(), nightjar)
 
 
-def _row(connections: int, plain: Waits, beside: Waits, ours: Waits) -> Row:
+def _row(connections: int, plain: Waits, beside: Waits, nightjar: Waits) -> Row:
     return {
         "load": f"{connections} connections" if connections else f"half of what {HALF_OF} connections reach",
         "bare /s": plain.per_second,
         "probot /s": beside.per_second,
-        "nightjar /s": ours.per_second,
-        "of bare": round(ours.per_second / plain.per_second, 3),
-        "of probot": round(ours.per_second / beside.per_second, 3) if beside.per_second else 0.0,
+        "nightjar /s": nightjar.per_second,
+        "of bare": round(nightjar.per_second / plain.per_second, 3),
+        "of probot": round(nightjar.per_second / beside.per_second, 3) if beside.per_second else 0.0,
         "bare p99 ms": plain.p99,
         "probot p99 ms": beside.p99,
-        "nightjar p50 ms": ours.p50,
-        "nightjar p99 ms": ours.p99,
-        "generator busy": max(plain.busy, beside.busy, ours.busy),
+        "nightjar p50 ms": nightjar.p50,
+        "nightjar p99 ms": nightjar.p99,
+        "generator busy": max(plain.busy, beside.busy, nightjar.busy),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from benchmarks.first_write import BOT
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import BenchmarkStage, stage
+from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import COMMAND, UNWANTED, templates
 from bot.core.events import lock_key
 from bot.engine.inbox import store_delivery
@@ -26,31 +26,31 @@ PATIENCE = 900.0
 
 async def measure(options: Options) -> list[Row]:
     """Fill the queue while the bot is stopped, start it, and send commands one after the other."""
-    async with stage(options.database, COMMANDS) as on:
-        pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in on.repos]
-        await on.quiet()
-        await on.bot.stop()
-        await _fill(on, options.count(BACKLOG))
-        await on.bot.start()
-        on.app.webhook_url = f"{on.bot.url}/webhook"
-        waiting = await on.waiting()
-        waits = [await _answered(on, pull) for pull in pulls]
-        left = await on.waiting()
-    first, *others = waits
+    async with open_stage(options.database, COMMANDS) as stage:
+        pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in stage.repos]
+        await stage.quiet()
+        await stage.bot.stop()
+        await _fill(stage, options.count(BACKLOG))
+        await stage.bot.start()
+        stage.app.webhook_url = f"{stage.bot.url}/webhook"
+        waiting = await stage.waiting()
+        waits = [await _answered(stage, pull) for pull in pulls]
+        waiting_at_end = await stage.waiting()
+    first, *later_waits = waits
     return [
         {
             "waiting at first": waiting,
             "first command s": round(first, 2),
-            "next command s, longest": round(max(others), 2),
-            "left waiting": left,
+            "next command s, longest": round(max(later_waits), 2),
+            "left waiting": waiting_at_end,
         }
     ]
 
 
-async def _fill(on: BenchmarkStage, count: int) -> None:
+async def _fill(stage: BenchmarkStage, count: int) -> None:
     """Store deliveries as the webhook does, many in one transaction."""
-    made = templates(on.github, on.repo, 200)[UNWANTED]
-    async with Engine(on.url) as engine:
+    made = templates(stage.github, stage.repo, 200)[UNWANTED]
+    async with Engine(stage.url) as engine:
         for start in range(0, count, AT_ONCE):
             storing = []
             for number in range(start, min(start + AT_ONCE, count)):
@@ -62,10 +62,12 @@ async def _fill(on: BenchmarkStage, count: int) -> None:
             await asyncio.gather(*storing)
 
 
-async def _answered(on: BenchmarkStage, pull: PullRequest) -> float:
+async def _answered(stage: BenchmarkStage, pull: PullRequest) -> float:
     comment = pull.comment("hubot", COMMAND)
     began = time.perf_counter()
-    await on.github.until(lambda: "eyes" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the first write")
+    await stage.github.until(
+        lambda: "eyes" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the first write"
+    )
     return time.perf_counter() - began
 
 

@@ -28,13 +28,13 @@ Rounds = Sequence[Sequence[Row]]
 
 
 @click.command(help="Measure BEFORE, a folder with other code and its .venv, and this code in turn.")
-@click.argument("before", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("old_tree", metavar="BEFORE", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("names", nargs=-1, required=True)
 @click.option("--rounds", default=ROUNDS, show_default=True, help="Rounds; the medians are reported.")
 @click.option("--quick", is_flag=True, help="Briefly, to see that it runs.")
-def main(before: Path, names: tuple[str, ...], rounds: int, quick: bool) -> None:
+def main(old_tree: Path, names: tuple[str, ...], rounds: int, quick: bool) -> None:
     """Run each benchmark in both folders, `rounds` times. The last one of a round is the first one of the next."""
-    pythons = {before.absolute(): before.absolute() / ".venv/bin/python", Path.cwd(): Path(sys.executable)}
+    pythons = {old_tree.absolute(): old_tree.absolute() / ".venv/bin/python", Path.cwd(): Path(sys.executable)}
     for name in names:
         taken: dict[Path, list[list[Row]]] = {folder: [] for folder in pythons}
         load = busy()
@@ -60,25 +60,28 @@ def _measured(python: Path, folder: Path, name: str, *, quick: bool) -> list[Row
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def side_by_side(before: Rounds, after: Rounds) -> list[Row]:
-    """Return the medians of each number that both have, and their ratio, after divided by before."""
+def side_by_side(old_rounds: Rounds, new_rounds: Rounds) -> list[Row]:
+    """Return the old and new median of each number in both, and the new divided by the old one."""
     rows: list[Row] = []
-    for row, earlier in _pairs(before[0], after[0]):
+    for row, earlier in _pairs(old_rounds[0], new_rounds[0]):
         for head in (head for head in row if head in earlier and head != LOAD and not isinstance(row[head], str)):
-            was = median(float(taken[before[0].index(earlier)][head]) for taken in before)
-            now = median(float(taken[after[0].index(row)][head]) for taken in after)
-            if not was and not now:
+            median_before = median(
+                float(rows_of_round[old_rounds[0].index(earlier)][head]) for rows_of_round in old_rounds
+            )
+            median_after = median(float(rows_of_round[new_rounds[0].index(row)][head]) for rows_of_round in new_rounds)
+            if not median_before and not median_after:
                 continue
-            ratio = f"{now / was:.2f}" if was else ""
-            rows.append({"what": _name(row), "": head, "before": was, "after": now, "ratio": ratio})
+            ratio = f"{median_after / median_before:.2f}" if median_before else ""
+            rows.append({"what": _name(row), "": head, "before": median_before, "after": median_after, "ratio": ratio})
     return rows
 
 
-def _pairs(before: Sequence[Row], after: Sequence[Row]) -> list[tuple[Row, Row]]:
-    if len(before) == len(after):
-        return list(zip(after, before, strict=True))
-    named = {_first(row): row for row in before}
-    return [(row, named[_first(row)]) for row in after if _first(row) in named]
+def _pairs(old_rows: Sequence[Row], new_rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Return each new row with the old one, by place if there are as many, otherwise by the first text in the row."""
+    if len(old_rows) == len(new_rows):
+        return list(zip(new_rows, old_rows, strict=True))
+    old_by_name = {_first(row): row for row in old_rows}
+    return [(row, old_by_name[_first(row)]) for row in new_rows if _first(row) in old_by_name]
 
 
 def _first(row: Row) -> str:

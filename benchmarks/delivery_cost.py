@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.accepted import accepted
 from benchmarks.load import Load, generate, new_first
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import PULLS, BenchmarkStage, stage
+from benchmarks.stage import PULLS, BenchmarkStage, open_stage
 from benchmarks.traffic import COMMENTS, UNWANTED, Template, templates, write
 
 TITLE = "What a delivery costs, all in"
@@ -23,34 +23,41 @@ STORED = 12_000
 
 async def measure(options: Options) -> list[Row]:
     """Send deliveries at a rate that the bot can sustain, then as fast as possible: new ones, then the same ones."""
-    async with stage(options.database) as on:
-        made = templates(on.github, on.repo, PULLS, long=True)
-        paced = Load(on.bot.port, "", connections=16, seconds=3600, rate=RATE, warm_up=0.0, count=options.count(COUNT))
+    async with open_stage(options.database) as stage:
+        made = templates(stage.github, stage.repo, PULLS, long=True)
+        paced = Load(
+            stage.bot.port, "", connections=16, seconds=3600, rate=RATE, warm_up=0.0, count=options.count(COUNT)
+        )
         rows = []
-        for what, kind in (("that nobody wants", UNWANTED), ("comments without a command", COMMENTS)):
-            rows.append(await _row(on, f"{what}, {RATE:.0f}/s", replace(paced, templates=_stored(on, made[kind]))))
+        for label, kind in (("that nobody wants", UNWANTED), ("comments without a command", COMMENTS)):
+            rows.append(
+                await _row(stage, f"{label}, {RATE:.0f}/s", replace(paced, templates=_stored(stage, made[kind])))
+            )
         load = replace(paced, rate=None, connections=8, count=options.count(STORED), first=new_first())
-        load = replace(load, templates=_stored(on, made[UNWANTED]))
-        rows.append(await _row(on, "that nobody wants, 8 connections: new", load))
-        rows.append(await _row(on, "that nobody wants, 8 connections: seen before", load))
-        return [*rows, await _row(on, "that nobody wants, 64 connections", replace(load, connections=64, first=None))]
+        load = replace(load, templates=_stored(stage, made[UNWANTED]))
+        rows.append(await _row(stage, "that nobody wants, 8 connections: new", load))
+        rows.append(await _row(stage, "that nobody wants, 8 connections: seen before", load))
+        return [
+            *rows,
+            await _row(stage, "that nobody wants, 64 connections", replace(load, connections=64, first=None)),
+        ]
 
 
-def _stored(on: BenchmarkStage, order: list[Template]) -> str:
-    path: Path = on.folder / "templates"
+def _stored(stage: BenchmarkStage, order: list[Template]) -> str:
+    path: Path = stage.folder / "templates"
     write(path, order)
     return str(path)
 
 
-async def _row(on: BenchmarkStage, what: str, load: Load) -> Row:
-    cpu = on.cpu()
+async def _row(stage: BenchmarkStage, label: str, load: Load) -> Row:
+    cpu = stage.cpu()
     waits = accepted(await generate(load))
-    await on.drained()
+    await stage.drained()
     return {
-        "what": what,
+        "what": label,
         "per second": waits.per_second,
         "p99 ms": waits.p99,
-        "CPU ms each": round(1000 * (on.cpu() - cpu) / waits.sent, 3),
+        "CPU ms each": round(1000 * (stage.cpu() - cpu) / waits.sent, 3),
     }
 
 

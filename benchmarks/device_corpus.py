@@ -96,13 +96,13 @@ class _Board:
         self._detailed = detailed
         self._chance = chance = random.Random(SEED + number)
         self._number = number
-        every = every_test()
+        all_tests = every_test()
         self.versions = set(chance.sample(range(VERSIONS), RUNS_OF_BOARD))
-        start = chance.randrange(len(every) // 2)
+        start = chance.randrange(len(all_tests) // 2)
         # A board has only the half of all tests that its hardware can run.
-        others = every[:start] or every
-        some = chance.sample(others, min(150, len(others)))
-        self._tests = sorted({*every[start : start + len(every) // 2], *some})
+        unsupported = all_tests[:start] or all_tests
+        some = chance.sample(unsupported, min(150, len(unsupported)))
+        self._tests = sorted({*all_tests[start : start + len(all_tests) // 2], *some})
         self._skipped = [chance.random() < 1 / 3 for _ in self._tests]
         self._seconds = [chance.lognormvariate(-3, 1.3) for _ in self._tests]
         self._failing: set[int] = set()
@@ -111,7 +111,7 @@ class _Board:
         """Return the board's run of a version."""
         chance, rule = self._chance, RULES[version * len(RULES) // VERSIONS]
         share = chance.uniform(0.02, 0.2) if chance.random() < MASS else FAILING
-        self._failing = {one for one in self._failing if chance.random() < LASTING}
+        self._failing = {test for test in self._failing if chance.random() < LASTING}
         failing = self._failing | set(chance.sample(range(len(self._tests)), int(share * len(self._tests))))
         self._failing = failing if share == FAILING else self._failing
         name = f"board-{self._number}"

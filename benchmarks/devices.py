@@ -44,7 +44,8 @@ async def measure(options: Options) -> list[Row]:
         "processor seconds": round(taken),
     }
     return [
-        {"what": what, "measured": f"{value:,}" if isinstance(value, int) else value} for what, value in values.items()
+        {"what": label, "measured": f"{value:,}" if isinstance(value, int) else value}
+        for label, value in values.items()
     ]
 
 

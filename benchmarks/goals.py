@@ -65,7 +65,7 @@ class GoalPart:
 class Goal:
     """A goal: at least `aim`, or at most."""
 
-    what: str
+    label: str
     part: str
     aim: float
     read: Read
@@ -110,21 +110,21 @@ def cell(place: int, head: str) -> Read:
     return lambda rows: Figure(_number(rows[place], head), _number(rows[place], head))
 
 
-def _share(place: int, head: str, of: str) -> Read:
-    """Read the result of a server and its ratio, which is compared; nothing if there was nothing to compare with."""
+def _share(place: int, head: str, base_head: str) -> Read:
+    """Read the result of a server, and its ratio to another's, which is compared; None without a ratio."""
 
     def read(rows: Sequence[Row]) -> Figure | None:
-        ratio = _number(rows[place], of)
+        ratio = _number(rows[place], base_head)
         return Figure(_number(rows[place], head), ratio) if ratio else None
 
     return read
 
 
-def _named(what: str) -> Read:
+def _named(label: str) -> Read:
     """Read the row of a name from a table of names and measurements."""
 
     def read(rows: Sequence[Row]) -> Figure:
-        value = next(_number(row, "measured") for row in rows if row["what"] == what)
+        value = next(_number(row, "measured") for row in rows if row["what"] == label)
         return Figure(value, value)
 
     return read
@@ -199,12 +199,12 @@ def reached(goal: Goal, rounds: Sequence[Sequence[Row]]) -> Reached:
     aim = f"{'≥' if goal.at_least else '≤'} {goal.aim:,g}"
     how = COMMAND.format(part=goal.part)
     if not figures:
-        return Reached(goal.what, aim, NOTHING, None, None, None, 0, NOTHING, how)
+        return Reached(goal.label, aim, NOTHING, None, None, None, 0, NOTHING, how)
     compared = [figure.compared for figure in figures]
     middle = median(compared)
     measured = f"{_shown(median(figure.measured for figure in figures))} {goal.unit}"
     met = "met" if goal.met(middle) else "**missed**"
-    return Reached(goal.what, aim, measured, middle, min(compared), max(compared), len(figures), met, how)
+    return Reached(goal.label, aim, measured, middle, min(compared), max(compared), len(figures), met, how)
 
 
 def _shown(value: float) -> str:
@@ -235,7 +235,7 @@ async def _measured(parts: Sequence[str], options: Options, rounds: int) -> Mapp
         for name in parts:
             if number >= PARTS[name].most_rounds:
                 continue
-            before, began = busy(), datetime.now(UTC)
+            load_before, began = busy(), datetime.now(UTC)
             try:
                 rows = await PARTS[name].measure(options)
             except Exception:  # an hour of measurements must not be lost because one part fails
@@ -244,7 +244,7 @@ async def _measured(parts: Sequence[str], options: Options, rounds: int) -> Mapp
             taken[name].append(rows)
             seconds = (datetime.now(UTC) - began).total_seconds()
             click.echo(
-                f"round {number + 1}, {name}: {seconds:.0f} s, load average {before} to {busy()}\n{table(rows)}\n",
+                f"round {number + 1}, {name}: {seconds:.0f} s, load average {load_before} to {busy()}\n{table(rows)}\n",
                 err=True,
             )
     return taken
@@ -265,8 +265,8 @@ def main(as_json: bool, quick: bool, database: str, rounds: int, only: tuple[str
     with tempfile.TemporaryDirectory() as folder:
         machine = described(Path(folder))
     if as_json:
-        about = {"machine": machine, "date": date, "load": load}
-        click.echo("\n".join(json.dumps(asdict(row) | about) for row in rows))
+        context = {"machine": machine, "date": date, "load": load}
+        click.echo("\n".join(json.dumps(asdict(row) | context) for row in rows))
         return
     short = "; short runs (--quick)" if quick else ""
     click.echo(f"{machine}; {date}; load average {load} when it began, {busy()} at the end{short}.\n")

@@ -12,7 +12,7 @@ import time
 from benchmarks.accepted import accepted
 from benchmarks.load import Load, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import PULLS, stage
+from benchmarks.stage import PULLS, open_stage
 from benchmarks.traffic import CYCLE
 
 TITLE = "100,000 deliveries of the mix, sent as fast as they are accepted, until all are handled"
@@ -28,26 +28,26 @@ async def measure(options: Options) -> list[Row]:
     ]
 
 
-async def _handled(options: Options, people: int, what: str) -> Row:
+async def _handled(options: Options, people: int, label: str) -> Row:
     count = options.count(COUNT)
-    async with stage(options.database, limits=False) as on:
-        path = on.mix(count // CYCLE, people)
-        cpu, began = on.cpu(), time.perf_counter()
+    async with open_stage(options.database, limits=False) as stage:
+        path = stage.mix(count // CYCLE, people)
+        cpu, began = stage.cpu(), time.perf_counter()
         waits = accepted(
-            await generate(Load(on.bot.port, str(path), connections=64, seconds=3600, warm_up=0.0, count=count))
+            await generate(Load(stage.bot.port, str(path), connections=64, seconds=3600, warm_up=0.0, count=count))
         )
-        left = await on.waiting()
-        await on.drained(within=WITHIN)
+        waiting_at_end = await stage.waiting()
+        await stage.drained(within=WITHIN)
         seconds = time.perf_counter() - began
         return {
-            "what": what,
+            "what": label,
             "deliveries": count,
             "handled /s": round(count / seconds, 1),
             "accepted /s": waits.per_second,
-            "left waiting": left,
+            "left waiting": waiting_at_end,
             "all handled after s": round(seconds, 1),
-            "CPU ms each": round(1000 * (on.cpu() - cpu) / count, 3),
-            "requests to GitHub": len(on.github.requests.records),
+            "CPU ms each": round(1000 * (stage.cpu() - cpu) / count, 3),
+            "requests to GitHub": len(stage.github.requests.records),
         }
 
 

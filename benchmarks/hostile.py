@@ -33,11 +33,11 @@ MIB = 1 << 20
 Work = Callable[[], object]
 
 
-def moved(before: str, now: str) -> Any:
+def moved(old_name: str, new_name: str) -> Any:
     """Import a module from its current place, or from its place in the tree of `BEFORE`."""
     # By the folder: an editable install would find this tree's modules instead of the other's.
     [tree] = import_module("bot").__path__
-    return import_module(now if (Path(tree) / "core").is_dir() else before)
+    return import_module(new_name if (Path(tree) / "core").is_dir() else old_name)
 
 
 def merge() -> Work:
@@ -71,9 +71,11 @@ def deep() -> Work:
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     folders = "/a" * 470
-    now = {f"{index}{folders}/test_a.py::test_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)}
-    before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": model.SeenTest(model.Status.FAILED)}
-    return lambda: compare(now, before, exit_status=0)
+    current = {
+        f"{index}{folders}/test_a.py::test_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)
+    }
+    baseline = {f"{test[:-2]}x": seen for test, seen in current.items()} | {"b.py": model.SeenTest(model.Status.FAILED)}
+    return lambda: compare(current, baseline, exit_status=0)
 
 
 def reworded() -> Work:
@@ -81,9 +83,9 @@ def reworded() -> Work:
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     words = "_".join(["w" * 24] * 36)
-    now = {f"test_a.py::test_{words}_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)}
-    before = {test.replace("test_w", "test_v"): seen for test, seen in now.items()}
-    return lambda: compare(now, before, exit_status=0)
+    current = {f"test_a.py::test_{words}_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)}
+    baseline = {test.replace("test_w", "test_v"): seen for test, seen in current.items()}
+    return lambda: compare(current, baseline, exit_status=0)
 
 
 def rerun() -> Work:
@@ -97,8 +99,8 @@ def rerun() -> Work:
     names = [f"Linux / buidl {index} (arm64, pyhton 3.1, relaese, shraded)" for index in range(20)]
 
     def work() -> object:
-        given: tuple[Any, ...] = [run], handler.decide([run], "", names), "1" * 40, "@ci"
-        return explain(*given[: len(signature(explain).parameters)])  # `BEFORE` lacks the last parameter
+        arguments: tuple[Any, ...] = [run], handler.decide([run], "", names), "1" * 40, "@ci"
+        return explain(*arguments[: len(signature(explain).parameters)])  # `BEFORE` lacks the last parameter
 
     return work
 
@@ -165,14 +167,16 @@ def _run(row: str) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--before", default=BEFORE, show_default=True, help="The commit to compare with.")
+@click.option("--before", "old_commit", default=BEFORE, show_default=True, help="The commit to compare with.")
 @click.option("--row", type=click.Choice(sorted(ROWS)), hidden=True)
-def main(before: str, row: str | None) -> None:
+def main(old_commit: str, row: str | None) -> None:
     """Print the table, or run one row in this process."""
     if row is not None:
         _run(row)
         return
-    archive = subprocess.run(["git", "archive", before, "bot", "handlers"], cwd=HERE, capture_output=True, check=True)
+    archive = subprocess.run(
+        ["git", "archive", old_commit, "bot", "handlers"], cwd=HERE, capture_output=True, check=True
+    )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(folder, filter="data")

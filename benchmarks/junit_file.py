@@ -63,6 +63,6 @@ def _case(chance: random.Random, path: str, number: int) -> str:
         text = f"{FRAMES}\nE   AssertionError: value {chance.random()} of element {number}"
         return f"{begin}><failure message={quoteattr(message)}>{escape(text)}</failure></testcase>"
     if ends < SKIPPED:
-        where = f"{path}:{number % 500}: need gpu"
-        return f'{begin}><skipped type="pytest.skip" message="need gpu">{escape(where)}</skipped></testcase>'
+        reason = f"{path}:{number % 500}: need gpu"
+        return f'{begin}><skipped type="pytest.skip" message="need gpu">{escape(reason)}</skipped></testcase>'
     return begin + " />"

@@ -49,12 +49,12 @@ MOST_SECONDS = 300.0
 
 def beyond_boto3(packages: Path) -> dict[str, float]:
     """Return the MB of each package that belongs neither to boto3, nor to pytest, nor to an empty environment."""
-    others = (*OF_BOTO3, *OF_PYTEST, *OF_VENV)
+    other_packages = (*OF_BOTO3, *OF_PYTEST, *OF_VENV)
     sizes = {}
     for path in packages.iterdir():
-        if not path.name.lower().startswith(others):
-            files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-            sizes[path.name] = sum(one.stat().st_size for one in files) / 1e6
+        if not path.name.lower().startswith(other_packages):
+            files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+            sizes[path.name] = sum(file.stat().st_size for file in files) / 1e6
     return sizes
 
 
@@ -64,19 +64,19 @@ async def first_run(folder: Path) -> dict[str, float]:
     began = time.monotonic()
 
     async def step(name: str, *command: str, env: dict[str, str], good: tuple[int, ...] = (0,)) -> None:
-        before = time.monotonic()
+        started = time.monotonic()
         process = await asyncio.create_subprocess_exec(*command, env=env, cwd=folder / "project")
         status = await process.wait()
         assert status in good, (name, status)
-        steps[name] = time.monotonic() - before
+        steps[name] = time.monotonic() - started
 
     (folder / "project").mkdir()
     (folder / "project/test_ops.py").write_text(TESTS)
     with BucketServer() as bucket:
         bucket.create_bucket(BUCKET)
         os.environ.update(bucket.environment)
-        async with town(f"sqlite:///{folder}/nightjar.db", config=CONFIG) as here:
-            sha = here.repo.push("nightly", {"test_ops.py": TESTS}, by="octocat").sha
+        async with town(f"sqlite:///{folder}/nightjar.db", config=CONFIG) as lab_town:
+            sha = lab_town.repo.push("nightly", {"test_ops.py": TESTS}, by="octocat").sha
             env = {
                 **bucket.environment,
                 "PATH": f"{folder}/venv/bin:{os.environ['PATH']}",
@@ -84,7 +84,7 @@ async def first_run(folder: Path) -> dict[str, float]:
                 "NIGHTJAR_REPOSITORY": REPOSITORY,
                 "NIGHTJAR_LAB": LAB,
                 "NIGHTJAR_BUCKET": BUCKET,
-                "NIGHTJAR_URL": here.url,
+                "NIGHTJAR_URL": lab_town.url,
             }
             bare = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
             began = time.monotonic()
@@ -96,17 +96,17 @@ async def first_run(folder: Path) -> dict[str, float]:
             words = ("run", "--target", TARGET, "--sha", sha)
             await step("nightjar-lab run --dry-run", kit, *words, "--dry-run", *tests, env=env, good=(1,))
             await step("nightjar-lab run", kit, *words, *tests, env=env, good=(1,))
-            steps["until the check run"] = await _until_check(here, sha)
+            steps["until the check run"] = await _until_check(lab_town, sha)
             steps["all"] = time.monotonic() - began
     return steps
 
 
-async def _until_check(here: Town, sha: str) -> float:
-    before = time.monotonic()
-    while time.monotonic() - before < MOST_SECONDS:
-        runs = [run for suite in here.repo.suites if suite.head_sha == sha for run in suite.runs]
+async def _until_check(lab_town: Town, sha: str) -> float:
+    started = time.monotonic()
+    while time.monotonic() - started < MOST_SECONDS:
+        runs = [run for suite in lab_town.repo.suites if suite.head_sha == sha for run in suite.runs]
         if any(run.name == f"hardware/{LAB}/{TARGET}" for run in runs):
-            return time.monotonic() - before
+            return time.monotonic() - started
         await asyncio.sleep(0.2)
     raise AssertionError("no check run appeared")
 

@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -184,8 +184,8 @@ class _Run:
     async def _as_fast_as_it_goes(self, connection: _Connection) -> None:
         await asyncio.sleep(self._began - time.perf_counter())
         end = self._began + self._load.warm_up + self._load.seconds
-        while (now := time.perf_counter()) < end and self._wanted(next(self._turns)):
-            await self._exchange(connection, now)
+        while (current_time := time.perf_counter()) < end and self._wanted(next(self._turns)):
+            await self._exchange(connection, current_time)
 
     async def _at_a_rate(self, connection: _Connection) -> None:
         assert self._load.rate is not None
@@ -203,23 +203,26 @@ class _Run:
     async def _exchange(self, connection: _Connection, since: float) -> None:
         async with asyncio.timeout(ENOUGH):
             status = await connection.exchange(next(self._requests))
-        now = time.perf_counter()
+        current_time = time.perf_counter()
         self._statuses[str(status)] += 1
         if since >= self._began + self._load.warm_up:
-            self._waits.append(now - since)
-            self._last = now
+            self._waits.append(current_time - since)
+            self._last = current_time
 
     def _result(self) -> Waits:
         waits = sorted(self._waits)
         seconds = self._last - self._began - self._load.warm_up
-        at: Callable[[float], float] = lambda part: round(1000 * waits[min(len(waits) - 1, int(part * len(waits)))], 2)  # noqa: E731
+
+        def percentile(share: float) -> float:
+            return round(1000 * waits[min(len(waits) - 1, int(share * len(waits)))], 2)
+
         return Waits(
             sent=sum(self._statuses.values()),
             seconds=round(seconds, 3),
             per_second=round(len(waits) / seconds, 1),
-            p50=at(0.5),
-            p99=at(0.99),
-            longest=at(1.0),
+            p50=percentile(0.5),
+            p99=percentile(0.99),
+            longest=percentile(1.0),
             statuses=dict(self._statuses),
             busy=round((time.process_time() - self._cpu) / (self._last - self._began), 2),
         )

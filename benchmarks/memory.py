@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.load import Load, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import BenchmarkStage, stage
+from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import templates, write
 
 TITLE = "Memory and disk, with 10 kB bodies"
@@ -20,26 +20,26 @@ MIB = 1024 * 1024
 
 async def measure(options: Options) -> list[Row]:
     """Measure at rest, then after every fifth of the deliveries."""
-    async with stage(options.database) as on:
-        path = on.folder / "templates.json"
-        made = templates(on.github, on.repo, PULLS)
+    async with open_stage(options.database) as stage:
+        path = stage.folder / "templates.json"
+        made = templates(stage.github, stage.repo, PULLS)
         write(path, [*made["unwanted"] * 4, *made["comments"]])
-        rows = [_row(on, 0)]
-        load = Load(on.bot.port, str(path), connections=16, seconds=3600, count=options.count(EACH), rate=RATE)
+        rows = [_row(stage, 0)]
+        load = Load(stage.bot.port, str(path), connections=16, seconds=3600, count=options.count(EACH), rate=RATE)
         sent = 0
         for _ in range(STEPS):
             sent += (await generate(replace(load))).sent
-            await on.drained()
-            rows.append(_row(on, sent))
+            await stage.drained()
+            rows.append(_row(stage, sent))
     return rows
 
 
-def _row(on: BenchmarkStage, sent: int) -> Row:
+def _row(stage: BenchmarkStage, sent: int) -> Row:
     return {
         "deliveries": float(sent),
-        "memory MiB": round(on.memory() / MIB, 1),
-        "database MiB": round(on.database_bytes() / MIB, 1),
-        "CPU s": round(on.cpu(), 1),
+        "memory MiB": round(stage.memory() / MIB, 1),
+        "database MiB": round(stage.database_bytes() / MIB, 1),
+        "CPU s": round(stage.cpu(), 1),
     }
 
 

@@ -43,7 +43,7 @@ async def measure(options: Options) -> list[Row]:
     rows: list[Row] = []
     cases = options.count(CASES)
     try:
-        for number, what in enumerate(RUNS):
+        for number, label in enumerate(RUNS):
             paths = [folder / f"{target}.xml" for target in range(TARGETS)]
             for target, path in enumerate(paths):
                 listed = junit_file.write(path, cases, number * TARGETS + target)
@@ -51,7 +51,7 @@ async def measure(options: Options) -> list[Row]:
             began = time.perf_counter()
             await asyncio.gather(*(nightly.ingest(target, path) for target, path in enumerate(paths)))
             seconds = time.perf_counter() - began
-            rows.append(_row(what, TARGETS * cases, seconds))
+            rows.append(_row(label, TARGETS * cases, seconds))
     finally:
         pool.close()
         store.close()
@@ -84,9 +84,9 @@ def _run(target: int, number: int, size: int) -> Run:
     return Run(key, "etag", RunState.STORED, "", DAY * number, size, Claims(SUITE), admission)
 
 
-def _row(what: str, results: int, seconds: float) -> Row:
+def _row(label: str, results: int, seconds: float) -> Row:
     return {
-        "nightly run": what,
+        "nightly run": label,
         "results": results,
         "s": round(seconds, 1),
         "results a second": round(results / seconds),

@@ -27,7 +27,7 @@ from benchmarks.load import Load, generate
 from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, flaky_test, sha_of_run, targets_of
 from benchmarks.report import Options, Row, command
 from benchmarks.results_store import name_of
-from benchmarks.stage import SQLITE, BenchmarkStage, stage
+from benchmarks.stage import SQLITE, BenchmarkStage, open_stage
 from benchmarks.traffic import templates, write
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.site import dashboard_site
@@ -58,7 +58,7 @@ class MeasuredPage:
 def measured_pages(size: StoreSize) -> list[MeasuredPage]:
     """Return the pages to measure on a store of this size."""
     newest, older = sha_of_run(size.runs - 1), sha_of_run(size.runs - 8)
-    every = {
+    addresses = {
         "overview": "/",
         "grid: 20 targets": HERE,
         "grid: a target": f"{HERE}?target={FIRST}",
@@ -80,7 +80,7 @@ def measured_pages(size: StoreSize) -> list[MeasuredPage]:
         "feed": f"{HERE}/regressions.atom",
         "commands": "/help",
     }
-    return [MeasuredPage(name, address.replace("[", "%5B").replace("]", "%5D")) for name, address in every.items()]
+    return [MeasuredPage(name, address.replace("[", "%5B").replace("]", "%5D")) for name, address in addresses.items()]
 
 
 HOT = ("overview", "grid: 20 targets", "grid: a target", "run", "test on one target", "compare", "flaky", "lab")
@@ -95,17 +95,17 @@ async def measure(options: Options) -> list[Row]:
     pages = measured_pages(size)
     with _stored(size) as path:
         sql = await _sql_of(path, pages)
-        async with stage(config=_config(), database_url=f"sqlite:///{path}") as on:
-            await _deliveries(on)
-            rows, others = list[Row](), list[Row]()
+        async with open_stage(config=_config(), database_url=f"sqlite:///{path}") as stage:
+            await _deliveries(stage)
+            rows, other_rows = list[Row](), list[Row]()
             for work in (_throughput, _webhooks):
-                others += await work(on, pages, options)
-                click.echo(others[-3:], err=True)
-            await _rested(on)
+                other_rows += await work(stage, pages, options)
+                click.echo(other_rows[-3:], err=True)
+            await _rested(stage)
             for page in pages:
-                rows.append(await _page_row(on, page, sql[page.name], options))
+                rows.append(await _page_row(stage, page, sql[page.name], options))
                 click.echo(rows[-1], err=True)
-            return rows + others + await _memory(on, pages, options)
+            return rows + other_rows + await _memory(stage, pages, options)
 
 
 @contextlib.contextmanager
@@ -151,11 +151,11 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
     """Return the milliseconds and the number of each page's statements: the median of three."""
     taken, began = list[float](), list[float]()
     event: Any = sa.event
-    before = event.listens_for(sa.Engine, "before_cursor_execute")(lambda *_: began.append(time.perf_counter()))
-    after = event.listens_for(sa.Engine, "after_cursor_execute")(
+    start_listener = event.listens_for(sa.Engine, "before_cursor_execute")(lambda *_: began.append(time.perf_counter()))
+    end_listener = event.listens_for(sa.Engine, "after_cursor_execute")(
         lambda *_: taken.append(time.perf_counter() - began.pop())
     )
-    found = {}
+    sql_by_page = {}
     try:
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
         async with dashboard_site(
@@ -163,41 +163,44 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
             clock=time.time,
         ) as site:  # fmt: skip
             for page in pages:
-                each = []
+                measurements = []
                 for _ in range(4):
                     taken.clear()
                     await site.get(page.address, **COOKIE)
-                    each.append((1000 * sum(taken), len(taken)))
-                found[page.name] = (round(median(one for one, _ in each[1:]), 1), each[-1][1])
+                    measurements.append((1000 * sum(taken), len(taken)))
+                sql_by_page[page.name] = (
+                    round(median(milliseconds for milliseconds, _ in measurements[1:]), 1),
+                    measurements[-1][1],
+                )
         shutil.rmtree(folder)
     finally:
-        event.remove(sa.Engine, "before_cursor_execute", before)
-        event.remove(sa.Engine, "after_cursor_execute", after)
-    return found
+        event.remove(sa.Engine, "before_cursor_execute", start_listener)
+        event.remove(sa.Engine, "after_cursor_execute", end_listener)
+    return sql_by_page
 
 
-async def _deliveries(on: BenchmarkStage) -> None:
+async def _deliveries(stage: BenchmarkStage) -> None:
     """Have the bot handle comments on some pull requests, for their pages."""
-    path = on.folder / "comments.json"
-    write(path, templates(on.github, on.repo, PULLS)["comments"])
-    await generate(Load(on.bot.port, str(path), 4, 30.0, warm_up=0.0, count=20 * PULLS))
-    await _rested(on)
+    path = stage.folder / "comments.json"
+    write(path, templates(stage.github, stage.repo, PULLS)["comments"])
+    await generate(Load(stage.bot.port, str(path), 4, 30.0, warm_up=0.0, count=20 * PULLS))
+    await _rested(stage)
 
 
-async def _rested(on: BenchmarkStage) -> None:
+async def _rested(stage: BenchmarkStage) -> None:
     """Wait for the jobs of deliveries, but not for jobs that wait for the bucket, which does not exist."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(RESTED_WITHIN):
-            await on.drained()
+            await stage.drained()
 
 
-async def _page_row(on: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
-    await _ask(on, page, COOKIE)
-    cpu = on.cpu()
-    rendered = [await _ask(on, page, COOKIE) for _ in range(options.count(RENDERED))]
-    cpu = 1000 * (on.cpu() - cpu) / len(rendered)
-    stored = [await _ask(on, page, {}) for _ in range(options.count(STORED) + 1)][1:]
-    async with on.http.get(on.bot.url + page.address) as answer:
+async def _page_row(stage: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
+    await _ask(stage, page, COOKIE)
+    cpu = stage.cpu()
+    rendered = [await _ask(stage, page, COOKIE) for _ in range(options.count(RENDERED))]
+    cpu = 1000 * (stage.cpu() - cpu) / len(rendered)
+    stored = [await _ask(stage, page, {}) for _ in range(options.count(STORED) + 1)][1:]
+    async with stage.http.get(stage.bot.url + page.address) as answer:
         size = len(gzip.compress(await answer.read(), 6))
     return {
         "what": page.name,
@@ -213,9 +216,9 @@ async def _page_row(on: BenchmarkStage, page: MeasuredPage, sql: tuple[float, in
     }
 
 
-async def _ask(on: BenchmarkStage, page: MeasuredPage, headers: dict[str, str]) -> float:
+async def _ask(stage: BenchmarkStage, page: MeasuredPage, headers: dict[str, str]) -> float:
     began = time.perf_counter()
-    async with on.http.get(on.bot.url + page.address, headers={"Accept": "text/html", **headers}) as answer:
+    async with stage.http.get(stage.bot.url + page.address, headers={"Accept": "text/html", **headers}) as answer:
         body = await answer.read()
         if answer.status != 200:
             raise AssertionError(f"{page.address}: {answer.status} {body[:300]!r}")
@@ -226,33 +229,33 @@ def _at(waits: list[float], share: float) -> float:
     return round(1000 * sorted(waits)[min(len(waits) - 1, int(share * len(waits)))], 1)
 
 
-async def _memory(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
-    grown = [on.memory()]
+async def _memory(stage: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+    grown = [stage.memory()]
     for _ in range(2):
         for number in range(options.count(REQUESTS)):
-            await _ask(on, pages[number % len(pages)], {} if number % TENTH else COOKIE)
-        grown.append(on.memory())
-    said = " → ".join(f"{one / MEBIBYTE:.0f}" for one in grown)
-    return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them rendered", said)]
+            await _ask(stage, pages[number % len(pages)], {} if number % TENTH else COOKIE)
+        grown.append(stage.memory())
+    text = " → ".join(f"{used_bytes / MEBIBYTE:.0f}" for used_bytes in grown)
+    return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them rendered", text)]
 
 
-async def _throughput(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _throughput(stage: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     """Request hot pages with eight connections. The bot has one core of the machine, the load generator another."""
     rows = []
     for page in pages:
-        await _ask(on, page, {})
+        await _ask(stage, page, {})
     cores = sorted(os.sched_getaffinity(0))
-    _pin(on.bot.pid, {cores[0]})
+    _pin(stage.bot.pid, {cores[0]})
     try:
         for name, some in (("hot pages", HOT), ("… the grid alone", HOT[1:2])):
-            cpu = on.cpu()
-            load = _load_of(on, pages, some, options.seconds(SECONDS) / 3)
+            cpu = stage.cpu()
+            load = _load_of(stage, pages, some, options.seconds(SECONDS) / 3)
             waits = await generate(replace(load, connections=8, rate=None))
-            each = 1000 * (on.cpu() - cpu) / waits.sent
-            said = f"{waits.per_second:.0f}/s on one core, p99 {waits.p99:.0f} ms; CPU ms each {each:.1f}"
-            rows.append(_other(f"{name}, as fast as they come", said))
+            cpu_each = 1000 * (stage.cpu() - cpu) / waits.sent
+            text = f"{waits.per_second:.0f}/s on one core, p99 {waits.p99:.0f} ms; CPU ms each {cpu_each:.1f}"
+            rows.append(_other(f"{name}, as fast as they come", text))
     finally:
-        _pin(on.bot.pid, set(cores))
+        _pin(stage.bot.pid, set(cores))
     return rows
 
 
@@ -262,36 +265,39 @@ def _pin(pid: int, cores: set[int]) -> None:
             os.sched_setaffinity(int(thread.name), cores)
 
 
-def _load_of(on: BenchmarkStage, pages: list[MeasuredPage], some: tuple[str, ...], seconds: float) -> Load:
+def _load_of(stage: BenchmarkStage, pages: list[MeasuredPage], some: tuple[str, ...], seconds: float) -> Load:
     addresses = tuple(page.address for page in pages if page.name in some)
-    return Load(on.bot.port, "", 16, seconds, RATE, pages=addresses)
+    return Load(stage.bot.port, "", 16, seconds, RATE, pages=addresses)
 
 
-async def _webhooks(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _webhooks(stage: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     """Send 50 webhooks a second, alone and together with 50 page requests a second, in turn."""
-    path = on.folder / "templates.json"
-    write(path, templates(on.github, on.repo, PULLS)["unwanted"])
+    path = stage.folder / "templates.json"
+    write(path, templates(stage.github, stage.repo, PULLS)["unwanted"])
     seconds = options.seconds(SECONDS)
-    hooks = Load(on.bot.port, str(path), 16, seconds, RATE)
+    hooks = Load(stage.bot.port, str(path), 16, seconds, RATE)
     alone, beside, read = [], [], []
     for _ in range(1 if options.quick else ROUNDS):
-        await _rested(on)
+        await _rested(stage)
         alone.append(await generate(hooks))
-        await _rested(on)
-        both = await asyncio.gather(generate(hooks), generate(_load_of(on, pages, HOT, seconds)))
-        beside.append(both[0])
-        read.append(both[1])
-    statuses = {status for one in (*alone, *beside) for status in one.statuses}
-    if statuses != {"202"} or any(set(one.statuses) != {"200"} for one in read):
+        await _rested(stage)
+        results = await asyncio.gather(generate(hooks), generate(_load_of(stage, pages, HOT, seconds)))
+        beside.append(results[0])
+        read.append(results[1])
+    statuses = {status for waits in (*alone, *beside) for status in waits.statuses}
+    if statuses != {"202"} or any(set(waits.statuses) != {"200"} for waits in read):
         raise AssertionError(f"not everything was answered: {alone} {beside} {read}")
-    said = {
+    waits_by_label = {
         "webhooks at 50/s, alone": alone,
         "webhooks at 50/s, beside 50 pages a second": beside,
         "pages at 50/s, beside webhooks": read,
     }
     return [
-        _other(what, f"p50 {median(one.p50 for one in all_):.1f} ms, p99 {median(one.p99 for one in all_):.1f} ms")
-        for what, all_ in said.items()
+        _other(
+            label,
+            f"p50 {median(waits.p50 for waits in rounds):.1f} ms, p99 {median(waits.p99 for waits in rounds):.1f} ms",
+        )
+        for label, rounds in waits_by_label.items()
     ]
 
 
@@ -301,11 +307,11 @@ COLUMNS = (
 )
 
 
-def _other(what: str, said: str) -> Row:
+def _other(label: str, text: str) -> Row:
     return {
-        "what": what,
+        "what": label,
         **dict.fromkeys(COLUMNS, ""),
-        "other": said,
+        "other": text,
     }
 
 

@@ -62,12 +62,12 @@ def flaky_test(tests: int) -> str:
     return name_of(_fragile(tests)[0])
 
 
-def fill_store(store: ResultsStore, size: StoreSize, now: float) -> Iterator[int]:
-    """Store all nightly runs, the newest one at `now`; yield the number of results after each."""
+def fill_store(store: ResultsStore, size: StoreSize, newest_time: float) -> Iterator[int]:
+    """Store all nightly runs, the newest one at `newest_time`; yield the number of results after each."""
     boards = [_Board(TargetKey(REPOSITORY, lab, target), size.tests) for lab in LABS for target in targets_of(lab)]
     stored = 0
     for number in range(size.runs):
-        committed_at = now - (size.runs - number) * DAY + 14 * HOUR
+        committed_at = newest_time - (size.runs - number) * DAY + 14 * HOUR
         for board in boards:
             columns = board.columns_of_next()
             key = RunKey(REPOSITORY, board.about.lab, board.about.target, sha_of_run(number), "run-1")
@@ -94,10 +94,10 @@ def _fragile(tests: int) -> list[int]:
 class _Board:
     """One target, with the outcomes of its tests run by run."""
 
-    def __init__(self, about: TargetKey, tests: int) -> None:
-        self.about = about
-        self.number = int(about.target.rpartition("-")[2])
-        chance = self._chance = random.Random(f"{SEED} {about.full_name}")
+    def __init__(self, target: TargetKey, tests: int) -> None:
+        self.about = target
+        self.number = int(target.target.rpartition("-")[2])
+        chance = self._chance = random.Random(f"{SEED} {target.full_name}")
         fragile = _fragile(tests)
         self._fragile, self._flaky = fragile[FLAKY_TESTS:], fragile[:FLAKY_TESTS]
         self._failed = set(chance.sample(self._fragile, len(self._fragile) // 4))
@@ -110,7 +110,8 @@ class _Board:
         self._ends = [codes.get(place, CODES[Status.PASSED]) for place in range(tests)]
         seconds = [chance.lognormvariate(-3, 1.3) for _ in range(tests)]
         self._durations = [
-            [STATUS_BYTES * duration_code(one * chance.gauss(1, 0.05)) for one in seconds] for _ in range(VARIANTS)
+            [STATUS_BYTES * duration_code(duration * chance.gauss(1, 0.05)) for duration in seconds]
+            for _ in range(VARIANTS)
         ]
         self._run = 0
         self.broken: Sequence[int] = ()
@@ -132,7 +133,7 @@ class _Board:
         self._run += 1
         tests = dict(zip(self._keys, map(int.__add__, ends, durations), strict=True))
         passed = CODES[Status.PASSED]
-        explained = {key: why for key, why in self._reasons.items() if tests[key] % STATUS_BYTES != passed}
+        explained = {key: reason for key, reason in self._reasons.items() if tests[key] % STATUS_BYTES != passed}
         return Columns(self._names, tests, explained, self._whys, self._texts, self._packs)
 
     def _cases(self, tests: int, skipped: set[int], fragile: set[int]) -> Iterator[Case]:

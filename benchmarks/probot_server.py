@@ -37,5 +37,11 @@ def serving() -> AbstractAsyncContextManager[int]:
     """Run the server in its own process, without its log; yields the port."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
-    own = {"APP_ID": "1", "PRIVATE_KEY": pem, "WEBHOOK_SECRET": SECRET, "LOG_LEVEL": "fatal", "NODE_ENV": "production"}
-    return processes.serving("node", FOLDER / "server.js", env=os.environ | own)
+    app_variables = {
+        "APP_ID": "1",
+        "PRIVATE_KEY": pem,
+        "WEBHOOK_SECRET": SECRET,
+        "LOG_LEVEL": "fatal",
+        "NODE_ENV": "production",
+    }
+    return processes.serving("node", FOLDER / "server.js", env=os.environ | app_variables)

@@ -35,14 +35,14 @@ async def measure(options: Options) -> list[Row]:
         def fresh(name: str) -> str:
             return server.create_database() if server else f"sqlite:///{folder}/{name}.db"
 
-        one = await _work(fresh("one"), folder / "one.world", pulls=1, each=DELIVERIES)
-        many = await _work(fresh("many"), folder / "many.world", pulls=PULLS, each=options.count(DELIVERIES))
-    return [{"what": "one pull request"} | one, {"what": f"{PULLS} pull requests at once"} | many]
+        one_pull = await _work(fresh("one"), folder / "one.world", pulls=1, deliveries_each=DELIVERIES)
+        many = await _work(fresh("many"), folder / "many.world", pulls=PULLS, deliveries_each=options.count(DELIVERIES))
+    return [{"what": "one pull request"} | one_pull, {"what": f"{PULLS} pull requests at once"} | many]
 
 
-async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
+async def _work(url: str, place: Path, *, pulls: int, deliveries_each: int) -> Row:
     with contextlib.closing(World(place)) as world:
-        guids = [f"{number}-{pull}" for number in range(each) for pull in range(pulls)]
+        guids = [f"{number}-{pull}" for number in range(deliveries_each) for pull in range(pulls)]
         async with opened(url) as outside:
             for guid in guids:
                 await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
@@ -52,9 +52,9 @@ async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
             took, used = time.perf_counter() - began, time.process_time() - cpu
             await settled(engine, guids[-1])
         starts: dict[str, list[float]] = {}
-        for what, at, _ in world.moments(""):
-            starts.setdefault(what.split()[1].partition("-")[2], []).append(at)
-    gaps = [after - before for times in starts.values() for before, after in itertools.pairwise(times)]
+        for note, moment, _ in world.moments(""):
+            starts.setdefault(note.split()[1].partition("-")[2], []).append(moment)
+    gaps = [later - earlier for times in starts.values() for earlier, later in itertools.pairwise(times)]
     return {
         "jobs": len(guids) * 3,
         "jobs/s": round(len(guids) * 3 / took, 1),

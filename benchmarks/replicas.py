@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.accepted import accepted, load_of
 from benchmarks.load import generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import POSTGRESQL, SQLITE, BenchmarkStage, stage
+from benchmarks.stage import POSTGRESQL, SQLITE, BenchmarkStage, open_stage
 from sandbox.bot_process import BotProcess
 
 TITLE = "The mix to 202: PostgreSQL with one and two replicas, beside SQLite"
@@ -22,8 +22,8 @@ async def measure(options: Options) -> list[Row]:
     """Measure each in turn, on an empty database."""
     rows: list[Row] = []
     for database, replicas in WAYS:
-        async with stage(database, limits=False) as on:
-            per_second = await _accepted(on, replicas, options.seconds(SECONDS))
+        async with open_stage(database, limits=False) as stage:
+            per_second = await _accepted(stage, replicas, options.seconds(SECONDS))
         first = float(rows[0]["per second"]) if rows else per_second
         rows.append(
             {
@@ -36,17 +36,19 @@ async def measure(options: Options) -> list[Row]:
     return rows
 
 
-async def _accepted(on: BenchmarkStage, replicas: int, seconds: float) -> float:
+async def _accepted(stage: BenchmarkStage, replicas: int, seconds: float) -> float:
     """Send each replica its own deliveries; return how many they accept together."""
-    more = [BotProcess(on.bot.environment, config=on.bot.config, module=on.bot.module) for _ in range(replicas - 1)]
+    other_bots = [
+        BotProcess(stage.bot.environment, config=stage.bot.config, module=stage.bot.module) for _ in range(replicas - 1)
+    ]
     try:
-        for bot in more:
+        for bot in other_bots:
             await bot.start()
-        ports = [bot.port for bot in (on.bot, *more)]
-        loads = [replace(load_of(on, CONNECTIONS // replicas, seconds), port=port) for port in ports]
+        ports = [bot.port for bot in (stage.bot, *other_bots)]
+        loads = [replace(load_of(stage, CONNECTIONS // replicas, seconds), port=port) for port in ports]
         return sum(accepted(waits).per_second for waits in await asyncio.gather(*map(generate, loads)))
     finally:
-        for bot in more:
+        for bot in other_bots:
             await bot.stop()
 
 

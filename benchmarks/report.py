@@ -62,9 +62,9 @@ def command(measure: Measurement, title: str, usual_rounds: int = ROUNDS) -> cli
 async def _repeated(measure: Measurement, options: Options, rounds: int) -> list[Row]:
     taken = []
     for number in range(rounds):
-        before = busy()
-        taken.append([row | {"busy": float(before)} for row in await measure(options)])
-        click.echo(f"round {number + 1} of {rounds}, load average {before} to {busy()}", err=True)
+        load_before = busy()
+        taken.append([row | {"busy": float(load_before)} for row in await measure(options)])
+        click.echo(f"round {number + 1} of {rounds}, load average {load_before} to {busy()}", err=True)
     return [_median(rows) for rows in zip(*taken, strict=True)]
 
 

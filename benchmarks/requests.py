@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import BenchmarkStage, stage
+from benchmarks.stage import BenchmarkStage, open_stage
 from sandbox import PullRequest, Request
 
 TITLE = "Requests to GitHub by what happens on a pull request"
@@ -16,8 +16,8 @@ Happening = Callable[[BenchmarkStage, PullRequest | None], None]
 
 
 def _opened(text: str) -> Happening:
-    def happen(on: BenchmarkStage, _: PullRequest | None) -> None:
-        on.repo.open_pull_request("hubot", TITLE_OF_PULL, text)
+    def happen(stage: BenchmarkStage, _: PullRequest | None) -> None:
+        stage.repo.open_pull_request("hubot", TITLE_OF_PULL, text)
 
     return happen
 
@@ -35,24 +35,24 @@ def _pushed(_: BenchmarkStage, pull: PullRequest | None) -> None:
     pull.push({"README.md": "# better\n"})
 
 
-def _reported(on: BenchmarkStage, pull: PullRequest | None) -> None:
+def _reported(stage: BenchmarkStage, pull: PullRequest | None) -> None:
     assert pull is not None
-    on.repo.set_status("hubot", pull.head_sha, "gpu/pr-head", "success")
+    stage.repo.set_status("hubot", pull.head_sha, "gpu/pr-head", "success")
 
 
-def _failing(on: BenchmarkStage, pull: PullRequest) -> None:
-    run = on.repo.add_workflow_run(pull.head_sha, "CI", jobs={"lint": None, "unit tests": None})
+def _failing(stage: BenchmarkStage, pull: PullRequest) -> None:
+    run = stage.repo.add_workflow_run(pull.head_sha, "CI", jobs={"lint": None, "unit tests": None})
     run.finish("failure", {"lint": "success", "unit tests": "failure"})
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCase:
-    """Something that happens on an existing pull request, or on a new one (`opens`). `before` doesn't count."""
+    """Something that happens on an existing pull request, or on a new one (`opens`). `prepare` doesn't count."""
 
-    what: str
+    label: str
     happen: Happening
     opens: bool = False
-    before: Callable[[BenchmarkStage, PullRequest], None] | None = None
+    prepare: Callable[[BenchmarkStage, PullRequest], None] | None = None
 
 
 CASES = (
@@ -65,55 +65,55 @@ CASES = (
     CountedCase("`@ci help`", _commented("@ci help")),
     CountedCase("a typo: `@ci rerunn`", _commented("@ci rerunn")),
     CountedCase("`@ci run slow tests`", _commented("@ci run slow tests")),
-    CountedCase("`@ci rerun`, one Actions run failed", _commented("@ci rerun"), before=_failing),
+    CountedCase("`@ci rerun`, one Actions run failed", _commented("@ci rerun"), prepare=_failing),
     CountedCase("`@ci rerun`, nothing failed", _commented("@ci rerun")),
 )
 
 
 async def measure(options: Options) -> list[Row]:
     """Let everything happen twice: to a bot that has just started, then again on another pull request."""
-    async with stage(options.database) as on:
-        rows = [await _start(on)]
+    async with open_stage(options.database) as stage:
+        rows = [await _start(stage)]
         for case in CASES:
-            await _restarted(on)
-            cold = await _counted(on, case)
-            warm = await _counted(on, case)
-            rows.append(_row(case.what, cold, warm))
+            await _restarted(stage)
+            cold = await _counted(stage, case)
+            warm = await _counted(stage, case)
+            rows.append(_row(case.label, cold, warm))
     return rows
 
 
-async def _start(on: BenchmarkStage) -> Row:
-    await on.quiet()
-    cold = list(on.github.requests.records)
+async def _start(stage: BenchmarkStage) -> Row:
+    await stage.quiet()
+    cold = list(stage.github.requests.records)
     return _row("a start: own identity, missing deliveries", cold, cold)
 
 
-async def _restarted(on: BenchmarkStage) -> None:
-    await on.quiet()
-    await on.bot.stop()
-    await on.bot.start()
-    await on.quiet()
+async def _restarted(stage: BenchmarkStage) -> None:
+    await stage.quiet()
+    await stage.bot.stop()
+    await stage.bot.start()
+    await stage.quiet()
 
 
-async def _counted(on: BenchmarkStage, case: CountedCase) -> Sequence[Request]:
+async def _counted(stage: BenchmarkStage, case: CountedCase) -> Sequence[Request]:
     pull = None
     if not case.opens:
         # No webhook reports it, or the bot would know again what it forgot at its start.
-        hook, on.app.webhook_url = on.app.webhook_url, None
-        pull = on.repo.open_pull_request("hubot", TITLE_OF_PULL, BODY)
-        if case.before is not None:
-            case.before(on, pull)
-        on.app.webhook_url = hook
-    on.github.requests.clear()
-    case.happen(on, pull)
-    await on.quiet()
-    return list(on.github.requests.records)
+        hook, stage.app.webhook_url = stage.app.webhook_url, None
+        pull = stage.repo.open_pull_request("hubot", TITLE_OF_PULL, BODY)
+        if case.prepare is not None:
+            case.prepare(stage, pull)
+        stage.app.webhook_url = hook
+    stage.github.requests.clear()
+    case.happen(stage, pull)
+    await stage.quiet()
+    return list(stage.github.requests.records)
 
 
-def _row(what: str, cold: Sequence[Request], warm: Sequence[Request]) -> Row:
+def _row(label: str, cold: Sequence[Request], warm: Sequence[Request]) -> Row:
     routes = Counter(f"{request.method} {request.route.removeprefix('/repos/{owner}/{repo}')}" for request in warm)
     return {
-        "what": what,
+        "what": label,
         "after a start": float(len(cold)),
         "warm": float(len(warm)),
         "of these 304": float(sum(request.status == 304 for request in warm)),

@@ -17,7 +17,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
-from bot.core.memory import collect_what_comes_later
+from bot.core.memory import freeze_startup_objects
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
@@ -31,7 +31,7 @@ FILES = frozenset(f"tests/kernel/topic_{number}/src/main.c" for number in range(
 
 async def measure(options: Options) -> list[Row]:
     """Ingest every run."""
-    collect_what_comes_later()  # as in the bot and in the processes of its pool
+    freeze_startup_objects()  # as in the bot and in the processes of its pool
     rows = []
     for boards, detailed in ((3 if options.quick else BOARDS, False), (3, True)):
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
@@ -56,8 +56,8 @@ class Corpus:
 
     def measure(self, boards: int) -> list[Row]:
         """Ingest all runs of some boards; return the measurements."""
-        for one in runs(boards, detailed=self._detailed):
-            self.take(one)
+        for board_run in runs(boards, detailed=self._detailed):
+            self.take(board_run)
         self.store.close()
         size = self._path.stat().st_size
         kind = "detailed reports: " if self._detailed else ""
@@ -72,26 +72,26 @@ class Corpus:
             ("the longest put, CPU ms", round(1000 * max(self.puts), 1)),
             ("bytes for each result", round(size / self.tests, 2)),
         ]
-        return [{"what": kind + what, "measured": measured} for what, measured in rows]
+        return [{"what": kind + label, "measured": measured} for label, measured in rows]
 
-    def take(self, one: BoardRun) -> None:
+    def take(self, board_run: BoardRun) -> None:
         """Read a run with expat alone, then as the bot does, and store it."""
-        self.expat += _timed(lambda: _count(one.report))
+        self.expat += _timed(lambda: _count(board_run.report))
         began = time.process_time()
-        parsed = parse_run([io.BytesIO(one.report)], NAMES, FILES)
+        parsed = parse_run([io.BytesIO(board_run.report)], NAMES, FILES)
         parse = time.process_time() - began
-        put = _timed(lambda: self.store.put(run_of(one), parsed.columns))
+        put = _timed(lambda: self.store.put(run_of(board_run), parsed.columns))
         self.parse += parse
         self.put += put
         self.puts.append(put)
         self.tests += len(parsed.columns)
 
 
-def run_of(one: BoardRun) -> Run:
+def run_of(board_run: BoardRun) -> Run:
     """Return everything about a run except its tests."""
-    moment = DAY * one.version
-    about = TargetKey(REPOSITORY, LAB, f"board-{one.board}")
-    key = RunKey(REPOSITORY, LAB, about.target, f"{one.version + 1:040x}", "1")
+    moment = DAY * board_run.version
+    target = TargetKey(REPOSITORY, LAB, f"board-{board_run.board}")
+    key = RunKey(REPOSITORY, LAB, target.target, f"{board_run.version + 1:040x}", "1")
     return Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
 
 

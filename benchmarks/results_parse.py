@@ -45,13 +45,13 @@ async def measure(options: Options) -> list[Row]:
 async def _every(folder: Path, new_database: Callable[[], str]) -> list[Row]:
     rows: list[Row] = []
     url = ""
-    for way, what in WAYS.items():
+    for way, label in WAYS.items():
         url = new_database() if way == "stored" else url
         took = await _one(way, folder, url)
         first = rows[0] if rows else {"CPU s": took["cpu"]}
         rows.append(
             {
-                "what": what,
+                "what": label,
                 "s": round(took["seconds"], 2),
                 "CPU s": round(took["cpu"], 2),
                 "of expat's CPU": round(took["cpu"] / float(first["CPU s"]), 1),

@@ -26,11 +26,11 @@ def main() -> None:
     """Read the file and print the cost."""
     way, folder, url = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     work = _prepared(way, folder, url)
-    before = resident_bytes("self")
+    bytes_before = resident_bytes("self")
     began, cpu = time.perf_counter(), time.process_time()
     work()
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "growth": (peak_bytes("self") - before) / MIB}))
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "growth": (peak_bytes("self") - bytes_before) / MIB}))
 
 
 def _prepared(way: str, folder: Path, url: str) -> Callable[[], object]:

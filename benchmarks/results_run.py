@@ -19,7 +19,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
 from bot.config.alarms import Place
-from bot.core.memory import collect_what_comes_later
+from bot.core.memory import freeze_startup_objects
 from bot.core.untrusted.limits import AllLimits
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.report.baseline import compared_suites, nearest_ancestors
@@ -50,11 +50,11 @@ Made = TypeVar("Made")
 
 async def measure(options: Options) -> list[Row]:
     """Store runs, and measure the last one."""
-    collect_what_comes_later()  # as in the bot and in the processes of its pool
+    freeze_startup_objects()  # as in the bot and in the processes of its pool
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     store, pending = (ResultsStore(f"sqlite:///{folder}/{name}.db") for name in ("results", "pending"))
-    for one in (store, pending):
-        one.open()
+    for opened_store in (store, pending):
+        opened_store.open()
     try:
         puts = _put_runs(store)
         checks = [await _timed(lambda: _check_run(store)) for _ in range(TIMES)]
@@ -69,10 +69,10 @@ async def measure(options: Options) -> list[Row]:
         shutil.rmtree(folder)
 
 
-def _row(what: str, taken: list[float]) -> Row:
+def _row(label: str, taken: list[float]) -> Row:
     ordered = sorted(taken)
-    milliseconds = [round(1000 * one, 1) for one in (ordered[0], ordered[len(ordered) // 2])]
-    return {"what": what, "best, CPU ms": milliseconds[0], "median, CPU ms": milliseconds[1]}
+    milliseconds = [round(1000 * seconds, 1) for seconds in (ordered[0], ordered[len(ordered) // 2])]
+    return {"what": label, "best, CPU ms": milliseconds[0], "median, CPU ms": milliseconds[1]}
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
@@ -148,23 +148,23 @@ async def _messages(store: ResultsStore) -> None:
     github: Any = StraightBranch(range(RUNS))
     newest = failures.newest_runs(ABOUT)[0]
     failures.late_run(ABOUT, newest.sha)
-    found = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], wanted=CONFIRMED_RUNS)
-    changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: found[SUITE][0].sha})
+    ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], wanted=CONFIRMED_RUNS)
+    changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
     target = JudgedTarget(ABOUT, newest.sha, newest.committed_at)
-    to: tuple[Place, ...] = ("slack", "issue")
+    places: tuple[Place, ...] = ("slack", "issue")
     key = REGRESSIONS.of(1, LAB, ABOUT.target)
-    assert decide_regressions(target, changes, failing, KnownRegressions(), to, key).effects
+    assert decide_regressions(target, changes, failing, KnownRegressions(), places, key).effects
 
 
 async def _open_checks(store: ResultsStore, count: int) -> list[Row]:
     """Find the pending checks among many open ones: of complete commits, then of commits that wait for a shard."""
     rows = []
-    for what, shards in (("all of it is there", 1), ("it waits for a shard", 2)):
-        uploads = (Upload(number, {"a": "passed", "b": "passed"}, target=what) for number in range(1, count + 1))
+    for label, shards in (("all of it is there", 1), ("it waits for a shard", 2)):
+        uploads = (Upload(number, {"a": "passed", "b": "passed"}, target=label) for number in range(1, count + 1))
         for upload in uploads:
             part = upload.in_shards(shards)[0]
             store.put(part.run, part.columns)
-        rows.append(_row(f"{count:,} new checks, {what}", [_ask_pending(store) for _ in range(TIMES)]))
+        rows.append(_row(f"{count:,} new checks, {label}", [_ask_pending(store) for _ in range(TIMES)]))
         for pending in store.scheduled_checks(PENDING, LATER / 10, 0.0, LATER):
             store.announced(pending)
     return [*rows, _row(f"{count:,} checks that are announced and wait", [_ask_pending(store) for _ in range(TIMES)])]

@@ -58,9 +58,9 @@ async def measure(options: Options) -> list[Row]:
                 "CPU": str(round(loaded.cpu, 1)),
             },
         ]
-        for what, ask in _questions(tests).items():
-            rows.append(_row(f"{what}: cold, ms", _cold(url, ask)))
-            rows.append(_row(f"{what}: warm, ms", _warm(url, ask)))
+        for label, ask in _questions(tests).items():
+            rows.append(_row(f"{label}: cold, ms", _cold(url, ask)))
+            rows.append(_row(f"{label}: warm, ms", _warm(url, ask)))
         return rows
 
 
@@ -82,8 +82,8 @@ class Stopwatch:
         return Took(time.perf_counter() - self._began, time.process_time() - self._cpu)
 
 
-def _row(what: str, took: Took) -> Row:
-    return {"what": what, "measured": round(1000 * took.seconds, 1), "CPU": str(round(1000 * took.cpu, 1))}
+def _row(label: str, took: Took) -> Row:
+    return {"what": label, "measured": round(1000 * took.seconds, 1), "CPU": str(round(1000 * took.cpu, 1))}
 
 
 @contextlib.contextmanager
@@ -167,21 +167,21 @@ Ask = Callable[[ResultsStore], object]
 
 
 def _questions(tests: int) -> dict[str, Ask]:
-    about = TargetKey(REPOSITORY, LAB, f"board-{TARGETS - 1}")
+    target = TargetKey(REPOSITORY, LAB, f"board-{TARGETS - 1}")
     places = iter(random.Random(SEED).choices(range(tests), k=10 * WARM))
 
     def two_runs(store: ResultsStore) -> object:
         # The verdicts of all 40,000 tests with their reasons, and the report.
-        now, before = (store.seen(about, SUITE, sha(number)) for number in (RUNS - 1, RUNS - 2))
-        return compare(now, before, exit_status=1)
+        current, baseline = (store.seen(target, SUITE, sha(number)) for number in (RUNS - 1, RUNS - 2))
+        return compare(current, baseline, exit_status=1)
 
     return {
         "one test's history on all targets": lambda store: store.history(REPOSITORY, SUITE, name_of(next(places))),
         "two runs compared: which tests changed": lambda store: store.changed(
-            about, SUITE, sha(RUNS - 2), sha(RUNS - 1)
+            target, SUITE, sha(RUNS - 2), sha(RUNS - 1)
         ),
         "two runs compared as for a check run": two_runs,
-        "the ten flakiest tests": lambda store: store.flakiest(about, SUITE),
+        "the ten flakiest tests": lambda store: store.flakiest(target, SUITE),
     }
 
 

@@ -107,7 +107,7 @@ class BenchmarkStage:
 
 
 @asynccontextmanager
-async def stage(
+async def open_stage(
     database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = "", limits: bool = True
 ) -> AsyncIterator[BenchmarkStage]:
     """Start everything with an empty database, and stop it at the end. Each installation has one repository.
@@ -145,8 +145,8 @@ async def stage(
 
 def waiting_in(metrics: str, tasks: Sequence[str]) -> float:
     """Return how many jobs of some tasks wait, or of all tasks if none is named, from the text of /metrics."""
-    found = re.findall(r'^nightjar_waiting_jobs{task="([^"]*)"} (\S+)$', metrics, re.MULTILINE)
-    return sum(float(count) for task, count in found if not tasks or task in tasks)
+    counts_by_task = re.findall(r'^nightjar_waiting_jobs{task="([^"]*)"} (\S+)$', metrics, re.MULTILINE)
+    return sum(float(count) for task, count in counts_by_task if not tasks or task in tasks)
 
 
 def _listing(repositories: list[str]) -> str:

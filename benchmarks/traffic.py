@@ -75,8 +75,8 @@ class Template:
     def of(cls, delivery: SentDelivery, numbers: Sequence[int] = ()) -> Template:
         """Create a template from a delivery about a comment or a commit status."""
         subject = delivery.body.get("comment", delivery.body)
-        before, after = delivery.payload.split(b'"id":%d,' % subject["id"], 1)
-        return cls(delivery.event, (before + b'"id":', b"," + after), tuple(numbers))
+        head, tail = delivery.payload.split(b'"id":%d,' % subject["id"], 1)
+        return cls(delivery.event, (head + b'"id":', b"," + tail), tuple(numbers))
 
     def body(self, number: int) -> bytes:
         """Return the body of the copy with a number."""
@@ -140,17 +140,17 @@ def write(path: Path, order: Sequence[Template]) -> None:
     """
     places: dict[int, int] = {}
     unique: list[Template] = []
-    for one in order:
-        if id(one) not in places:
-            places[id(one)] = len(unique)
-            unique.append(one)
+    for template in order:
+        if id(template) not in places:
+            places[id(template)] = len(unique)
+            unique.append(template)
     with path.open("wb") as file:
         _write_lines(file, [len(unique)])
-        for one in unique:
-            _write_lines(file, [one.event, len(one.numbers), *one.numbers, len(one.parts)])
-            for part in one.parts:
+        for template in unique:
+            _write_lines(file, [template.event, len(template.numbers), *template.numbers, len(template.parts)])
+            for part in template.parts:
                 file.write(b"%d\n%b\n" % (len(part), part))
-        _write_lines(file, [len(order), *(places[id(one)] for one in order)])
+        _write_lines(file, [len(order), *(places[id(template)] for template in order)])
 
 
 def _write_lines(file: BinaryIO, lines: Iterable[object]) -> None:

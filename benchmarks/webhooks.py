@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks import bare
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import BenchmarkStage, stage
+from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import templates, write
 
 TITLE = "Signed webhooks to 202, with 10 kB bodies that no feature uses, the worker running"
@@ -21,23 +21,28 @@ AIM = 4
 async def measure(options: Options) -> list[Row]:
     """Measure the bare handler and the bot in turn, at each number of connections, then at fixed rates."""
     rows: list[Row] = []
-    async with stage(options.database) as on:
-        path = on.folder / "templates.json"
-        write(path, templates(on.github, on.repo, PULLS)["unwanted"])
+    async with open_stage(options.database) as stage:
+        path = stage.folder / "templates.json"
+        write(path, templates(stage.github, stage.repo, PULLS)["unwanted"])
         load = Load(port=0, templates=str(path), connections=1, seconds=options.seconds(SECONDS))
         most = 0.0
         for connections in CONNECTIONS:
             plain = await _bare(replace(load, connections=connections))
-            ours, more = await _bot(on, replace(load, connections=connections))
-            rows += _rows(f"{connections} connections", plain, ours, more)
+            nightjar, cost = await _bot(stage, replace(load, connections=connections))
+            rows += _rows(f"{connections} connections", plain, nightjar, cost)
             most = plain.per_second
-            own = ours.per_second
-        rates = {f"1/{2 * AIM} of bare": most / AIM / 2, "half of our own": own / 2, "250/s": 250.0, "50/s": 50.0}
-        for what, rate in rates.items():
+            nightjar_rate = nightjar.per_second
+        rates = {
+            f"1/{2 * AIM} of bare": most / AIM / 2,
+            "half of our own": nightjar_rate / 2,
+            "250/s": 250.0,
+            "50/s": 50.0,
+        }
+        for label, rate in rates.items():
             at_rate = replace(load, connections=64, rate=rate)
             plain = await _bare(at_rate)
-            ours, more = await _bot(on, at_rate)
-            rows += _rows(f"at {what}", plain, ours, more)
+            nightjar, cost = await _bot(stage, at_rate)
+            rows += _rows(f"at {label}", plain, nightjar, cost)
     return rows
 
 
@@ -46,31 +51,31 @@ async def _bare(load: Load) -> Waits:
         return await generate(replace(load, port=port))
 
 
-async def _bot(on: BenchmarkStage, load: Load) -> tuple[Waits, Row]:
+async def _bot(stage: BenchmarkStage, load: Load) -> tuple[Waits, Row]:
     """Load the bot and let it finish its work; also return the cost."""
-    cpu = on.cpu()
-    waits = await generate(replace(load, port=on.bot.port))
+    cpu = stage.cpu()
+    waits = await generate(replace(load, port=stage.bot.port))
     if set(waits.statuses) != {"202"}:
         raise AssertionError(f"not everything was answered with 202: {waits.statuses}")
-    left = await on.waiting()
-    seconds = await on.drained()
+    waiting_at_end = await stage.waiting()
+    seconds = await stage.drained()
     return waits, {
-        "left waiting": left,
+        "left waiting": waiting_at_end,
         "drained after s": round(seconds, 2),
-        "CPU ms each": round(1000 * (on.cpu() - cpu) / waits.sent, 2),
+        "CPU ms each": round(1000 * (stage.cpu() - cpu) / waits.sent, 2),
     }
 
 
-def _rows(what: str, plain: Waits, ours: Waits, more: Row) -> list[Row]:
-    nothing: Row = dict.fromkeys(more, 0.0)
+def _rows(label: str, plain: Waits, nightjar: Waits, cost: Row) -> list[Row]:
+    nothing: Row = dict.fromkeys(cost, 0.0)
     return [
-        {"load": what, "server": "bare", **_figures(plain), "% of bare": 100.0, **nothing},
+        {"load": label, "server": "bare", **_figures(plain), "% of bare": 100.0, **nothing},
         {
-            "load": what,
+            "load": label,
             "server": "nightjar",
-            **_figures(ours),
-            "% of bare": 100 * ours.per_second / plain.per_second,
-            **more,
+            **_figures(nightjar),
+            "% of bare": 100 * nightjar.per_second / plain.per_second,
+            **cost,
         },
     ]
 

@@ -1,4 +1,4 @@
-"""Generate the parts of the documents that come from the code, or with --check list those that are outdated."""
+"""Write the generated parts of the documents, and docs/texts.md. With --check, only list outdated documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.results import guide
 from handlers import FEATURES, MODULES
 from scripts.limits import limits_table
 from scripts.pages import contents
-from scripts.texts import texts
+from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
 CONFIG = config_with(key for feature in FEATURES for key in feature.config if isinstance(key, ConfigKey))
@@ -31,9 +31,10 @@ SECURITY = Path("docs/security.md")
 ARCHITECTURE = Path("docs/architecture.md")
 INDEX = Path("docs/README.md")
 TEXTS = Path("docs/texts.md")
+"""The page of all texts, which git does not keep."""
 DURABLE_STATE = Path("docs/durable-state.md")
-PAGES = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("docs/*.md") if path != ROOT / INDEX))
-"""The pages of docs/, each with a table of contents."""
+PAGES = tuple(sorted({path.relative_to(ROOT) for path in ROOT.glob("docs/*.md")} - {INDEX, TEXTS}))
+"""The pages of docs/ that git keeps, each with a table of contents."""
 RECORDS_HEADER = ("prefix", "version", "what it holds", "removed after", "feature")
 FOR_EVER = "never"
 OWN_EFFECTS = "\n\nEffects that only one feature has:\n\n"
@@ -41,7 +42,7 @@ FEATURE_MAP_HEADER = ("feature", "keys of app.yaml", "commands")
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Return what each generated file should contain, by its path in the checkout."""
+    """Return what each generated file that git keeps should contain, by its path in the checkout."""
     written: dict[Path, str] = {**config_docs.documents(root, CONFIG), **guide.documents(root)}
     for page, name, content in (
         (README, "commands", commands_table(REGISTRY)),
@@ -49,7 +50,6 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         (INSTALLING, "registration", registration_text()),
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),
-        (TEXTS, "texts", texts()),
         (DURABLE_STATE, "records", records_table()),
     ):
         written[page] = replace_block(_text(page, written, root), name, content)
@@ -111,12 +111,13 @@ def _listed(names: Iterable[str]) -> str:
 def main() -> int:
     """Write the outdated files, or only list them."""
     stale = {path: text for path, text in documents().items() if (ROOT / path).read_text(encoding="utf-8") != text}
-    for path, text in stale.items():
-        if "--check" in sys.argv:
+    if "--check" in sys.argv:
+        for path in stale:
             print(f"{path} is outdated; run: make docs")  # noqa: T201
-        else:
-            (ROOT / path).write_text(text, encoding="utf-8")
-    return 1 if stale and "--check" in sys.argv else 0
+        return 1 if stale else 0
+    for path, text in (stale | {TEXTS: texts_page()}).items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pure_modules import ROOT, dotted, pure_modules, quick_tests
+from scripts.imports import ROOT, dotted
+from scripts.pure_modules import pure_modules, quick_tests
 
 LEAST = 0.90
 """The share of mutants that tests must detect. Equivalent mutants, listed in docs/mutants.md, count as survivors."""
@@ -32,16 +33,16 @@ def main() -> int:
             sys.stdout.write(f"{module}: no quick test imports it\n")
             continue
         with TemporaryDirectory(prefix="nightjar-mutants-") as folder:
-            killed, made, survivors = measured(Path(folder) / "tree", module, tests)
-        detected, total = detected + killed, total + made
-        sys.stdout.write("".join(f"{line}\n" for line in (f"{module}: {killed} of {made}", *survivors)))
+            killed, mutants, survivors = run_mutmut(Path(folder) / "tree", module, tests)
+        detected, total = detected + killed, total + mutants
+        sys.stdout.write("".join(f"{line}\n" for line in (f"{module}: {killed} of {mutants}", *survivors)))
         sys.stdout.flush()
     share = detected / total if total else 1.0
     sys.stdout.write(f"{detected} of {total} mutants were detected: {share:.1%}; at least {LEAST:.0%}\n")
     return 0 if share >= LEAST else 1
 
 
-def measured(tree: Path, module: str, tests: list[str]) -> tuple[int, int, list[str]]:
+def run_mutmut(tree: Path, module: str, tests: list[str]) -> tuple[int, int, list[str]]:
     """Run mutmut in a copy of the repository; return how many mutants were detected, of how many, and the survivors."""
     shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
     # mutmut derives the names of modules from their paths.
@@ -65,8 +66,8 @@ def measured(tree: Path, module: str, tests: list[str]) -> tuple[int, int, list[
     survivors = [
         line.strip() for line in mutmut("results").splitlines() if ": " in line and not line.endswith(": timeout")
     ]
-    shown = [f"  {line}\n{_changed(mutmut('show', line.partition(':')[0]))}" for line in survivors]
-    return killed, killed + stats["survived"] + stats["no_tests"] + stats["suspicious"], shown
+    explained = [f"  {line}\n{_changed(mutmut('show', line.partition(':')[0]))}" for line in survivors]
+    return killed, killed + stats["survived"] + stats["no_tests"] + stats["suspicious"], explained
 
 
 def _changed(diff: str) -> str:

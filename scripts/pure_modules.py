@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from scripts.imports import ROOT, by_import, dotted, imported_names
+
 FOLDERS = ("bot", "handlers", "lab/nightjar_formats")
 IO = frozenset(
     {
@@ -35,7 +35,7 @@ def pure_modules() -> list[str]:
             path, tree = file.relative_to(ROOT).as_posix(), ast.parse(file.read_bytes())
             if file.name in JOINING:
                 continue
-            if path in ALSO_PURE or not (_awaits(tree) or any(map(_does_io, _imported(tree)))):
+            if path in ALSO_PURE or not (_awaits(tree) or any(map(_does_io, imported_names(tree)))):
                 decisions[path] = sum(isinstance(node, DECISIONS) for node in ast.walk(tree))
     return [path for path in sorted(decisions, key=lambda path: -decisions[path]) if decisions[path]]
 
@@ -45,12 +45,12 @@ def quick_tests(module: str) -> list[str]:
 
     If nothing quick imports these either, return the tests of the folder that mirrors the module's.
     """
-    tests, names, known = _importers_among_tests(), {dotted(module)}, {dotted(module)}
+    tests, names, visited = _importers_among_tests(), {dotted(module)}, {dotted(module)}
     while names:
         if direct := sorted({test for name in names for test in tests.get(name, ())}):
             return direct
-        names = {importer for name in names for importer in _importers().get(name, ())} - known
-        known |= names
+        names = {importer for name in names for importer in _importers().get(name, ())} - visited
+        visited |= names
     folder = ROOT / "tests" / Path(module).parent
     return [file.relative_to(ROOT).as_posix() for file in sorted(folder.glob("test_*.py"))]
 
@@ -58,7 +58,7 @@ def quick_tests(module: str) -> list[str]:
 @cache
 def _importers_among_tests() -> dict[str, set[str]]:
     files = (file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py"))
-    return _by_import(
+    return by_import(
         {file.as_posix(): file.as_posix() for file in files if len(file.parts) > 2 and file.parts[1] not in SLOW_TESTS}
     )
 
@@ -66,21 +66,7 @@ def _importers_among_tests() -> dict[str, set[str]]:
 @cache
 def _importers() -> dict[str, set[str]]:
     files = (file.relative_to(ROOT).as_posix() for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
-    return _by_import({file: dotted(file) for file in files})
-
-
-def _by_import(files: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the names of the files that import each module; the name of a file is given."""
-    by_import: dict[str, set[str]] = {}
-    for file, name in files.items():
-        for imported in _imported(ast.parse((ROOT / file).read_bytes())):
-            by_import.setdefault(imported, set()).add(name)
-    return by_import
-
-
-def dotted(module: str) -> str:
-    """Return the name under which a module is imported: that of a lab's has no folder `lab`."""
-    return module.removeprefix("lab/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return by_import({file: dotted(file) for file in files})
 
 
 def _awaits(tree: ast.Module) -> bool:
@@ -89,22 +75,3 @@ def _awaits(tree: ast.Module) -> bool:
 
 def _does_io(name: str) -> bool:
     return name in IO or name.partition(".")[0] in IO
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for source, names in _sources(tree):
-        yield source
-        yield from (f"{source}.{name}" for name in names)
-
-
-def _sources(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
-    """Yield each module that is imported when the program runs, with the names that come from it."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.Import):
-            yield from ((alias.name, []) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            yield child.module or "", [alias.name for alias in child.names]
-        else:
-            yield from _sources(child)

@@ -8,11 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 
-from bot.core.docs import table
+from bot.core.docs import replace_block, table
+from scripts.pages import contents
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = 118
 HEADER = ("name", "text", "about")
+PAGE = """\
+# Texts
+
+All texts that people see, by feature, then by folder of `bot/`. `{name}` stands for a value. `make docs` builds this
+page; git does not keep it. To change a text, edit the constant in the module. `tests/test_texts.py` fails on a sentence
+that is not a constant.
+
+<!-- generated: contents -->
+<!-- end of generated: contents -->
+
+"""
 NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
 NOT_SHOWN = frozenset({"bot/engine/text.py"})
 """Modules with such a name that have no texts for people."""
@@ -46,6 +58,12 @@ def is_sentence(text: str) -> bool:
     """Return whether people probably read a string: it has words, and is not code."""
     words = [word for word in text.split() if any(letter.isalpha() for letter in word)]
     return len(words) >= LEAST_WORDS and not CODE.search(text)
+
+
+def texts_page(root: Path = ROOT) -> str:
+    """Return the page of all texts, with its contents."""
+    page = f"{PAGE}{texts(root)}\n"
+    return replace_block(page, "contents", contents(page))
 
 
 def texts(root: Path = ROOT) -> str:

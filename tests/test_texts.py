@@ -1,4 +1,4 @@
-"""Every sentence for people is a constant: in its feature's `texts.py` if it has one, and on docs/texts.md."""
+"""Every sentence for people is a constant, in its feature's `texts.py` if it has one; `make docs` lists them all."""
 
 from __future__ import annotations
 

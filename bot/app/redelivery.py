@@ -225,7 +225,7 @@ class Redelivery:
     async def _note(self, since: float, missing: Mapping[str, MissingDelivery], *, asked: int, recovered: int) -> None:
         """Store the progress of a sweep, and count it in the metrics."""
         await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values())))
-        self._metrics.redelivered(asked=asked, recovered=recovered)
+        self._metrics.redelivered(requested=asked, recovered=recovered)
         if asked:
             log.info("redeliveries asked for", asked=asked, missing=len(missing))
 

@@ -35,9 +35,9 @@ from bot.config.environment import Settings
 from bot.core.errors import StartError
 from bot.core.event_loop import loop_name
 from bot.core.health import HealthCheck
-from bot.core.memory import collect_what_comes_later, return_freed_memory
+from bot.core.memory import freeze_startup_objects, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
-from bot.core.run_in_thread import give_way_sooner
+from bot.core.run_in_thread import shorten_thread_switch_interval
 from bot.core.threads import ThreadProbe, bound_threads
 from bot.core.untrusted.pool import POOL, Pool
 from bot.engine.budget import WriteBudget
@@ -231,11 +231,11 @@ async def run_until_stopped(
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     bound_threads()
-    give_way_sooner()
+    shorten_thread_switch_interval()
     return_freed_memory()
     with stop_signals() as stop:
         async with running(config, settings, address, allowance, pace=pace, metrics=metrics, more=more) as at_work:
-            collect_what_comes_later()
+            freeze_startup_objects()
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 

@@ -105,7 +105,7 @@ class Writable(Protocol):
 
 
 class Source(Protocol):
-    """What runs are read from: a bucket, or a folder that is laid out as one.
+    """A source of runs: a bucket, or a folder with the layout of one.
 
     Raises `NotThere` for a key without an object, `TooMuch` beyond a limit, and, of a bucket, `TryAgain` and
     `UserError`.
@@ -114,11 +114,11 @@ class Source(Protocol):
     name: str
 
     def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
-        """Yield the manifests whose keys begin so, page by page; a page may be empty."""
+        """Yield the manifests whose keys begin with a prefix, page by page; a page may be empty."""
         ...
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        """Return the folders directly below a prefix, each as its prefix with a slash at the end."""
         ...
 
     async def head(self, key: str) -> ObjectHead:
@@ -130,7 +130,7 @@ class Source(Protocol):
         ...
 
     async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
-        """Copy an object of at most `limit` bytes into a file; of a larger one nothing is read."""
+        """Copy an object of at most `limit` bytes into a file. Reads nothing of a larger one."""
         ...
 
 
@@ -161,40 +161,40 @@ class Bucket:
         self.name = name
 
     async def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
-        """Yield the manifests whose keys begin so, a list for each answer of S3 of up to 1000 objects."""
-        more: str | None = ""
-        while more is not None:
-            page, more = await in_thread(partial(self._page, prefix, more))
+        """Yield the manifests whose keys begin with a prefix, a list for each answer of S3 of up to 1000 objects."""
+        next_token: str | None = ""
+        while next_token is not None:
+            page, next_token = await in_thread(partial(self._page, prefix, next_token))
             yield page
 
-    def _page(self, prefix: str, after: str) -> tuple[list[Arrival], str | None]:
-        answer = self._list(prefix, after)
-        found = [
+    def _page(self, prefix: str, token: str) -> tuple[list[Arrival], str | None]:
+        answer = self._list(prefix, token)
+        manifests = [
             # S3's answers quote an ETag (https://www.rfc-editor.org/rfc/rfc9110#name-etag), its messages do not.
             Arrival(self.name, item["Key"], item["ETag"].strip('"'))
             for item in answer.get("Contents", ())
             if is_manifest(item["Key"])
         ]
-        return found, answer.get("NextContinuationToken")
+        return manifests, answer.get("NextContinuationToken")
 
     async def check(self, prefix: str) -> None:
         """Ask for one key below a prefix; raise `UserError` if listing is not allowed, `TryAgain` while S3 fails."""
         await in_thread(partial(self._list, prefix, "", MaxKeys=1))
 
-    def _list(self, prefix: str, after: str, **how: Any) -> Any:
-        where = how | ({"ContinuationToken": after} if after else {})
+    def _list(self, prefix: str, token: str, **options: Any) -> Any:
+        arguments = options | ({"ContinuationToken": token} if token else {})
         with explained(self._place):
-            return self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
+            return self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **arguments)
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return the folders whose keys begin so and have one part more, with their slashes."""
-        found: list[str] = []
-        more: str | None = ""
-        while more is not None:
-            answer = await in_thread(partial(self._list, prefix, more, Delimiter="/"))
-            found += [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
-            more = answer.get("NextContinuationToken")
-        return found
+        """Return the folders directly below a prefix, each as its prefix with a slash at the end."""
+        folders: list[str] = []
+        next_token: str | None = ""
+        while next_token is not None:
+            answer = await in_thread(partial(self._list, prefix, next_token, Delimiter="/"))
+            folders += [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
+            next_token = answer.get("NextContinuationToken")
+        return folders
 
     async def head(self, key: str) -> ObjectHead:
         """Return an object's size and version. Raises `NotThere`."""
@@ -215,7 +215,7 @@ class Bucket:
     async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
         """Copy an object of at most `limit` bytes into a file. Raises `NotThere` and `TooMuch`.
 
-        When cancelled, it stops with the piece it is at, and may still write that.
+        When cancelled, the thread stops after the current chunk, which it may still write.
         """
         stop = threading.Event()
         try:
@@ -254,40 +254,40 @@ class Bucket:
     async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
         """Write an object unless it holds this content already; return whether it was written.
 
-        Caches must ask each time whether their copy is still the newest. Raises `TryAgain` if somebody else wrote the
-        object after we read it. https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        Caches must check each time whether their copy is still the newest. Raises `TryAgain` if somebody else wrote the
+        object after this read it. https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         try:
-            there = await self.read_small(key, max(len(body), COMPARED))
+            current = await self.read_small(key, max(len(body), COMPARED))
         except NotThere:
             replaces = {"IfNoneMatch": "*"}
         except TooMuch:
             replaces = {"IfMatch": f'"{(await self.head(key)).version}"'}
         else:
-            if there.body == body:
+            if current.body == body:
                 return False
-            replaces = {"IfMatch": f'"{there.version}"'}
+            replaces = {"IfMatch": f'"{current.version}"'}
         await in_thread(partial(self._replace, key, body, content_type, replaces))
         return True
 
     def _replace(self, key: str, body: bytes, content_type: str, replaces: Mapping[str, str]) -> None:
         from botocore.exceptions import ClientError
 
-        how = {"ContentType": content_type, "CacheControl": "no-cache", **replaces}
+        options = {"ContentType": content_type, "CacheControl": "no-cache", **replaces}
         with explained(self._place):
             try:
-                self._aws.s3().put_object(Bucket=self.name, Key=key, Body=body, **how)
+                self._aws.s3().put_object(Bucket=self.name, Key=key, Body=body, **options)
             except ClientError as error:
-                # 404: somebody deleted the object that we want to replace.
+                # 404: somebody deleted the object before it was replaced.
                 if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
                     raise
                 raise TryAgain(texts.WRITTEN_MEANWHILE.format(key=key)) from None
 
-    async def presign_post(self, begins: str, *, most: int, seconds: float) -> PresignedPost:
-        """Return a permission to write files of 1 to `most` bytes under keys that begin so, for so long.
+    async def presign_post(self, prefix: str, *, most: int, seconds: float) -> PresignedPost:
+        """Presign a POST of files of 1 to `most` bytes under a key prefix, valid for `seconds`.
 
-        It is signed with the bot's own credentials and ends with them, where those are a role's. A form cannot require
-        `If-None-Match`, so files may be written over until it expires.
+        The bot's own credentials sign it; if those are a role's, it expires with them at the latest. A form cannot
+        require `If-None-Match`, so files may be overwritten until it expires.
         https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTConstructPolicy.html
         """
 
@@ -295,7 +295,7 @@ class Bucket:
             with explained(self._place):
                 signed = self._aws.s3().generate_presigned_post(
                     Bucket=self.name,
-                    Key=f"{begins}${{filename}}",
+                    Key=f"{prefix}${{filename}}",
                     Conditions=[["content-length-range", 1, most]],
                     ExpiresIn=int(min(seconds, LONGEST_PERMISSION)),
                 )

@@ -141,8 +141,8 @@ def _loader() -> Loader:
 
 def region_of(queue_url: str) -> str | None:
     """Return the region in a queue's URL, if there is one."""
-    found = _QUEUE_REGION.match(queue_url)
-    return found[1] if found else None
+    match = _QUEUE_REGION.match(queue_url)
+    return match[1] if match else None
 
 
 def check_environment(queue_urls: Iterable[str] = ()) -> None:
@@ -159,9 +159,9 @@ def check_environment(queue_urls: Iterable[str] = ()) -> None:
             http_url(os.environ.get(name) or "https://localhost")
         except ValueError as error:
             problems.append(texts.BAD_ENDPOINT.format(name=name, problem=error))
-    for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
-        if os.environ.get(given) and not os.environ.get(missing):
-            problems.append(texts.HALF_A_KEY.format(missing=missing, given=given))
+    for missing, present in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
+        if os.environ.get(present) and not os.environ.get(missing):
+            problems.append(texts.HALF_A_KEY.format(missing=missing, given=present))
     try:
         region = boto3.Session().region_name or os.environ.get("AWS_REGION")
     except ProfileNotFound:

@@ -1,4 +1,4 @@
-"""A folder of this machine that is laid out as a bucket, as a source of runs: for `nightjar results ingest PATH`."""
+"""A local folder with the layout of a bucket, as a source of runs: for `nightjar results ingest PATH`."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class LocalFolder:
         self.name = self._root.as_uri()
 
     async def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
-        """Yield the manifests whose keys begin so, in lists of up to 1000.
+        """Yield the manifests whose keys begin with a prefix, in lists of up to 1000.
 
         Links to folders are not followed. Raises `UserError` for a folder that may not be read.
         """
-        found = self._found(prefix)
-        while page := await in_thread(lambda: list(islice(found, PAGE))):
+        manifests = self._arrivals(prefix)
+        while page := await in_thread(lambda: list(islice(manifests, PAGE))):
             yield page
 
-    def _found(self, prefix: str) -> Iterator[Arrival]:
+    def _arrivals(self, prefix: str) -> Iterator[Arrival]:
         for key in self._keys(prefix):
             try:
                 arrival = Arrival(self.name, key, self._head(key).version)
@@ -72,12 +72,12 @@ class LocalFolder:
                     yield key
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        """Return the folders directly below a prefix, each as its prefix with a slash at the end."""
         above = self._root / PurePosixPath(prefix)
-        found = await in_thread(
+        names = await in_thread(
             lambda: [path.name for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
         )
-        return sorted(f"{prefix}{name}/" for name in found)
+        return sorted(f"{prefix}{name}/" for name in names)
 
     async def head(self, key: str) -> ObjectHead:
         """Return a file's size and version. Raises `NotThere`, and `UserError` for what may not be read."""

@@ -1,8 +1,8 @@
 """Notifications of S3 about new objects, received from an SQS queue by long polling.
 
 SQS delivers a message at least once and in any order, and a message may be lost. So the receiver must recognize an
-arrival that it already has, and a listing finds what no message reported. A message only says where to look; the
-object in the bucket is what counts.
+arrival that it already has, and a listing finds objects without a message. A message only names an object; the bot
+reads the object itself from the bucket.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 """
 
@@ -27,7 +27,7 @@ from bot.core.payload import Payload
 WAIT, BATCH = 20, 10
 """Seconds that SQS lets a poll wait, and messages that it returns at once: the maxima that SQS allows."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before the next poll after a failure, doubled each time; the first also after a poll that brought nothing."""
+"""Seconds before the next poll after a failure, doubled each time; the first also after a poll without messages."""
 MAJOR_VERSION = "2"
 CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
 
@@ -39,7 +39,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Garbage(Exception):
-    """A message that we can never read; the text is the reason."""
+    """A message that no retry can make readable; the text is the reason."""
 
 
 def arrivals(body: str) -> list[Arrival]:
@@ -55,17 +55,17 @@ def arrivals(body: str) -> list[Arrival]:
         if message.text("Event") == "s3:TestEvent":
             return []
         if message.text("source") == "aws.s3":
-            return _of_event_bridge(message)
+            return _arrivals_of_event_bridge(message)
         if not message.has("Records"):
             raise Garbage(texts.NOT_AN_EVENT)
-        return [arrival for record in message.items("Records") for arrival in _of_record(record)]
+        return [arrival for record in message.items("Records") for arrival in _arrivals_of_record(record)]
     except ValueError:
         raise Garbage(texts.NOT_JSON) from None
     except PayloadError as error:
         raise Garbage(str(error)) from None
 
 
-def _of_record(record: Payload) -> list[Arrival]:
+def _arrivals_of_record(record: Payload) -> list[Arrival]:
     if record.string("eventSource") != "aws:s3":
         raise Garbage(texts.NOT_AN_EVENT)
     version = record.string("eventVersion")
@@ -80,7 +80,7 @@ def _of_record(record: Payload) -> list[Arrival]:
     return [_arrival(record.string("s3", "bucket", "name"), key, record.string("s3", "object", "eTag"))]
 
 
-def _of_event_bridge(message: Payload) -> list[Arrival]:
+def _arrivals_of_event_bridge(message: Payload) -> list[Arrival]:
     # Its keys are not encoded: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
     if message.string("detail-type") != "Object Created":
         return []
@@ -93,9 +93,9 @@ def _arrival(bucket: str, key: str, etag: str) -> Arrival:
 
 
 class Notifications:
-    """Listens to a queue. `heard` is when SQS last answered, in seconds since the epoch; None before the first time.
+    """Receives messages from a queue. `heard` is when SQS last answered, in seconds since 1970; None before that.
 
-    `places` are the prefixes that may hold runs: messages about other objects are not ours. `pause` is in seconds.
+    `places` are the prefixes of runs: messages about other objects are ignored. `pause` is in seconds.
     """
 
     def __init__(
@@ -106,20 +106,20 @@ class Notifications:
         self._aws = aws
         self._places = tuple(places)
         self._pause = pause
-        self._trouble = ""
+        self._problem = ""
 
     async def run(self, deliver: Deliver) -> None:
         """Deliver the manifests that appear, until cancelled. Deletes a message only after its delivery.
 
-        SQS sends a message that we could not deliver again after the queue's visibility timeout. A dead-letter queue
-        would remove such messages while the database is unavailable. A message that we cannot read, or that is not
-        ours, is deleted: otherwise it would come again forever.
+        SQS sends an undelivered message again after the queue's visibility timeout. A dead-letter queue would remove
+        such messages while the database is unavailable. Unreadable messages, and those of other buckets or prefixes,
+        are deleted: otherwise they would come again forever.
         """
         pause = 0.0
         while True:
             try:
                 await self._once(deliver)
-            except Exception as error:  # if this loop ended, no run would arrive, and nobody would know
+            except Exception as error:  # without this loop no run would arrive, and nobody would notice
                 pause = min(max(2 * pause, self._pause), LONGEST_PAUSE)
                 self._report(error)
                 await asyncio.sleep(pause)
@@ -131,7 +131,7 @@ class Notifications:
         """Receive up to ten messages and deliver them; raise `TryAgain` if one of them was not delivered."""
         messages = await in_thread(self._receive)
         self.heard = time.time()
-        if not messages:  # also for services without long polls, or other than a queue
+        if not messages:  # for services without long polls
             await asyncio.sleep(self._pause)
         # Collect exceptions, so that delivered messages are deleted even if another one failed.
         outcomes = await asyncio.gather(
@@ -148,11 +148,16 @@ class Notifications:
         try:
             arrived = arrivals(body)
         except Garbage as garbage:
-            log.warning("message is not understood", queue=self.queue_url, reason=str(garbage), body=body[:200])
+            log.warning("message is unreadable", queue=self.queue_url, reason=str(garbage), body=body[:200])
             return
         for arrival in arrived:
             if not any(arrival.lies_in(place) for place in self._places):
-                log.info("message is of another place", queue=self.queue_url, bucket=arrival.bucket, key=arrival.key)
+                log.info(
+                    "ignored message for another bucket or prefix",
+                    queue=self.queue_url,
+                    bucket=arrival.bucket,
+                    key=arrival.key,
+                )
             elif is_manifest(arrival.key):
                 await deliver(arrival)
 
@@ -165,7 +170,7 @@ class Notifications:
         return messages
 
     def _delete(self, messages: Sequence[Any]) -> None:
-        # An ID has to be unique within the request alone.
+        # An ID only has to be unique within the request.
         entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
         with explained(self._place):
             answer = self._aws.sqs(self.queue_url).delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
@@ -174,14 +179,14 @@ class Notifications:
 
     def _report(self, error: Exception | None) -> None:
         """Log the state of the queue when it changes."""
-        known = isinstance(error, TryAgain | UserError)
-        trouble = "" if error is None else str(error) if known else type(error).__name__
-        if error is not None and trouble != self._trouble:
-            cause = error.__cause__ if known else error
-            log.warning("queue is not heard", queue=self.queue_url, reason=trouble, exc_info=cause)
-        elif self._trouble and not trouble:
-            log.info("queue is heard again", queue=self.queue_url)
-        self._trouble = trouble
+        is_expected = isinstance(error, TryAgain | UserError)
+        problem = "" if error is None else str(error) if is_expected else type(error).__name__
+        if error is not None and problem != self._problem:
+            cause = error.__cause__ if is_expected else error
+            log.warning("cannot receive from queue", queue=self.queue_url, reason=problem, exc_info=cause)
+        elif self._problem and not problem:
+            log.info("queue answers again", queue=self.queue_url)
+        self._problem = problem
 
     @property
     def _place(self) -> str:

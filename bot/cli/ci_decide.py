@@ -188,16 +188,16 @@ class DecisionQuery:
 
     @property
     def path(self) -> str:
-        """Return the path of the bot's API that answers it."""
+        """Return the path of the bot's API that answers the question."""
         if self.number:
             return pull_request_path(self.repository, self.number, self.sha)
         return commit_path(self.repository, self.sha, self.branch)
 
-    async def of_github(self, url: str, token: str, given: RepositoryConfig | None) -> CiDecision:
-        """Decide without the bot, by what GitHub says. Raises `CannotAsk`."""
+    async def decide_by_github(self, url: str, token: str, config: RepositoryConfig | None) -> CiDecision:
+        """Decide without the bot, by GitHub's answers. Raises `CannotAsk`."""
         if self.number:
-            return await ask_github(url, token, self.repository, self.number, self.sha, given)
-        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, given)
+            return await ask_github(url, token, self.repository, self.number, self.sha, config)
+        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, config)
 
 
 def _only_repository(path: Path) -> str:
@@ -215,35 +215,35 @@ async def _answered(question: DecisionQuery) -> tuple[CiDecision, bool]:
     """Return a decision in any case, and whether a request is still running."""
     try:
         async with asyncio.timeout(DEADLINE):
-            return await _asked(question), False
+            return await _decide(question), False
     except TimeoutError:
         return run_everything(NO_ANSWER_IN_TIME.format(seconds=DEADLINE), question.sha), True
     except CannotAsk as error:
-        why = str(error)
+        reason = str(error)
     except ConfigError as error:
-        why = INVALID_CONFIG.format(fault=error.faults[0])
+        reason = INVALID_CONFIG.format(fault=error.faults[0])
     except Exception as error:
-        # Any error at all: a CI that gets no answer must run everything, not fail.
-        why = UNEXPECTED_ERROR.format(kind=type(error).__name__)
-    return run_everything(why, question.sha), False
+        # Without an answer, CI must run everything, not fail: so this catches every error.
+        reason = UNEXPECTED_ERROR.format(kind=type(error).__name__)
+    return run_everything(reason, question.sha), False
 
 
-async def _asked(question: DecisionQuery) -> CiDecision:
-    ours = os.environ.get("NIGHTJAR_TOKEN", "").strip()
+async def _decide(question: DecisionQuery) -> CiDecision:
+    bot_token = os.environ.get("NIGHTJAR_TOKEN", "").strip()
     if question.api:
-        return await ask_bot(question.api, question.path, ours)
+        return await ask_bot(question.api, question.path, bot_token)
     config = load_config(question.config_path) if question.named else None
     if token := os.environ.get("GITHUB_TOKEN", "").strip():
-        given = config.repository(question.repository) if config else None
-        if config and not given:
+        repository_config = config.repository(question.repository) if config else None
+        if config and not repository_config:
             raise CannotAsk(REPOSITORY_NOT_LISTED.format(path=question.config_path, repository=question.repository))
-        return await question.of_github(_github_url(), token, given)
+        return await question.decide_by_github(_github_url(), token, repository_config)
     if config is None and question.config_path.exists():
         config = load_config(question.config_path)
     if config is None or not config.public_url:
         raise CannotAsk(NO_SOURCE)
     # An app.yaml that was not named may come from the pull request: never send our token to its address.
-    return await ask_bot(config.public_url, question.path, ours if question.named else "")
+    return await ask_bot(config.public_url, question.path, bot_token if question.named else "")
 
 
 def _github_url() -> str:

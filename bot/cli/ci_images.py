@@ -133,13 +133,13 @@ def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:
         reason = getattr(error, "strerror", None) or NOT_TEXT
         raise UserError(IMAGES_UNREADABLE.format(path=path, reason=reason.lower())) from None
     try:
-        known = read_images(text)
+        images_in_file = read_images(text)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     for name in names:
-        if name.lower() not in known:
-            raise UserError(UNKNOWN_IMAGE.format(path=path, name=name, known=", ".join(known) or NO_IMAGES))
-    images = {name: known[name.lower()] for name in names}
+        if name.lower() not in images_in_file:
+            raise UserError(UNKNOWN_IMAGE.format(path=path, name=name, known=", ".join(images_in_file) or NO_IMAGES))
+    images = {name: images_in_file[name.lower()] for name in names}
     for name, image in images.items():
         # The file may come from a pull request, and pipelines use the printed values in commands.
         if not (HOSTED if has_host(image) else IMAGE).fullmatch(image):
@@ -156,14 +156,14 @@ async def choose_images(
     images: Mapping[str, str], registry: DockerHub, staging: str, sleep: Sleep = asyncio.sleep
 ) -> dict[str, str]:
     """Return the images to use. Raises `UserError` if Docker Hub does not answer whether one exists."""
-    found = {}
+    chosen = {}
     for name, image in images.items():
         parts = IMAGE.fullmatch(image)
         if has_host(image) or parts is None or await _exists(registry, parts.groups(), sleep):
-            found[name] = image
+            chosen[name] = image
         else:
-            found[name] = f"{staged(parts['name'], staging)}:{parts['tag']}"
-    return found
+            chosen[name] = f"{staged(parts['name'], staging)}:{parts['tag']}"
+    return chosen
 
 
 async def _exists(registry: DockerHub, parts: Sequence[str], sleep: Sleep) -> bool:

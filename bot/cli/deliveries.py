@@ -77,9 +77,9 @@ def deliveries(
     """
     if number is not None and not repository:
         raise click.UsageError(PR_WITHOUT_REPOSITORY)
-    wanted = DeliveryFilter(failed, repository or "", number, event, ignored)
+    delivery_filter = DeliveryFilter(failed, repository or "", number, event, ignored)
     with stopping_at_faults():
-        records = asyncio.run(_recent(limit, wanted))
+        records = asyncio.run(_recent(limit, delivery_filter))
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     elif records:
@@ -87,15 +87,15 @@ def deliveries(
         fits = sys.stdout.isatty() or "COLUMNS" in os.environ
         width = shutil.get_terminal_size().columns if fits else None
         click.echo(table(DELIVERY_HEADERS, [_row(record) for record in records], width=width))
-    elif wanted == DeliveryFilter(ignored=ignored):
+    elif delivery_filter == DeliveryFilter(ignored=ignored):
         click.echo(NO_DELIVERIES if ignored else ALL_IGNORED)
     else:
         click.echo(NO_MATCHING_DELIVERIES)
 
 
-async def _recent(limit: int, wanted: DeliveryFilter) -> Sequence[DeliveryRecord]:
+async def _recent(limit: int, delivery_filter: DeliveryFilter) -> Sequence[DeliveryRecord]:
     async with reading_engine() as engine:
-        return await engine.journal.matching(limit, wanted)
+        return await engine.journal.matching(limit, delivery_filter)
 
 
 @click.command(
@@ -146,15 +146,15 @@ def replay(
     if failed is (guid is not None):
         raise click.UsageError(ONE_OR_ALL_FAILED)
     if guid is None:
-        wanted = BulkReplay(seconds(since), repository or "", pace, timeout)
+        replay = BulkReplay(seconds(since), repository or "", pace, timeout)
         with stopping_at_faults():
-            status = replay_failed(wanted, config_path, dry_run=dry_run, as_json=as_json)
+            status = replay_failed(replay, config_path, dry_run=dry_run, as_json=as_json)
         raise SystemExit(status)
     with stopping_at_faults():
         if dry_run:
             plan = asyncio.run(_planned(guid, config_path))
             click.echo(json.dumps(plan, indent=2))
-            raise SystemExit(1 if any("error" in one for one in plan["plans"]) else 0)
+            raise SystemExit(1 if any("error" in handler_plan for handler_plan in plan["plans"]) else 0)
         record = asyncio.run(_replayed(guid, config_path, timeout))
     if as_json:
         click.echo(json.dumps(record.as_json(), indent=2))
@@ -203,8 +203,8 @@ class ProgressPrinter:
 
 def _row(record: DeliveryRecord) -> tuple[str, ...]:
     event = f"{record.event}.{record.action}" if record.action else record.event
-    about = f"{record.repository}#{record.number}" if record.number else record.repository
-    return (iso_utc(record.received_at), record.guid, event, about, record.state, _summary(record))
+    subject = f"{record.repository}#{record.number}" if record.number else record.repository
+    return (iso_utc(record.received_at), record.guid, event, subject, record.state, _summary(record))
 
 
 def _summary(record: DeliveryRecord) -> str:

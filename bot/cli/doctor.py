@@ -76,8 +76,8 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
             if opened is None or not opened.ok:
                 return [database, *await Doctor(config, settings, app, http, aws).examine()]
             async with Engine(settings.database_url.get_secret_value()) as engine:
-                known = Repositories(config, engine.records, engine.release_waiting)
-                return [database, *await Doctor(config, settings, app, http, aws, known).examine()]
+                repositories = Repositories(config, engine.records, engine.release_waiting)
+                return [database, *await Doctor(config, settings, app, http, aws, repositories).examine()]
     finally:
         aws.close()
 

@@ -41,7 +41,7 @@ def read_env_file(path: Path) -> dict[str, str]:
         raise SettingsError([ENV_FILE_UNREADABLE.format(path=path, reason=reason)]) from None
     if len(raw) > LARGEST_ENV_FILE:
         raise SettingsError([ENV_FILE_TOO_LARGE.format(path=path, most=LARGEST_ENV_FILE // 1024)])
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     problems = []
     for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
         text = line.strip()
@@ -51,10 +51,10 @@ def read_env_file(path: Path) -> dict[str, str]:
         if not equals or not _NAME.fullmatch(name.strip()):
             problems.append(ENV_FILE_LINE.format(path=path, line=number))
             continue
-        found[name.strip()] = _unquoted(value.strip())
+        variables[name.strip()] = _unquoted(value.strip())
     if problems:
         raise SettingsError(problems)
-    return found
+    return variables
 
 
 def add_to_environment(variables: Mapping[str, str], environ: MutableMapping[str, str]) -> None:

@@ -153,26 +153,32 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     checked as a repository's own settings.
     """
     from bot.app.load import load_config
-    from bot.cli.config_warnings import warnings_of
+    from bot.cli.config_warnings import place_of, warnings_of
     from bot.config import check
+    from bot.config.load import read_file
     from bot.config.repository_file import is_repository_file, load_repository_file
+    from bot.config.source import read
 
-    own = repository_file or is_repository_file(path)
-    faults = check(path, load_repository_file if own else load_config)
+    is_own_file = repository_file or is_repository_file(path)
+    faults = check(path, load_repository_file if is_own_file else load_config)
     if as_json:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
             click.echo(escape_controls(str(fault)))
-    elif own:
+    elif is_own_file:
         click.echo(REPOSITORY_FILE_VALID.format(path=path))
     else:
         count = len(load_config(path).repositories)
         named = f"{count} repository" if count == 1 else f"{count} repositories"
         click.echo(CONFIG_VALID.format(path=path, count=named))
-    if not faults and not own:
+    if not faults and not is_own_file:
+        root, _ = read(read_file(path), str(path))
+        assert root is not None
         for warning in warnings_of(load_config(path)):
-            click.echo(escape_controls(CONFIG_WARNING.format(path=path, warning=warning)), err=True)
+            line, column = place_of(root, warning.keys)
+            text = CONFIG_WARNING.format(path=path, line=line, column=column, warning=warning.text)
+            click.echo(escape_controls(text), err=True)
     raise SystemExit(1 if faults else 0)
 
 

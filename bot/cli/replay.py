@@ -48,13 +48,13 @@ class BulkReplay:
         )
 
 
-def replay_failed(wanted: BulkReplay, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
+def replay_failed(replay: BulkReplay, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
     """Run the command; return its exit status. Raises the error that keeps it from starting."""
     if dry_run:
-        records = asyncio.run(_listed(wanted))
+        records = asyncio.run(_listed(replay))
         _print_selection(records, as_json=as_json)
         return 0
-    records = asyncio.run(_replayed(wanted, config_path))
+    records = asyncio.run(_replayed(replay, config_path))
     states = Counter(_state(record) for record in records)
     if as_json:
         counts = {name: states[name] for name in ("done", "failed", "waiting")}
@@ -69,19 +69,19 @@ def replay_failed(wanted: BulkReplay, config_path: Path, *, dry_run: bool, as_js
     return 0 if states["done"] == len(records) else 1
 
 
-async def _listed(wanted: BulkReplay) -> list[DeliveryRecord]:
+async def _listed(replay: BulkReplay) -> list[DeliveryRecord]:
     async with reading_engine() as engine:
-        return await wanted.failed(engine)
+        return await replay.failed(engine)
 
 
-async def _replayed(wanted: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
+async def _replayed(replay: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
     """Replay by the server if there is one, else by this process."""
     async with reading_engine() as engine:
-        records = await wanted.failed(engine)
+        records = await replay.failed(engine)
         if not records or not is_free(engine.database):
-            return await wanted.replay(engine, records) if records else []
+            return await replay.replay(engine, records) if records else []
     async with working_engine(config_path) as engine:
-        return await wanted.replay(engine, records)
+        return await replay.replay(engine, records)
 
 
 def _show(queued: int, ended: int, count: int) -> None:

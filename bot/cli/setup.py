@@ -50,8 +50,8 @@ def run_setup(
     greeting = OPEN_ADDRESS if begun is None else CONTINUE_SETUP
 
     def announce(address: str) -> None:
-        there = urlsplit(address).port
-        click.echo(greeting.format(address=address, port=there, env=env_file, config=config_path), err=True)
+        opened_port = urlsplit(address).port
+        click.echo(greeting.format(address=address, port=opened_port, env=env_file, config=config_path), err=True)
 
     def announce_again(address: str) -> None:
         click.echo(NEW_ADDRESS.format(address=address), err=True)

@@ -90,14 +90,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
-    """Begin to log, without any of the secrets that this process was given."""
+    """Begin to log, with all secrets of this process redacted."""
     aws = [environ[name] for name in AWS_SECRETS if environ.get(name)]
     logs.configure([*settings.secrets(), *aws])
 
 
 @contextmanager
 def stopping_at_faults() -> Iterator[None]:
-    """Print an expected error as one line for each problem, and exit with status 1; let any other error through."""
+    """Print an expected error as one line for each problem, and exit with status 1. Other errors propagate."""
     lines: list[str] = []
     try:
         yield

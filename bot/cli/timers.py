@@ -102,7 +102,9 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
         if dry_run:
             plans = asyncio.run(_planned(name, repo, config_path))
             click.echo(json.dumps(plans, indent=2))
-            raise SystemExit(1 if any("error" in one for plan in plans for one in plan["plans"]) else 0)
+            raise SystemExit(
+                1 if any("error" in handler_plan for plan in plans for handler_plan in plan["plans"]) else 0
+            )
         records = asyncio.run(_ran(name, repo, config_path, timeout))
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
@@ -116,17 +118,17 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
 
 async def _planned(name: str, only: str | None, config_path: Path) -> list[dict[str, Any]]:
     config = load_config(config_path)
-    wanted = repositories_with(config, name, only)
+    repositories = repositories_with(config, name, only)
     async with _opened(config) as bot:
-        return [await bot.engine.preview(await bot.timers.delivery(repository, name)) for repository in wanted]
+        return [await bot.engine.preview(await bot.timers.delivery(repository, name)) for repository in repositories]
 
 
 async def _ran(name: str, only: str | None, config_path: Path, patience: float) -> list[DeliveryRecord]:
     config = load_config(config_path)
-    wanted = repositories_with(config, name, only)
+    repositories = repositories_with(config, name, only)
     async with _opened(config) as bot, _worker(bot):
         moment = manual_run()
-        guids = [await bot.timers.announce(repository, name, moment) for repository in wanted]
+        guids = [await bot.timers.announce(repository, name, moment) for repository in repositories]
         return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
 
 

@@ -85,15 +85,15 @@ class TokenKind:
     no_such_id: str
     shown_once: str
 
-    def as_json(self, one: StoredToken) -> dict[str, str | None]:
+    def as_json(self, token: StoredToken) -> dict[str, str | None]:
         """Return the token as JSON, without its secret part."""
-        used = {"last_used_at": iso_utc_or_none(one.used_at)} if self.notes_use else {}
+        used = {"last_used_at": iso_utc_or_none(token.used_at)} if self.notes_use else {}
         return {
-            "id": one.id,
-            self.subject: one.subject,
-            "note": one.note,
-            "created_at": iso_utc(one.created_at),
-            "expires_at": iso_utc_or_none(one.expires_at),
+            "id": token.id,
+            self.subject: token.subject,
+            "note": token.note,
+            "created_at": iso_utc(token.created_at),
+            "expires_at": iso_utc_or_none(token.expires_at),
             **used,
         }
 
@@ -108,14 +108,14 @@ class TokenKind:
         id_, created, expires, used, note = TOKEN_HEADERS
         return (id_, self.subject.upper(), created, expires, *([used] if self.notes_use else []), note)
 
-    def row(self, one: StoredToken) -> tuple[str, ...]:
+    def row(self, token: StoredToken) -> tuple[str, ...]:
         """Return the columns of a token."""
-        expires = NEVER if one.expires_at is None else iso_utc(one.expires_at)
-        if one.expired(time.time()):
+        expires = NEVER if token.expires_at is None else iso_utc(token.expires_at)
+        if token.expired(time.time()):
             expires = EXPIRED.format(moment=expires)
-        used = NEVER if one.used_at is None else iso_utc(one.used_at)
-        shown = (expires, used) if self.notes_use else (expires,)
-        return (one.id, one.subject, iso_utc(one.created_at), *shown, one.note)
+        used = NEVER if token.used_at is None else iso_utc(token.used_at)
+        moments = (expires, used) if self.notes_use else (expires,)
+        return (token.id, token.subject, iso_utc(token.created_at), *moments, token.note)
 
 
 def _repository(config: Config, name: str) -> str | None:
@@ -123,7 +123,12 @@ def _repository(config: Config, name: str) -> str | None:
 
 
 def _lab(config: Config, name: str) -> str | None:
-    labs = {lab for one in config.repositories.values() if one.results is not None for lab in one.results.labs}
+    labs = {
+        lab
+        for repository in config.repositories.values()
+        if repository.results is not None
+        for lab in repository.results.labs
+    }
     return name if name in labs else None
 
 
@@ -262,9 +267,9 @@ def _list(kind: TokenKind, as_json: bool) -> None:
     with stopping_at_faults():
         tokens = asyncio.run(read())
     if as_json:
-        click.echo(json.dumps([kind.as_json(one) for one in tokens], indent=2))
+        click.echo(json.dumps([kind.as_json(token) for token in tokens], indent=2))
     elif tokens:
-        click.echo(table(kind.headers, [kind.row(one) for one in tokens]))
+        click.echo(table(kind.headers, [kind.row(token) for token in tokens]))
     else:
         click.echo(kind.none)
 

@@ -1,6 +1,6 @@
 """Answers to commands: pure functions that build Markdown from the sentences in `bot.commands.texts`.
 
-Text from outside goes in through `code` alone.
+They quote text from outside with `code` only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ def switched_off(spec: CommandSpec, repository: str, config: RepositoryConfig) -
 
 
 def who_may(allowed: Sequence[Role]) -> str:
-    """Return the roles as people read them; the lowest of the roles with access stands for those above it."""
+    """Return the roles in words: `the pull request's author and people with triage access`.
+
+    The lowest role with access stands for those above it.
+    """
     people = ["the pull request's author"] if "author" in allowed else []
     if access := _access(allowed):
         people.append(f"people with {access}")
@@ -72,7 +75,7 @@ def help_text(
 ) -> str:
     """Answer `@ci help`: the commands that work in a repository, and who can use each.
 
-    `details` are the `details` of those that have any, by name.
+    `details` has the result of `CommandSpec.details` by the command's name.
     """
     specs = offered_commands(registry, config)
     names = ", ".join(map(code, mentions))
@@ -92,7 +95,7 @@ def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command in a list: `example` is empty if the command's name says it all."""
+    """A command in a list: `example` is empty if it would only repeat the name."""
 
     usage: str
     summary: str

@@ -1,8 +1,8 @@
 """Limit how many commands a person may write, by the counts of the last hour. Pure.
 
-Strangers must not be able to make the bot write at will: each answer is a write, and GitHub allows only a few hundred
-writes an hour, for everybody together. Moments are GitHub's own times of the comments, in seconds since 1970, so a
-delivery that comes late counts in its own hour.
+Each answer is a write, and GitHub allows only a few hundred writes an hour for everybody together, so strangers must
+not cause unlimited answers. Times are GitHub's own times of the comments, in seconds since 1970, so a late delivery
+counts in the hour of its comment.
 """
 
 from __future__ import annotations
@@ -63,32 +63,32 @@ class CountedComment:
 class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
-    `notified`: the IDs of people who got an answer on this pull request that says who may run commands.
+    `notified` has the IDs of people to whom an answer on this pull request has explained who may run commands.
     """
 
     counted: Mapping[str, CountedComment] = field(default_factory=dict)
     notified: tuple[int, ...] = ()
 
-    def with_one(self, intent: str, one: CountedComment, notified: int | None = None) -> CommandTally:
-        """Return the tally with one more comment, and without comments that are more than an hour older than it."""
-        recent = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
-        recent[intent] = one
+    def with_comment(self, intent: str, comment: CountedComment, notified: int | None = None) -> CommandTally:
+        """Return the tally with another comment, and without comments that are more than an hour older than it."""
+        recent = {key: earlier for key, earlier in self.counted.items() if earlier.at > comment.at - HOUR}
+        recent[intent] = comment
         newest = dict(list(recent.items())[-MOST_COUNTED:])
         if notified is None or notified in self.notified:
             return replace(self, counted=newest)
         return replace(self, counted=newest, notified=(*self.notified, notified)[-MOST_NOTIFIED:])
 
-    def within_an_hour(self, at: float, intent: str) -> Sequence[CountedComment]:
+    def within_an_hour(self, moment: float, intent: str) -> Sequence[CountedComment]:
         """Return the comments of the hour before a moment, except the one with this intent."""
-        return [one for key, one in self.counted.items() if key != intent and one.at > at - HOUR]
+        return [comment for key, comment in self.counted.items() if key != intent and comment.at > moment - HOUR]
 
 
 @dataclass(frozen=True, slots=True)
 class CommandsQuestion:
-    """The comment with commands that `decide_response` decides about; `refused`: the person may run none of them."""
+    """A comment with commands for `decide_response`; with `refused`, the person may run none of the commands."""
 
     intent: str
-    at: float
+    written_at: float
     commands: int
     person_id: int
     refused: bool
@@ -96,37 +96,37 @@ class CommandsQuestion:
 
 
 def decide_response(
-    asked: CommandsQuestion, person: CommandTally, pull: CommandTally, limits: Commands
+    question: CommandsQuestion, person: CommandTally, pull: CommandTally, limits: Commands
 ) -> CommandResponse:
-    """Return the response to a comment with commands; it depends on earlier ones within an hour."""
-    by_person = person.within_an_hour(asked.at, asked.intent)
-    if asked.refused:
-        if sum(one.kind is CommandOutcome.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:
+    """Return the response to a comment with commands, by the earlier comments within an hour."""
+    by_person = person.within_an_hour(question.written_at, question.intent)
+    if question.refused:
+        if sum(comment.kind is CommandOutcome.REFUSED for comment in by_person) >= REFUSALS_AN_HOUR:
             return CommandResponse.NOTHING
-        return CommandResponse.REACT if asked.person_id in pull.notified else CommandResponse.REFUSE
-    if _run(by_person) + asked.commands > limits.per_person:
-        return _over(by_person, CommandResponse.PERSON_OVER)
-    on_pull = pull.within_an_hour(asked.at, asked.intent)
+        return CommandResponse.REACT if question.person_id in pull.notified else CommandResponse.REFUSE
+    if _commands_run(by_person) + question.commands > limits.per_person:
+        return _over_limit(by_person, CommandResponse.PERSON_OVER)
+    on_pull = pull.within_an_hour(question.written_at, question.intent)
     # Otherwise strangers could use up a pull request's limit and block its maintainers.
-    if not asked.writer and _run(on_pull) + asked.commands > limits.per_pull_request:
-        return _over(on_pull, CommandResponse.PULL_OVER)
+    if not question.writer and _commands_run(on_pull) + question.commands > limits.per_pull_request:
+        return _over_limit(on_pull, CommandResponse.PULL_OVER)
     return CommandResponse.RUN
 
 
-def is_ignored(intent: str, at: float, person: CommandTally, limits: Commands) -> bool:
-    """Return whether a person's limit is reached and an answer has said so: whatever they write gets no response."""
-    by_person = person.within_an_hour(at, intent)
-    return _run(by_person) >= limits.per_person and _has_answer(by_person)
+def is_ignored(intent: str, moment: float, person: CommandTally, limits: Commands) -> bool:
+    """Return whether a person's limit is reached and an answer has said so. Then nothing they write gets a response."""
+    by_person = person.within_an_hour(moment, intent)
+    return _commands_run(by_person) >= limits.per_person and _has_answer(by_person)
 
 
-def _run(counted: Sequence[CountedComment]) -> int:
-    return sum(one.commands for one in counted if one.kind is CommandOutcome.RUN)
+def _commands_run(counted: Sequence[CountedComment]) -> int:
+    return sum(comment.commands for comment in counted if comment.kind is CommandOutcome.RUN)
 
 
-def _over(counted: Sequence[CountedComment], response: CommandResponse) -> CommandResponse:
+def _over_limit(counted: Sequence[CountedComment], response: CommandResponse) -> CommandResponse:
     return CommandResponse.NOTHING if _has_answer(counted) else response
 
 
 def _has_answer(counted: Sequence[CountedComment]) -> bool:
     """Return whether the bot has said within the hour that a limit is reached; it says so once."""
-    return any(one.kind is CommandOutcome.OVER for one in counted)
+    return any(comment.kind is CommandOutcome.OVER for comment in counted)

@@ -20,7 +20,7 @@ CommandConclusion = Callable[[Sequence[EffectOutcome]], tuple[Effect, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One command of the comment: the command as shown, what the answer says about it, and the targets of its effects.
+    """One command of the comment: the command as shown, its part of the answer (`say`), and the keys of its effects.
 
     `command` is its name, empty for a line that is no command.
     """
@@ -71,16 +71,16 @@ def decide_conclusion(
     links `page`, the page of the pull request.
     """
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
-    lines, done = verdict(results.items, outcomes)
+    lines, done = answer_lines(results.items, outcomes)
     if lines:
-        what = WHAT.get(results.comment_kind, texts.COMMENT)
-        text = answer_text(results.url, lines, what, "" if done else page)
+        subject = WHAT.get(results.comment_kind, texts.COMMENT)
+        text = answer_text(results.url, lines, subject, "" if done else page)
         effects.append(Reply(number=results.number, text=text, since=results.written_at))
-    kind, about, node_id = results.comment_kind, results.id, results.node_id
-    effects.append(React(kind, about, node_id, DONE if done else CONFUSED, results.number))
+    kind, comment_id, node_id = results.comment_kind, results.id, results.node_id
+    effects.append(React(kind, comment_id, node_id, DONE if done else CONFUSED, results.number))
     if done and (results.edited or outcomes.again):
-        # We may have reacted with 😕 earlier: to the text before an edit, or before a replay.
-        effects.append(RemoveReaction(kind, about, node_id, CONFUSED, results.number))
+        # The bot may have reacted with 😕 earlier: to the text before an edit, or before a replay.
+        effects.append(RemoveReaction(kind, comment_id, node_id, CONFUSED, results.number))
     # Two commands may have the same target: the later one counts.
     return tuple({effect.target: effect for effect in effects}.values())
 
@@ -89,41 +89,43 @@ def _conclusion_of(
     item: Item, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion]
 ) -> tuple[Effect, ...]:
     conclude = conclusions.get(item.command)
-    return conclude([one for one in outcomes.ended if one.effect.target in item.targets]) if conclude else ()
+    return (
+        conclude([outcome for outcome in outcomes.ended if outcome.effect.target in item.targets]) if conclude else ()
+    )
 
 
-def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
-    """Return the lines of the answer (none if 👍 says it all), and whether everything was done.
+def answer_lines(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
+    """Return the lines of the answer (none if 👍 is enough), and whether everything was done.
 
-    If one command failed, each command is named with its outcome, so that nobody has to guess.
+    If one command failed, there is a line for each command with its outcome, so that nobody has to guess.
     """
-    failures = {one.effect.target: one.text for one in outcomes.failures}
+    failures = {outcome.effect.target: outcome.text for outcome in outcomes.failures}
     lines: list[tuple[Item, str, bool]] = []
     for item in items:
         problems = [failures[target] for target in item.targets if target in failures]
         lines.append((item, _joined(item.say, problems), item.done and not problems))
     all_done = all(done for _, _, done in lines)
-    return [_line(item, said, done) for item, said, done in lines if said or not all_done], all_done
+    return [_line(item, answer, done) for item, answer, done in lines if answer or not all_done], all_done
 
 
 def _joined(say: str, problems: Sequence[str]) -> str:
-    """Append the failures to what a command says, after several lines on lines of their own: the last may be a list."""
+    """Append the failures to a command's text; below several lines, on new lines, because the last may be a list."""
     if "\n" in say and problems:
         return "\n".join([say, "", *problems])
     return " ".join(part for part in (say, *problems) if part)
 
 
-def _line(item: Item, said: str, done: bool) -> str:
-    indented = (said or texts.DONE_TEXT).replace("\n", "\n  ")
+def _line(item: Item, answer: str, done: bool) -> str:
+    indented = (answer or texts.DONE_TEXT).replace("\n", "\n  ")
     return f"- {'' if done else '😕 '}{item.shown}: {indented}"
 
 
-def answer_text(url: str, lines: Sequence[str], what: str = texts.COMMENT, page: str = "") -> str:
-    """Write the answer, with links to the comment that it answers and to the `page` that says more.
+def answer_text(url: str, lines: Sequence[str], subject: str = texts.COMMENT, page: str = "") -> str:
+    """Write the answer, with a link to the answered comment (`subject` names its kind), and one to `page` if given.
 
-    It is cut to GitHub's limit for a comment.
+    Cuts the answer to GitHub's limit for a comment.
     """
-    text = "\n".join([texts.ABOUT.format(what=what, url=url), "", *lines])
+    text = "\n".join([texts.ABOUT.format(what=subject, url=url), "", *lines])
     end = f"\n\n{texts.PAGE.format(url=page)}" if page else ""
     if len(text) + len(end) <= REPLY_LIMIT:
         return text + end

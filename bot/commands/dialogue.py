@@ -73,26 +73,26 @@ class CommandRequest:
     context: Context
     pull: PullRequest
     known_head: str | None
-    """The head in our own record. If it differs from `pull.head_sha`, the head moved after the person asked."""
+    """The head in the bot's record. If it differs from `pull.head_sha`, the head moved after the comment."""
     by: Person
     comment: UserComment
     registry: CommandRegistry
-    _found: list[FoundCiRuns] = field(default_factory=list)
+    _found_runs: list[FoundCiRuns] = field(default_factory=list)
 
     async def runs(self) -> FoundCiRuns:
         """Return the CI runs on the head; all commands of a comment share one look-up."""
-        if not self._found:
-            asked_at = self.comment.written_at or self.pull.updated_at
-            self._found.append(await find_runs(self.context, self.pull, asked_at))
-        return self._found[0]
+        if not self._found_runs:
+            written_at = self.comment.written_at or self.pull.updated_at
+            self._found_runs.append(await find_runs(self.context, self.pull, written_at))
+        return self._found_runs[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """The result of a command function: effects, an answer (Markdown; empty if 👍 says it all), and whether it is done.
+    """The result of a command function: effects, an answer (Markdown; empty if 👍 is enough), and whether it is done.
 
-    `calls_off` names the targets of effects to drop if an earlier line of the same comment asked for them. `replaces`
-    names commands to ignore if they stand in an earlier line of the same comment.
+    `calls_off` has the keys of effects to drop if they come from an earlier line of the same comment. `replaces` has
+    the names of commands to ignore in earlier lines of the same comment.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -107,14 +107,14 @@ CommandFunction = Callable[[CommandRequest, Command], Awaitable[CommandAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class ConcludingCommand:
-    """A command function with a conclude stage: `conclude` decides what follows from how its effects ended. Pure."""
+    """A command function with a conclude stage: `conclude` plans effects by the outcomes of the command. Pure."""
 
     run: CommandFunction
     conclude: CommandConclusion
 
-    async def __call__(self, asked: CommandRequest, command: Command) -> CommandAnswer:
+    async def __call__(self, request: CommandRequest, command: Command) -> CommandAnswer:
         """Plan the effects of the command and its answer."""
-        return await self.run(asked, command)
+        return await self.run(request, command)
 
 
 class Dialogue:
@@ -149,10 +149,10 @@ class Dialogue:
     async def plan(self, context: Context) -> Plan:
         """Plan all commands of a comment, review or description; after an edit, only those that the edit added."""
         comment = comment_in(context.delivery)
-        if comment is None or (asked := await self._asked(context, comment)) is None:
+        if comment is None or (commands := await self._commands_to_answer(context, comment)) is None:
             return NOTHING
         person = await context.records.get(COMMANDS_BY.of(context.repository.id, comment.sender.id)) or CommandTally()
-        # Decided before GitHub is asked: otherwise each comment of a flood would cost requests.
+        # Decide this before any request to GitHub: otherwise each comment of a flood would cost requests.
         if comment.written_at and is_ignored(
             context.intent, _seconds(comment.written_at), person, context.app_config.commands
         ):
@@ -162,13 +162,13 @@ class Dialogue:
         head = await head_of(context.records, context.repository.id, comment.number)
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
             raise TryAgain(texts.HEAD_NOT_VISIBLE)
-        may, role = await self._may(context, comment.sender, pull)
-        if not any(may.values()):
+        allowed, role = await self._allowed_commands(context, comment.sender, pull)
+        if not any(allowed.values()):
             # Do not correct the typos of somebody who may not run anything.
-            asked = [item for item in asked if isinstance(item, Command)]
-        if not asked:
+            commands = [item for item in commands if isinstance(item, Command)]
+        if not commands:
             return Plan(why=texts.WHY_ONLY_TYPOS)
-        question = _question(context, comment, asked, may, pull, writer=role in WRITERS)
+        question = _question(context, comment, commands, allowed, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
         response = await self._response(context, comment, question, person)
         if response in (
@@ -177,8 +177,8 @@ class Dialogue:
             CommandResponse.PERSON_OVER,
             CommandResponse.PULL_OVER,
         ):
-            return _brief_plan(context, comment, asked, question, response, rank)
-        ask = CommandRequest(
+            return _brief_plan(context, comment, commands, question, response, rank)
+        request = CommandRequest(
             context=context,
             pull=pull,
             known_head=head.sha if head else None,
@@ -186,9 +186,9 @@ class Dialogue:
             comment=comment,
             registry=self.registry,
         )
-        plan = _plan_of(comment, [(item, await self._answer(ask, item, may)) for item in asked])
-        eyes, *others = plan.effects
-        return replace(plan, effects=(eyes, _count(comment, question, response), *others), rank=rank)
+        plan = _plan_of(comment, [(item, await self._answer(request, item, allowed)) for item in commands])
+        eyes, *command_effects = plan.effects
+        return replace(plan, effects=(eyes, _count(comment, question, response), *command_effects), rank=rank)
 
     async def _response(
         self, context: Context, comment: UserComment, question: CommandsQuestion, person: CommandTally
@@ -200,12 +200,12 @@ class Dialogue:
     async def plan_failure(self, context: Context, message: str) -> Plan:
         """Answer a comment whose commands could not be planned at all."""
         comment = comment_in(context.delivery)
-        if comment is None or (asked := await self._asked(context, comment)) is None:
+        if comment is None or (commands := await self._commands_to_answer(context, comment)) is None:
             return NOTHING
-        if not any(isinstance(item, Command) for item in asked):
+        if not any(isinstance(item, Command) for item in commands):
             # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why=texts.WHY_NO_COMMAND)
-        items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
+        items = tuple(Item(answers.shown(command), message, done=False) for command in commands)
         page = pull_page_url(context, comment.number)
         effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {}, page)
         return Plan(effects, why=texts.WHY_NOT_PLANNED)
@@ -213,11 +213,13 @@ class Dialogue:
     async def conclude(self, context: Context, results: CommandResults, outcomes: EffectOutcomes) -> Plan:
         """End a comment's commands: let each command conclude, answer, and react."""
         failed, count = len(outcomes.failures), len(outcomes.ended)
-        why = texts.WHY_SOME_FAILED.format(failed=failed, count=count) if failed else texts.WHY_ALL_APPLIED
+        reason = texts.WHY_SOME_FAILED.format(failed=failed, count=count) if failed else texts.WHY_ALL_APPLIED
         page = pull_page_url(context, results.number)
-        return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=why)
+        return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=reason)
 
-    async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
+    async def _commands_to_answer(
+        self, context: Context, comment: UserComment
+    ) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None if there are none, or if the bot does not answer their author."""
         # A person may edit our own comment, which only quotes commands.
         if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):
@@ -231,31 +233,35 @@ class Dialogue:
             return None
         return await run_in_thread(read, old, comment.text) or None
 
-    async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
+    async def _allowed_commands(
+        self, context: Context, person: Person, pull: PullRequest
+    ) -> tuple[dict[str, bool], str]:
         """Return for each enabled command whether this person may run it, and the person's role."""
-        enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
-        role = await self._permissions.role(context.github, context.repository.full_name, by)
-        may = {
+        enabled, is_author = self.registry.enabled(context.config.features), person.id == pull.author.id
+        role = await self._permissions.role(context.github, context.repository.full_name, person)
+        allowed = {
             spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
             for spec in enabled
         }
-        return may, role
+        return allowed, role
 
     async def _answer(
-        self, ask: CommandRequest, command: Command | BadCommand, may: Mapping[str, bool]
+        self, request: CommandRequest, command: Command | BadCommand, allowed: Mapping[str, bool]
     ) -> CommandAnswer:
         if isinstance(command, BadCommand):
-            return CommandAnswer(say=answers.bad_command(command, help_url(ask.context)), done=False)
+            return CommandAnswer(say=answers.bad_command(command, help_url(request.context)), done=False)
         spec = command.spec
-        if spec.name not in may:
-            said = answers.switched_off(spec, ask.context.repository.full_name, ask.context.config)
-            return CommandAnswer(say=said, done=False)
-        if not may[spec.name]:
-            return CommandAnswer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
-        if spec.own_words and not ask.comment.created and ask.by.id != ask.comment.author.id:
-            return CommandAnswer(say=answers.not_own_words(command, ask.comment.author.login), done=False)
+        if spec.name not in allowed:
+            text = answers.switched_off(spec, request.context.repository.full_name, request.context.config)
+            return CommandAnswer(say=text, done=False)
+        if not allowed[spec.name]:
+            return CommandAnswer(
+                say=answers.not_allowed(command, request.context.config.allowed(spec.feature)), done=False
+            )
+        if spec.own_words and not request.comment.created and request.by.id != request.comment.author.id:
+            return CommandAnswer(say=answers.not_own_words(command, request.comment.author.login), done=False)
         try:
-            return await self._run[spec.name](ask, command)
+            return await self._run[spec.name](request, command)
         except UserError as error:
             return CommandAnswer(say=str(error), done=False)
         # GitHub or the database is unavailable: the engine plans the delivery again later, with all its commands.
@@ -264,13 +270,13 @@ class Dialogue:
         except Exception as error:
             if refusal_text(error) is None:
                 log.exception("command failed", command=spec.name)
-            return CommandAnswer(say=failure_text(error, ask.context.delivery.guid), done=False)
+            return CommandAnswer(say=failure_text(error, request.context.delivery.guid), done=False)
 
 
 def is_by_person(delivery: Delivery, _: RepositoryConfig) -> bool:
     """Return whether a person wrote or edited a text on a pull request. The bot's own answers quote commands.
 
-    A person may edit a bot's comment, and then it is the person who speaks.
+    A person may edit a bot's comment; then the text is that person's.
     """
     comment = comment_in(delivery)
     return comment is not None and not comment.sender.is_bot
@@ -279,17 +285,19 @@ def is_by_person(delivery: Delivery, _: RepositoryConfig) -> bool:
 def _question(
     context: Context,
     comment: UserComment,
-    asked: Sequence[Command | BadCommand],
-    may: Mapping[str, bool],
+    commands: Sequence[Command | BadCommand],
+    allowed: Mapping[str, bool],
     pull: PullRequest,
     *,
     writer: bool,
 ) -> CommandsQuestion:
-    """Return a comment as the budgets need it; a command that is off counts as refused to nobody."""
-    commands = [item for item in asked if isinstance(item, Command)]
-    refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
-    written = _seconds(comment.written_at or pull.updated_at)
-    return CommandsQuestion(context.intent, written, len(asked), comment.sender.id, refused=refused, writer=writer)
+    """Return the data of a comment for the budgets. A command that is off does not count as refused."""
+    valid = [command for command in commands if isinstance(command, Command)]
+    refused = bool(valid) and not any(allowed.get(item.spec.name, any(allowed.values())) for item in valid)
+    written_at = _seconds(comment.written_at or pull.updated_at)
+    return CommandsQuestion(
+        context.intent, written_at, len(commands), comment.sender.id, refused=refused, writer=writer
+    )
 
 
 def _seconds(moment: str) -> float:
@@ -306,13 +314,13 @@ def _count(comment: UserComment, question: CommandsQuestion, response: CommandRe
         else CommandOutcome.OVER
     )
     notified = response is CommandResponse.REFUSE
-    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, notified)
+    return CountCommands(comment.number, question.person_id, question.written_at, question.commands, outcome, notified)
 
 
 def _brief_plan(
     context: Context,
     comment: UserComment,
-    asked: Sequence[Command | BadCommand],
+    commands: Sequence[Command | BadCommand],
     question: CommandsQuestion,
     response: CommandResponse,
     rank: Rank,
@@ -326,14 +334,14 @@ def _brief_plan(
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
-    item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
+    item = Item(answers.shown(commands[0]), text.format(limit=limit), done=False)
     conclusion = decide_conclusion(CommandResults.of(comment, [item]), EffectOutcomes(), {})
     return Plan((count, *conclusion), why=texts.WHY_OVER_LIMIT, rank=rank)
 
 
 def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
     """Return one plan for a comment: the 👀, the effects of its commands, and the data for the conclude stage."""
-    answered = _last_words(answered)
+    answered = _without_overridden_effects(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
     effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
     items = [
@@ -347,28 +355,33 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
         for command, answer in answered
     ]
     # Two commands may have the same target, such as `run slow tests` and `skip slow tests`: the later one counts.
-    once = {effect.target: effect for effect in effects}
-    why = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
-    return Plan(tuple(once.values()), why=why, conclusion_basis=CommandResults.of(comment, items))
+    effects_by_target = {effect.target: effect for effect in effects}
+    reason = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
+    return Plan(tuple(effects_by_target.values()), why=reason, conclusion_basis=CommandResults.of(comment, items))
 
 
-def _last_words(
+def _without_overridden_effects(
     answered: Sequence[tuple[Command | BadCommand, CommandAnswer]],
 ) -> list[tuple[Command | BadCommand, CommandAnswer]]:
-    """Drop the effects that a later line of the same comment calls off, and say so in the answer."""
-    found: list[tuple[Command | BadCommand, CommandAnswer]] = []
+    """Drop the effects that a later line of the same comment overrides, and say so in the answer."""
+    results: list[tuple[Command | BadCommand, CommandAnswer]] = []
     cancelled: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     for command, answer in reversed(answered):
-        left = tuple(effect for effect in answer.effects if effect.target not in cancelled)
+        remaining_effects = tuple(effect for effect in answer.effects if effect.target not in cancelled)
         if answer.done and isinstance(command, Command) and command.spec.name in replaced:
-            left = ()
-        found.append((command, answer if left == answer.effects else CommandAnswer(left, texts.OVERRIDDEN)))
+            remaining_effects = ()
+        results.append(
+            (
+                command,
+                answer if remaining_effects == answer.effects else CommandAnswer(remaining_effects, texts.OVERRIDDEN),
+            )
+        )
         cancelled |= answer.calls_off
         replaced |= answer.replaces
-    return found[::-1]
+    return results[::-1]
 
 
 def help_url(context: Context) -> str | None:
-    """Return where the commands are listed for people: `bot.web.help`, at the address that app.yaml gives us."""
+    """Return the address of the page with all commands (`bot.web.help`); None without `public_url` in app.yaml."""
     return page_url(context, help_path(context.repository.full_name)) or None

@@ -48,18 +48,20 @@ class CountCommands:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Count the comment once per intent. Raises `TryAgain` if another job changes the same count meanwhile."""
-        one = CountedComment(self.at, self.commands, self.outcome)
+        comment = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
         for key, notified in (
             (COMMANDS_BY.of(repository, self.person_id), None),
             (COMMANDS_ON.of(repository, self.number), self.person_id if self.notified else None),
         ):
-            add = partial(_with_one, context.intent, one, notified)
-            # Counted by intent: after a crash between the two records, a retry counts neither of them twice.
+            add = partial(_with_comment, context.intent, comment, notified)
+            # Count by intent: after a crash between the two records, a retry counts the comment in neither twice.
             if not await context.records.change(key, add):
                 raise TryAgain(texts.COUNT_CHANGED)
         return Applied(texts.COUNTED.format(commands=self.commands))
 
 
-def _with_one(intent: str, one: CountedComment, notified: int | None, known: CommandTally | None) -> CommandTally:
-    return (known or CommandTally()).with_one(intent, one, notified)
+def _with_comment(
+    intent: str, comment: CountedComment, notified: int | None, tally: CommandTally | None
+) -> CommandTally:
+    return (tally or CommandTally()).with_comment(intent, comment, notified)

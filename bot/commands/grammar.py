@@ -5,15 +5,17 @@
     @ci rerun cpu/pr-head "Linux / build (3.11)"
 
 - A command has a line of its own that begins with a name of the bot as a whole word, alone or with `,` or `:`. It may
-  be a list item, a heading or bold; what is not speech (`bot.github.markdown.visible_lines`) is not a command.
+  be a list item, a heading or bold. Quotations, code and hidden text contain no commands
+  (`bot.github.markdown.visible_lines`).
 - Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
-  not matter. A line of nothing else (`@ci thanks!`) is no command. A question mark matters: `@ci rerun?` is not one.
-- Anything else that is not a command exactly is a `BadCommand`: no other command is ever guessed in its place.
-- A reply by mail may include the earlier mail without the marks of a quotation. So nothing below the head of an earlier
-  mail counts: somebody else wrote it.
-- Names that hold spaces stand in quotes or in back-ticks; both also tell a check named `all` from the word.
-- Commands are returned, and meant to be run, in their order. One that is written twice runs once, in the place of the
-  last: of `run slow tests` and `skip slow tests` the later one has the last word.
+  not matter. A line with nothing else (`@ci thanks!`) is no command, and neither is one with a question mark
+  (`@ci rerun?`).
+- Every other line that addresses the bot is a `BadCommand`: the bot never guesses a command.
+- A reply by mail may include the earlier mail without the marks of a quotation. So the bot ignores everything below the
+  head of an earlier mail: somebody else wrote it.
+- Names with spaces need quotes or back-ticks; both also distinguish a check named `all` from the choice `all`.
+- Commands are returned, and run, in the order of their lines. A command that is written twice runs once, in the place
+  of the last: of `run slow tests` and `skip slow tests`, the later one takes effect.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ _WORD = Pattern(rf"[{SPACE}]*(?:(?:{_QUOTED}|(?P<hole>{HOLE}))[{_AFTER_WORD}]*(?
 class Command:
     """A command that somebody wrote, with `choice` (`failed`), with `names`, or with neither.
 
-    `mention` is the name that the bot was called by and `line`, counted from 1, where; two commands that differ in
-    nothing else are the same.
+    `mention` is the name by which the comment addresses the bot, and `line` its line, counted from 1. Two commands that
+    differ only in these are equal.
     """
 
     spec: CommandSpec
@@ -90,10 +92,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class BadCommand:
-    """A line that calls the bot and is no command.
+    """A line that addresses the bot and is no command.
 
-    `text` is what was written after the mention, from outside and cut to MOST_SHOWN; `reason` is one of this module's
-    sentences; `nearest` is a command that was perhaps meant.
+    `text` is the text after the mention, from outside and cut to MOST_SHOWN; `reason` is a sentence of
+    `bot.commands.texts`; `nearest` is a command that the person perhaps meant.
     """
 
     text: str
@@ -115,10 +117,10 @@ class _Word:
 
 
 class _Fault(Exception):
-    """A line that is no command: one of the reasons above, and the command that was perhaps meant.
+    """A line is no command: the reason from `bot.commands.texts`, and the command that the person perhaps meant.
 
-    `unknown` is the text in place of a command. The nearest command is searched for only where somebody shows it,
-    because the search takes long.
+    `unknown` is the text in place of a command. Only the caller that shows the nearest command searches for it, because
+    the search takes long.
     """
 
     def __init__(self, reason: str, nearest: str | None = None, *, unknown: str = "") -> None:
@@ -130,7 +132,7 @@ class _Fault(Exception):
 
 def parse(text: str, *, registry: CommandRegistry, mentions: Sequence[str]) -> list[Command | BadCommand]:
     """Return the commands of a comment, review or body, in order, each once."""
-    return _each_once(_all(text, registry, mentions))
+    return _each_once(_all_commands(text, registry, mentions))
 
 
 def new_commands(
@@ -139,48 +141,47 @@ def new_commands(
     """Return the commands that an edit added. A command in the old text, even a hidden one, is not new.
 
     An edit can uncover an old command: by closing a fence, by deleting a `<!--`, or by deleting one of the first
-    MOST_COMMANDS. So a command is new only if its line was typed more often than before, and if more lines than before
-    would ask for it if nothing hid them.
+    MOST_COMMANDS. So a command is new only if the new text has its line more often than the old text, and has more
+    lines with this command, hidden ones included.
     """
-    found = list(_all(new_text, registry, mentions))
-    if not found:
+    commands = list(_all_commands(new_text, registry, mentions))
+    if not commands:
         return []
     typed = typed_lines(new_text)
-    lines = Counter(map(_core, typed)) - Counter(map(_core, typed_lines(old_text)))
-    asked = _anywhere(new_text, registry, mentions)
-    more = asked - _anywhere(old_text, registry, mentions)
+    lines = Counter(map(_comparable_line, typed)) - Counter(map(_comparable_line, typed_lines(old_text)))
+    counts = _count_commands_anywhere(new_text, registry, mentions)
+    added_counts = counts - _count_commands_anywhere(old_text, registry, mentions)
     added = []
-    for command in found:
-        core = _core(typed[command.line - 1])
-        # A bad command, or a command with a mark inside it, is not in `asked`; then the line alone decides.
-        if lines[core] > 0 and (not isinstance(command, Command) or not asked[command] or more[command] > 0):
-            lines[core] -= 1
+    for command in commands:
+        comparable = _comparable_line(typed[command.line - 1])
+        # A bad command, or a command with a mark inside it, has no count; then the line alone decides.
+        if lines[comparable] > 0 and (
+            not isinstance(command, Command) or not counts[command] or added_counts[command] > 0
+        ):
+            lines[comparable] -= 1
             if isinstance(command, Command):
-                more[command] -= 1
+                added_counts[command] -= 1
             added.append(command)
     return _each_once(added)
 
 
-def _anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Counter[Command]:
-    """Count the commands that lines would ask for, from each mention on, if nothing around them hid them.
-
-    No limit applies.
-    """
-    starts = Pattern("|".join(map(escape_pattern, mentions)), ignore_case=True)
+def _count_commands_anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Counter[Command]:
+    """Count the commands in the text from each mention on, including those that are hidden, without any limit."""
+    mention_pattern = Pattern("|".join(map(escape_pattern, mentions)), ignore_case=True)
     pieces: Counter[str] = Counter()
     for line in typed_lines(text):
-        found = [match.start() for match in starts.finditer(line)]
-        pieces.update(line[start:end] for start, end in pairwise([*found, len(line)]))
-    asked: dict[str, Command] = {}
+        starts = [match.start() for match in mention_pattern.finditer(line)]
+        pieces.update(line[start:end] for start, end in pairwise([*starts, len(line)]))
+    commands_by_reading: dict[str, Command] = {}
     readings = list({reading for piece in pieces for reading in _readings(piece)})
     for alone in lines_alone(readings):
-        called = _called(alone.text, mentions)
+        mention_and_rest = _split_mention(alone.text, mentions)
         with suppress(_Fault):
-            if called and (command := _asked(alone, *called, registry, mentions)):
-                asked[readings[alone.number]] = command
+            if mention_and_rest and (command := _read_command(alone, *mention_and_rest, registry, mentions)):
+                commands_by_reading[readings[alone.number]] = command
     counted: Counter[Command] = Counter()
     for piece, times in pieces.items():
-        for command in {asked[reading] for reading in _readings(piece) if reading in asked}:
+        for command in {commands_by_reading[reading] for reading in _readings(piece) if reading in commands_by_reading}:
             counted[command] += times
     return counted
 
@@ -192,41 +193,47 @@ def _readings(piece: str) -> set[str]:
     return {piece, *(piece[:end] for end in ends if end > 0)}
 
 
-def _core(line: str) -> str:
-    """Return a line without its letter case, its spacing, and the marks around it that may hide it."""
+def _comparable_line(line: str) -> str:
+    """Return a line in lower case, with single spaces, and without the marks around it that may hide it."""
     folded_line = " ".join(line.casefold().split())
-    at = [place for place, character in enumerate(folded_line) if character.isalnum()]
-    return folded_line[at[0] : at[-1] + 1] if at else ""
+    positions = [place for place, character in enumerate(folded_line) if character.isalnum()]
+    return folded_line[positions[0] : positions[-1] + 1] if positions else ""
 
 
 def _each_once(commands: Iterable[Command | BadCommand]) -> list[Command | BadCommand]:
     return list(dict.fromkeys(reversed(list(commands))))[::-1]
 
 
-def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
-    # Most comments do not mention us, and parsing Markdown is expensive.
+def _all_commands(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
+    # Most comments do not mention the bot, and parsing Markdown is expensive.
     lowered = text.lower()
     if not any(mention.lower() in lowered for mention in mentions):
         return
-    found = 0
+    count = 0
     for line in visible_lines(text, with_earlier_mail=True):
-        called = _called(line.text, mentions)
-        command = _command(line, *called, registry, mentions) if called else None
+        mention_and_rest = _split_mention(line.text, mentions)
+        command = _command_or_fault(line, *mention_and_rest, registry, mentions) if mention_and_rest else None
         if not command:
             continue
-        if called and line.in_earlier_mail:
-            command = BadCommand(_shown(called[1], line), texts.IN_EARLIER_MAIL, None, command.mention, line.number)
-        found += 1
-        if found > MOST_COMMANDS:
+        if mention_and_rest and line.in_earlier_mail:
+            command = BadCommand(
+                _shown(mention_and_rest[1], line), texts.IN_EARLIER_MAIL, None, command.mention, line.number
+            )
+        count += 1
+        if count > MOST_COMMANDS:
             yield BadCommand(
-                _shown(called[1] if called else "", line), texts.TOO_MANY_COMMANDS, None, command.mention, line.number
+                _shown(mention_and_rest[1] if mention_and_rest else "", line),
+                texts.TOO_MANY_COMMANDS,
+                None,
+                command.mention,
+                line.number,
             )
             return
         yield command
 
 
-def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
-    """Split a line into the mention that it begins with and the rest; None if it does not call the bot."""
+def _split_mention(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
+    """Split a line into the mention at its beginning and the rest; None if it does not begin with one."""
     start = _BEFORE_MENTION.sub("", text)
     for mention in mentions:
         name, rest = start[: len(mention)], start[len(mention) :]
@@ -235,22 +242,24 @@ def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _command(
+def _command_or_fault(
     line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]
 ) -> Command | BadCommand | None:
     try:
-        return _asked(line, mention, rest, registry, mentions)
+        return _read_command(line, mention, rest, registry, mentions)
     except _Fault as fault:
         nearest = registry.nearest(fault.unknown) if fault.unknown else fault.nearest
         return BadCommand(_shown(rest, line), fault.reason, nearest, mention, line.number)
 
 
-def _asked(line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]) -> Command | None:
+def _read_command(
+    line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]
+) -> Command | None:
     """Return the command of a line, None if the line is only a courtesy. Raises `_Fault` for anything else."""
     words = _without_courtesy(list(_words(rest, line.holes)))
     if rest and not words:
         return None
-    spec, choice, names = _understood(words, registry, {folded(name) for name in mentions})
+    spec, choice, names = _resolve(words, registry, {folded(name) for name in mentions})
     return Command(spec, choice, names, mention, line.number)
 
 
@@ -289,12 +298,12 @@ def _names_something(text: str) -> bool:
     return any(character.isalnum() or character == "*" for character in text)
 
 
-def _understood(
-    words: Sequence[_Word], registry: CommandRegistry, ourselves: Collection[str]
+def _resolve(
+    words: Sequence[_Word], registry: CommandRegistry, own_names: Collection[str]
 ) -> tuple[CommandSpec, str, tuple[str, ...]]:
     if not words:
         raise _Fault(texts.NOTHING_ASKED)
-    if any(word.key in ourselves for word in words):
+    if any(word.key in own_names for word in words):
         raise _Fault(texts.ONE_COMMAND_A_LINE)
     match = registry.match([word.key for word in words])
     if match is None:

@@ -17,12 +17,12 @@ HELP = CommandSpec(
 )
 
 
-async def show_help(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Answer with the table of commands, made from the same declarations as the parser and the permission check."""
-    context = asked.context
-    specs = offered_commands(asked.registry, context.config)
+async def show_help(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Answer with the table of commands, made from the declarations that the parser and the permission check use."""
+    context = request.context
+    specs = offered_commands(request.registry, context.config)
     details = {spec.name: await spec.details(context) for spec in specs if spec.details}
-    text = help_text(asked.registry, context.app_config.mentions, context.config, details)
+    text = help_text(request.registry, context.app_config.mentions, context.config, details)
     return CommandAnswer(say=text)
 
 

@@ -1,4 +1,4 @@
-"""How a command is declared: one declaration feeds the parser, `@ci help`, the docs and the permission check."""
+"""The declaration of a command, which the parser, `@ci help`, the docs and the permission check use."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 AUTHOR_OR_TRIAGE: tuple[Role, ...] = ("author", "triage")
 _RANKS = ("triage", "write", "maintain", "admin")
-"""The roles from least to most access; each may do what those before it may."""
+"""The roles from least to most access; each includes those before it."""
 
 _LIKE_ENOUGH = 0.7
 _COMPARED = 60
-"""The most characters of a text that are compared; the cost is quadratic."""
-_MORE_FOLLOWS = 0.9
+"""Characters of a text to compare; the cost is quadratic."""
+_START_ONLY = 0.9
 """Factor for the similarity to the first words of a text alone; similarity to the whole text counts in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What may follow a command: nothing, one of `choices`, or names, if `names` says what they are."""
+    """The arguments of a command: none, one of `choices`, or names; `names` is the word for them in help: `NAME…`."""
 
     choices: tuple[str, ...] = ()
     names: str = ""
@@ -65,9 +65,9 @@ class CommandSpec:
     for others.
     """
     offered: Callable[[RepositoryConfig], bool] | None = None
-    """Whether help shows it in a repository where its feature is on; None: it does."""
+    """Whether help shows the command in a repository where its feature is on; None: always."""
     details: Callable[[Context], Awaitable[str]] | None = None
-    """What `@ci help` currently says about it after the summary: our own Markdown."""
+    """Returns Markdown for `@ci help` about the current state, which follows the summary."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return the roles that may run this; `override` is what app.yaml allows for its feature."""
@@ -89,11 +89,10 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A command found at the start of some words; `whole`: by a phrase, which takes no arguments."""
+    """A command at the start of some words, and the number of its words."""
 
     spec: CommandSpec
     words: int
-    whole: bool
 
 
 class CommandRegistry:
@@ -132,10 +131,10 @@ class CommandRegistry:
     def match(self, words: Sequence[str]) -> Match | None:
         """Find the command at the start of folded words: a phrase that equals all of them, else the longest name."""
         if phrase := self._phrases.get(tuple(words)):
-            return Match(phrase, len(words), whole=True)
+            return Match(phrase, len(words))
         for length in range(min(len(words), self._longest), 0, -1):
             if spec := self._commands.get(tuple(words[:length])):
-                return Match(spec, length, whole=False)
+                return Match(spec, length)
         return None
 
     def nearest(self, text: str) -> str | None:
@@ -144,7 +143,7 @@ class CommandRegistry:
         scored = [(likeness(" ".join(words), phrasing), meant) for phrasing, meant in self._phrasings()]
         for key, spec in self._commands.items():
             start = likeness(" ".join(words[: len(key)]), " ".join(key))
-            scored.append((_MORE_FOLLOWS * start, spec.name))
+            scored.append((_START_ONLY * start, spec.name))
         score, meant = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
         return meant if score >= _LIKE_ENOUGH else None
 
@@ -161,9 +160,9 @@ def folded(text: str) -> str:
     return normalized("NFKC", text).casefold()
 
 
-def likeness(left: str, right: str) -> float:
+def likeness(first: str, second: str) -> float:
     """Return the similarity of two texts, from 0 to 1; spaces and hyphens do not count."""
-    return fuzz.ratio(_squeezed(left), _squeezed(right)) / 100
+    return fuzz.ratio(_squeezed(first), _squeezed(second)) / 100
 
 
 def _squeezed(text: str) -> str:

@@ -23,7 +23,7 @@ class LastGood(TrackingBranch):
         description=(
             "What must be green on a commit: status contexts and check run names. Each pattern must match "
             "at least one, and all matches must be `success`, `neutral` or `skipped`. List each name that "
-            "matters: a pattern is satisfied as soon as the first match is green."
+            "matters: while only one match of a pattern has been reported, it alone decides."
         ),
         examples=[["*/branch"]],
     )

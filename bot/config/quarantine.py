@@ -91,7 +91,8 @@ QuarantinedTests = Annotated[
         max_length=MAX_QUARANTINED,
         description=(
             "Tests of hardware labs whose failures are known: they count neither as new failures nor as regressions, "
-            "and every report lists them with owner, reason and last day. A new one still makes its check run neutral."
+            "and every report lists them with owner, reason and last day. A new failure still "
+            "makes the check run neutral."
         ),
         examples=[[EXAMPLE]],
     ),

@@ -1,4 +1,4 @@
-"""Names that stand for one another, as maintainers list them: exact names, and prefixes such as `kernel.poll.*`."""
+"""Old and new names of tests, as maintainers list them: exact names, and prefixes such as `kernel.poll.*`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ MAX_NAMES = 100
 
 
 class Aliases:
-    """Pairs of what tests were called and what they are called now; an alias of an alias counts too.
+    """Pairs of an old name and a new name of tests; a new name may be the old name of another pair.
 
-    An exact name goes before a prefix, and a longer prefix before a shorter one. Each pair counts once for a name. A
-    prefix that was made longer (`a.*` to `a.b.*`) does not count for names that begin with the longer one.
+    An exact name takes precedence over a prefix, and a longer prefix over a shorter one. Each pair applies once to a
+    name. A prefix that was made longer (`a.*` to `a.b.*`) does not apply to names that begin with the longer one.
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = tuple(pairs)
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
+        """Return whether there are any pairs."""
         return bool(self._pairs)
 
     def __eq__(self, other: object) -> bool:
@@ -71,20 +71,20 @@ class Aliases:
         return None
 
     def others(self, name: str) -> list[str]:
-        """Return the other names of the same test, at most MAX_NAMES, whether any test has them or not."""
+        """Return the other names that a test may have had or may get, at most MAX_NAMES."""
         last = self.canonical(name)
         names = {last: None}
         waiting = [last]
         while waiting and len(names) <= MAX_NAMES:
-            now = waiting.pop()
-            for before in self._before(now):
-                if before not in names and self.canonical(before) == last:
-                    names[before] = None
-                    waiting.append(before)
-        return [other for other in names if other != name][:MAX_NAMES]
+            later_name = waiting.pop()
+            for earlier_name in self._earlier_names(later_name):
+                if earlier_name not in names and self.canonical(earlier_name) == last:
+                    names[earlier_name] = None
+                    waiting.append(earlier_name)
+        return [other_name for other_name in names if other_name != name][:MAX_NAMES]
 
-    def _before(self, name: str) -> Iterator[str]:
-        """Yield the names that one step may turn into this one."""
+    def _earlier_names(self, name: str) -> Iterator[str]:
+        """Yield the names to which one pair applies with this name as the result."""
         for old, new in self._pairs:
             if not old.endswith(STAR):
                 if new == name:
@@ -93,18 +93,21 @@ class Aliases:
                 yield old[:-1] + name[len(new) - 1 :]
 
     def pairs(self, removed: Iterable[str], new: Iterable[str]) -> dict[str, str]:
-        """Pair removed names with new ones of the same test, where there is one of each."""
+        """Return the new name of each removed one with the same canonical name, if there is one of each."""
         if not self:
             return {}
-        sides: list[Mapping[str, list[str]]] = []
-        for names in (removed, new):
-            side = defaultdict[str, list[str]](list)
-            for name in names:
-                side[self.canonical(name)].append(name)
-            sides.append(side)
-        olds, news = sides
-        both = olds.keys() & news.keys()
-        return {olds[one][0]: news[one][0] for one in sorted(both) if len(olds[one]) == len(news[one]) == 1}
+        removed_names, new_names = self._by_canonical_name(removed), self._by_canonical_name(new)
+        return {
+            removed_names[canonical][0]: new_names[canonical][0]
+            for canonical in sorted(removed_names.keys() & new_names.keys())
+            if len(removed_names[canonical]) == len(new_names[canonical]) == 1
+        }
+
+    def _by_canonical_name(self, names: Iterable[str]) -> Mapping[str, list[str]]:
+        by_canonical_name = defaultdict[str, list[str]](list)
+        for name in names:
+            by_canonical_name[self.canonical(name)].append(name)
+        return by_canonical_name
 
     def loops(self) -> set[str]:
         """Return the keys of the pairs that lead back to themselves."""

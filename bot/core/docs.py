@@ -9,16 +9,16 @@ END = "<!-- end of generated: {name} -->"
 
 
 def replace_block(text: str, name: str, content: str) -> str:
-    """Return a Markdown text with what stands between the markers of `name` replaced.
+    """Return a Markdown text with new content between the markers of `name`.
 
-    Raises ValueError if the text does not hold the two markers once each, in their order.
+    Raises ValueError if the text does not have the two markers once each, in their order.
     """
     begin, end = BEGIN.format(name=name), END.format(name=name)
-    before, found, rest = text.partition(begin)
-    _, ended, after = rest.partition(end)
-    if not found or not ended or begin in rest or end in before + after:
+    head, begin_marker, rest = text.partition(begin)
+    _, end_marker, tail = rest.partition(end)
+    if not begin_marker or not end_marker or begin in rest or end in head + tail:
         raise ValueError(f"the text must hold {begin} and then {end}, each once")
-    return f"{before}{begin}\n{content.strip()}\n{end}{after}"
+    return f"{head}{begin}\n{content.strip()}\n{end}{tail}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

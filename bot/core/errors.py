@@ -1,8 +1,8 @@
 """The two families of error, and what the engine does about each.
 
-A `UserError` is for the person: its text is shown as it is and says what to do next. Everything else is for the
-log, and the person sees only the delivery's id. Independently of that, an error is either worth another try
-(`TryAgain`) or final, and of what is final a `Refusal` alone is no failure.
+A `UserError` is for the person, who sees its text unchanged; the text says what to do next. Every other error is for
+the log, and the person sees only the delivery's ID. Independently of that, the engine either tries again (`TryAgain`),
+or the error is final. A final error is a failure, except a `Refusal`.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ NO_EFFECT = "this version has no effect {kind!r}; replay the delivery with a ver
 
 
 class Refusal(Exception):
-    """Mark an error as the answer to what a person asked for, not as a failure of the bot.
+    """Mark an error as the answer to a person's request, not as a failure of the bot.
 
     Final. The bot shows the error to the person like any other, but the job ends as `refused`: an operator has nothing
     to check or to replay.
@@ -23,7 +23,7 @@ class Refusal(Exception):
 
 
 class RefusedToPerson(Refusal, UserError):
-    """Refuse what a person asked for: they may not, the rules forbid it, or something is in the way."""
+    """Refuse a person's request: they may not make it, the rules forbid it, or something prevents it."""
 
 
 class UnknownName(Exception):
@@ -45,9 +45,9 @@ class UnknownEffect(UnknownName):
 
 
 class PayloadError(Exception):
-    """A webhook payload lacks what a handler needs. Final, for that handler alone.
+    """A webhook payload lacks a field that a handler needs. Final, for that handler alone.
 
-    `path` is where in the payload, as in `pull_request.head.sha`.
+    `path` is the place of the field, as in `pull_request.head.sha`.
     """
 
     def __init__(self, path: str, problem: str) -> None:
@@ -63,18 +63,18 @@ https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redeliv
 
 
 class Away(TryAgain):
-    """A service that we depend on gives no answer. Waiting for it uses up no tries.
+    """A service that the bot depends on does not answer. Waiting for it uses up no tries.
 
-    `patience` is how long to wait for it, in seconds since the first try that found it so.
+    `patience` is how long to wait for the service, in seconds since the first try without an answer.
     """
 
     patience: float = OUTAGE_PATIENCE
 
 
 class GiveWay(TryAgain):
-    """Others come first: the work waits for `retry_in` seconds, and then behind all other work under its lock.
+    """Other work goes first: this work waits for `retry_in` seconds, and then behind all other work under its lock.
 
-    Who raises it decides when to stop waiting.
+    The code that raises the error decides when to stop waiting.
     """
 
     retry_in: float
@@ -84,7 +84,7 @@ class GiveWay(TryAgain):
 
 
 class AnswerError(TryAgain):
-    """An answer of GitHub's lacks a field that it always has: GitHub is most likely in trouble, so try again.
+    """An answer of GitHub's lacks a field that it should have: GitHub most likely has an incident, so try again.
 
     A delivery that lacks a field is another case (`PayloadError`): no retry changes that. `path` is the place in the
     answer.
@@ -96,7 +96,7 @@ class AnswerError(TryAgain):
 
 
 class StorageError(Exception):
-    """Something could not be stored. Nothing is known to have happened: ask again later."""
+    """Something could not be stored, and it is unknown whether a part of it was. Try again later."""
 
 
 class SettingsError(Exception):

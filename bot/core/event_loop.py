@@ -1,4 +1,4 @@
-"""Run the bot on uvloop where it is installed, which takes less CPU time, and otherwise on Python's own event loop."""
+"""Run the bot on uvloop if it is installed, because it takes less CPU time, otherwise on Python's own event loop."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The event shapes that handlers read, and the keys that identify deliveries and put them in order.
 
-A shape is read out of the payload when a handler asks for it, not before: a payload that lacks a field fails the
-handlers that need the field, and no other.
+A handler reads a shape from the payload when it needs it. So a payload that lacks a field fails the handlers that need
+the field, and no others.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Delivery:
 
     @property
     def repository(self) -> str:
-        """`owner/name`, empty for events that concern no repository."""
+        """`owner/name`, empty for events of no repository."""
         return self.payload.text("repository", "full_name")
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository as payloads name it; `installation_id` is None in a payload of a repository's own hook."""
+    """A repository in a payload; `installation_id` is None in a payload of a repository's own hook."""
 
     id: int
     full_name: str
@@ -46,7 +46,7 @@ class Repository:
 
     @classmethod
     def of(cls, payload: Payload) -> Self:
-        """Read the repository that a payload is about."""
+        """Read the repository of a payload."""
         installed = payload.has("installation", "id")
         return cls(
             id=payload.integer("repository", "id"),
@@ -57,7 +57,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who did something. People are compared by `id`: logins change hands."""
+    """A user of GitHub. Compare people by `id`: somebody else may get a login."""
 
     id: int
     login: str
@@ -80,7 +80,7 @@ def person_or_ghost(parent: Payload, key: str = "user") -> Person:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What a payload, or `GET /repos/{owner}/{repo}/pulls/{number}`, says about a pull request."""
+    """A pull request in a payload, or in the answer to `GET /repos/{owner}/{repo}/pulls/{number}`."""
 
     number: int
     head_sha: str
@@ -92,18 +92,18 @@ class PullRequest:
     is_open: bool
     updated_at: str
     head_ref: str = ""
-    """The branch it comes from, where that is a branch of this repository; empty for a fork's."""
+    """The head branch if it is in this repository; empty for a fork's."""
     repository_id: int = 0
     head_repository_id: int = 0
-    """The repository it comes from, a fork or the same; 0 if that was deleted."""
+    """The repository of the head branch, a fork or the same; 0 if it was deleted."""
     head_branch: str = ""
-    """The branch it comes from, in whichever repository."""
+    """The head branch, in any repository."""
 
     @classmethod
     def of(cls, pull: Payload) -> Self:
         """Read a pull request object."""
-        both = pull.has("head", "repo", "id") and pull.has("base", "repo", "id")
-        ours = both and pull.integer("head", "repo", "id") == pull.integer("base", "repo", "id")
+        has_both_ids = pull.has("head", "repo", "id") and pull.has("base", "repo", "id")
+        is_own_branch = has_both_ids and pull.integer("head", "repo", "id") == pull.integer("base", "repo", "id")
         return cls(
             number=pull.integer("number"),
             head_sha=pull.string("head", "sha"),
@@ -114,7 +114,7 @@ class PullRequest:
             draft=pull.flag("draft"),
             is_open=pull.string("state") == "open",
             updated_at=pull.text("updated_at"),
-            head_ref=pull.text("head", "ref") if ours else "",
+            head_ref=pull.text("head", "ref") if is_own_branch else "",
             repository_id=pull.integer("base", "repo", "id") if pull.has("base", "repo", "id") else 0,
             head_repository_id=pull.integer("head", "repo", "id") if pull.has("head", "repo", "id") else 0,
             head_branch=pull.text("head", "ref"),
@@ -147,10 +147,10 @@ class PullRequestEvent:
 
 @dataclass(frozen=True, slots=True)
 class UserComment:
-    """A text that a person wrote on a pull request: the place where commands are found.
+    """A text that a person wrote on a pull request, which may contain commands.
 
-    `kind` says which REST path it lives under; `created` is false for an edit, and then `old_text` is what stood
-    there before (None when the edit did not touch the text).
+    `kind` says under which REST path it is; `created` is false for an edit, and then `old_text` is the text before it
+    (None if the edit did not change the text).
     """
 
     kind: str
@@ -197,27 +197,27 @@ def comment_in(delivery: Delivery) -> UserComment | None:
     """Return the text that a person wrote on a pull request; None for any other event."""
     payload, action = delivery.payload, delivery.action
     match delivery.event, action:
-        case "issue_comment", "created" | "edited":
+        case ["issue_comment", "created" | "edited"]:
             # A pull request is an issue too, so this event comes for both:
             # https://docs.github.com/en/webhooks/webhook-events-and-payloads#issue_comment
             if not payload.has("issue", "pull_request"):
                 return None
             number = payload.integer("issue", "number")
             return _user_comment(payload, ISSUE_COMMENT, payload.at("comment"), number, action == "created")
-        case "pull_request_review", "submitted" | "edited":
+        case ["pull_request_review", "submitted" | "edited"]:
             number = payload.integer("pull_request", "number")
             return _user_comment(payload, REVIEW, payload.at("review"), number, action == "submitted")
-        case "pull_request_review_comment", "created" | "edited":
+        case ["pull_request_review_comment", "created" | "edited"]:
             number = payload.integer("pull_request", "number")
             return _user_comment(payload, REVIEW_COMMENT, payload.at("comment"), number, action == "created")
-        case "pull_request", "opened" | "edited":
+        case ["pull_request", "opened" | "edited"]:
             pull = payload.at("pull_request")
             return _user_comment(payload, PULL_REQUEST_BODY, pull, pull.integer("number"), action == "opened")
     return None
 
 
 ASKED_OF_US = ("rerequested", "requested_action")
-"""The actions on a check run by which people ask the bot; GitHub notifies only the App that created the run."""
+"""The actions of buttons on a check run; GitHub notifies only the App that created the run."""
 
 
 def check_lock(repository_id: object, name: object) -> str:
@@ -240,13 +240,13 @@ def group_lock(repository_id: object, number: int) -> str:
 
 
 def locks_of(repository_id: object, number: int) -> tuple[str, str]:
-    """Return the locks of everything about one pull request: its own, and that of its groups in the merge queue."""
+    """Return the locks of one pull request: its own, and that of its groups in the merge queue."""
     return pull_lock(repository_id, number), group_lock(repository_id, number)
 
 
 MERGE_GROUP, QUEUE_BRANCHES = "merge_group", "refs/heads/gh-readonly-queue/"
 LONGEST_NUMBER = 10
-"""Digits; a longer number in the name of a branch is not that of a pull request."""
+"""Digits of the number of a pull request. A longer number in the name of a branch is something else."""
 
 
 def queued_pull(head_ref: object) -> int | None:
@@ -263,7 +263,7 @@ def queued_pull(head_ref: object) -> int | None:
 def lock_key(event: str, body: Json) -> str:
     """Return the lock that orders a delivery: of its pull request, branch, commit, or repository, for example.
 
-    Called before the delivery is stored, so it never raises, whatever the body holds.
+    The server calls it before it stores the delivery, so it never raises, whatever the body contains.
     """
     repository = _get(body, "repository", "id") or 0
     number = _get(body, "pull_request", "number") or _get(body, "issue", "number")
@@ -292,7 +292,7 @@ def _get(body: object, *keys: str) -> object:
 
 
 def intent_key(delivery: Delivery) -> str:
-    """Return a key for what happened, the same for every delivery that reports it.
+    """Return a key of the reported event, the same for every delivery that reports it.
 
     An App's hook and a repository's hook report one comment under two GUIDs, and both get the same key. If GitHub's
     payload has no identity for an event, the GUID is the key.
@@ -309,16 +309,16 @@ def intent_key(delivery: Delivery) -> str:
 
 
 def _comment_intent(payload: Payload, key: str) -> tuple[object, ...]:
-    """Return what identifies a comment or an edit of it.
+    """Return the values that identify a comment or an edit of it.
 
     The text is part of an edit's key: GitHub gives no time for the edit of a review, and whole seconds for others.
     """
     subject = payload.at(key)
-    named = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
+    identity = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
     if not payload.has("changes"):
-        return named
+        return identity
     edit = json.dumps([payload.raw["changes"], subject.text("body")], sort_keys=True)
-    return (*named, hashlib.sha256(edit.encode()).hexdigest()[:16])
+    return (*identity, hashlib.sha256(edit.encode()).hexdigest()[:16])
 
 
 def _pull_request_intent(payload: Payload) -> tuple[object, ...]:

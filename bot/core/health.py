@@ -1,7 +1,6 @@
 """Health checks of one process: each has a name, and passes or gives a reason.
 
-`GET /readyz` and the metrics show them. Whoever has something to report adds a check where `bot.app.serve` joins the
-parts.
+`GET /readyz` and the metrics show them. To add a check, pass it on where `bot.app.serve` joins the parts.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The state of all checks at one moment: by name the reasons of those that fail."""
+    """The failing checks at one moment: the reason of each, by its name."""
 
     failures: Mapping[str, str]
     warnings: Mapping[str, str]
@@ -38,8 +37,8 @@ class Health:
 
 def health_of(checks: Sequence[HealthCheck]) -> Health:
     """Run every check once."""
-    found = [(check, reason) for check in checks if (reason := check.find()) is not None]
+    failing = [(check, reason) for check in checks if (reason := check.find()) is not None]
     return Health(
-        failures={check.name: reason for check, reason in found if check.fatal},
-        warnings={check.name: reason for check, reason in found if not check.fatal},
+        failures={check.name: reason for check, reason in failing if check.fatal},
+        warnings={check.name: reason for check, reason in failing if not check.fatal},
     )

@@ -8,10 +8,10 @@ MORE = "and {count:,} more"
 
 
 def listed(items: Sequence[str], most: int, count: int | None = None) -> str:
-    """Join at most `most` items by commas, then say how many more there are.
+    """Join at most `most` items by commas, then add how many more there are: `a, b and 3 more`.
 
-    `count`: how many there are altogether, where `items` do not have all of them.
+    `count` is the number of all items, if `items` are only the first ones.
     """
-    shown = items[:most]
-    more = (len(items) if count is None else count) - len(shown)
-    return ", ".join(shown) + (f" {MORE.format(count=more)}" if more > 0 else "")
+    first_items = items[:most]
+    remaining = (len(items) if count is None else count) - len(first_items)
+    return ", ".join(first_items) + (f" {MORE.format(count=remaining)}" if remaining > 0 else "")

@@ -45,8 +45,8 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
 
     `pretty` chooses colored lines for people instead of JSON; None asks whether the stream is a terminal.
     """
-    target = sys.stderr if stream is None else stream
-    for_people = target.isatty() if pretty is None else pretty
+    output = sys.stderr if stream is None else stream
+    for_people = output.isatty() if pretty is None else pretty
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -59,7 +59,7 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(target)
+    handler = logging.StreamHandler(output)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared, processors=_last_steps(Redactor(secrets), for_people)

@@ -1,8 +1,8 @@
 """The Prometheus metrics of one process.
 
-Every label has few values: events are those that handlers want, routes are templates, and anything else from outside
-counts as "other". Gauges of the queue are read from the database on request, so that they are the same on every replica
-and right after a restart.
+Every label has few values: events are those that handlers accept, routes are templates, and anything else from outside
+counts as "other". A request for the metrics reads the gauges of the queue from the database, so that they are the same
+on every replica, and correct after a restart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Metrics:
     def __init__(self, version: str, events: Collection[str] = ()) -> None:
         self.registry = registry = CollectorRegistry()
         self.quotas: dict[tuple[str, str], LeftQuota] = {}
-        """What GitHub said last, by installation and resource."""
+        """The quotas in GitHub's last answers, by installation and resource."""
         self._events = ALWAYS_KNOWN.union(events)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -57,7 +57,7 @@ class Metrics:
         # The client library adds `_total` to the name of each counter.
         self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook, by status.", ["status"])
         self._deliveries = counter("nightjar_deliveries", "Deliveries, by outcome.", ["event", "outcome"])
-        # The client library looks a series up in as much time as the rest of a delivery's metrics takes.
+        # A look-up of a series takes as long as the rest of a delivery's metrics, so cache it.
         self._answers = cache(lambda status: self._webhooks.labels(str(status)))
         self._outcomes = cache(self._deliveries.labels)
         self._delivery_seconds = timing(
@@ -91,7 +91,9 @@ class Metrics:
             "nightjar_check_failing", "1 for a failing check of /readyz or nightjar doctor, else 0.", ["check"]
         )
         self._missing = gauge("nightjar_missed_deliveries", "Deliveries that GitHub sent but the bot has not received.")
-        self._asked = counter("nightjar_missed_deliveries_asked", "Redeliveries that the bot requested from GitHub.")
+        self._requested = counter(
+            "nightjar_missed_deliveries_asked", "Redeliveries that the bot requested from GitHub."
+        )
         self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived later.")
 
     def webhook_answered(self, status: int) -> None:
@@ -124,13 +126,13 @@ class Metrics:
         self._request_seconds.labels(method, route).observe(seconds)
 
     def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
-        """Note what is left of a primary quota."""
+        """Record the rest of a primary quota."""
         self._quota.labels(installation, resource).set(remaining)
         self.quotas[installation, resource] = LeftQuota(remaining, limit, reset)
 
-    def redelivered(self, *, asked: int, recovered: int) -> None:
-        """Count what a sweep for missed deliveries asked for, and found to have arrived since."""
-        self._asked.inc(asked)
+    def redelivered(self, *, requested: int, recovered: int) -> None:
+        """Count the missed deliveries that a sweep requested from GitHub, and those that have arrived since."""
+        self._requested.inc(requested)
         self._recovered.inc(recovered)
 
     def health(self, names: Iterable[str], health: Health) -> None:
@@ -140,7 +142,7 @@ class Metrics:
             self._failing.labels(name).set(name in failing)
 
     def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
-        """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
+        """Record what the database has: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
         # A task without waiting jobs has no row, so clear its last value.
         self._waiting.clear()
         for task, count in waiting.items():
@@ -152,16 +154,16 @@ class Metrics:
         return name if name in self._events else OTHER
 
     def exposition(self, accept: str = "", shows: Shows | None = None) -> tuple[bytes, str]:
-        """Return the measurements as text, and its content type, in the form that the Accept header prefers.
+        """Return the metrics as text, and its content type, in the form that the Accept header prefers.
 
-        `shows` says by its labels whether a series may be read; None: every one.
+        `shows` says by its labels whether a reader may see a series; None: they may see all.
         """
         encode, content_type = choose_encoder(accept)
         if shows is None:
             return encode(self.registry), content_type
-        shown = CollectorRegistry()
-        shown.register(_Part(self.registry, shows))
-        return encode(shown), content_type
+        visible = CollectorRegistry()
+        visible.register(_Part(self.registry, shows))
+        return encode(visible), content_type
 
 
 class _Part(Collector):
@@ -172,11 +174,11 @@ class _Part(Collector):
         self._shows = shows
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every measurement, without the series that may not be read."""
-        for whole in self._registry.collect():
-            part = Metric(whole.name, whole.documentation, whole.type, whole.unit)
-            part.samples = [sample for sample in whole.samples if self._shows(sample.labels)]
-            yield part
+        """Yield every metric, without the series that the reader may not see."""
+        for metric in self._registry.collect():
+            visible = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            visible.samples = [sample for sample in metric.samples if self._shows(sample.labels)]
+            yield visible
 
 
 METRICS = PartKey[Metrics]("metrics")

@@ -1,4 +1,4 @@
-"""Propose known names for an unknown one."""
+"""Propose names that are similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ LIKE_ENOUGH = 50
 """Percent of similarity from which a name is proposed."""
 MOST_PROPOSED = 3
 MOST_COMPARED = 1_000
-"""Known names to compare: for 20 unknown names this takes some milliseconds."""
+"""Candidates to compare: for 20 unknown names this takes some milliseconds."""
 LONGEST_COMPARED = 130
 """Characters of a name to compare; the cost grows with their square."""
 
 
-def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names most similar to an unknown one, the most similar first; letter case does not matter."""
-    compared = {one[:LONGEST_COMPARED].casefold(): one for one in islice(known, MOST_COMPARED)}
-    wanted = name[:LONGEST_COMPARED].casefold()
-    close = process.extract(wanted, list(compared), scorer=fuzz.ratio, limit=MOST_PROPOSED, score_cutoff=LIKE_ENOUGH)
-    return [compared[found] for found, _, _ in close]
+def nearest_names(name: str, candidates: Iterable[str]) -> list[str]:
+    """Return the candidates most similar to an unknown name, the most similar first. Ignores letter case."""
+    candidates_by_key = {
+        candidate[:LONGEST_COMPARED].casefold(): candidate for candidate in islice(candidates, MOST_COMPARED)
+    }
+    key = name[:LONGEST_COMPARED].casefold()
+    close = process.extract(
+        key, list(candidates_by_key), scorer=fuzz.ratio, limit=MOST_PROPOSED, score_cutoff=LIKE_ENOUGH
+    )
+    return [candidates_by_key[match] for match, _, _ in close]

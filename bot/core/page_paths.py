@@ -1,6 +1,6 @@
-"""The paths of our own pages, in one place for pages and for what is written on GitHub. No I/O.
+"""The paths of the bot's pages, for links on pages and on GitHub. No I/O.
 
-Text from outside is quoted, so that each path is one address, whatever names a lab gives its tests.
+The functions quote text from outside, so that each path is one address, whatever names a lab gives its tests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def segment(text: str) -> str:
 
 def query(values: Mapping[str, object]) -> str:
     """Return the query of an address, with its question mark, without empty values."""
-    given = {name: value for name, value in values.items() if value not in (None, "", ())}
-    return f"?{urlencode(given, doseq=True, errors=REPLACED)}" if given else ""
+    parameters = {name: value for name, value in values.items() if value not in (None, "", ())}
+    return f"?{urlencode(parameters, doseq=True, errors=REPLACED)}" if parameters else ""
 
 
 def view_path(repository: str, view: str = "", **filters: object) -> str:
@@ -58,7 +58,7 @@ def badge_path(repository: str, target: str) -> str:
 
 
 def help_path(repository: str = "") -> str:
-    """Return the page of the commands, of all or of those that are on in a repository."""
+    """Return the page of all commands, or of those that are on in a repository."""
     return HELP + query({"repo": repository})
 
 

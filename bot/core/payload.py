@@ -1,7 +1,7 @@
 """Typed, tolerant reading of GitHub's webhook payloads and API answers.
 
-Only what a handler uses is read, and only when it is used, so a payload that has grown or shrunk elsewhere never
-loses an event. What is missing is named by its path.
+Handlers read only the fields that they use, when they use them, so a change in another part of a payload never loses an
+event. An error names the missing field by its path: `pull_request.head.sha`.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Payload:
     so no caller can confuse the two; the docstrings below say `PayloadError` for both.
     """
 
-    __slots__ = ("_at", "_data", "_is_answer")
+    __slots__ = ("_data", "_is_answer", "_place")
 
-    def __init__(self, data: Any, at: str = "", *, is_answer: bool = False) -> None:
+    def __init__(self, data: Any, place: str = "", *, is_answer: bool = False) -> None:
         self._data = data
-        self._at = at
+        self._place = place
         self._is_answer = is_answer or isinstance(data, AnsweredObject | AnsweredList)
 
     def _wrong(self, path: str, problem: str) -> AnswerError | PayloadError:
         return (AnswerError if self._is_answer else PayloadError)(path, problem)
 
     def __repr__(self) -> str:
-        return f"Payload({self._at or '(root)'})"
+        return f"Payload({self._place or '(root)'})"
 
     @property
     def raw(self) -> Any:
@@ -58,7 +58,7 @@ class Payload:
         return self._data
 
     def _path(self, *keys: str) -> str:
-        return ".".join(key for key in (self._at, *keys) if key)
+        return ".".join(key for key in (self._place, *keys) if key)
 
     def _find(self, keys: tuple[str, ...]) -> Any:
         value = self._data

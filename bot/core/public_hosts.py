@@ -1,7 +1,7 @@
-"""Connections to addresses that others name: only to public ones, whatever a name resolves to.
+"""Allow connections to addresses that others name only if the addresses are public.
 
-A name is resolved once, all its addresses are checked, and the connection goes to one of these. So a name that resolves
-to something else a moment later gains nothing.
+The resolver resolves a name once and checks all its addresses, and the connection goes to one of these. So a name that
+resolves to another address a moment later has no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PrivateAddress(OSError):
 
 
 def is_public(text: str) -> bool:
-    """Return whether an IP address is one of the public internet (RFC 6890), also where another one is inside of it."""
+    """Return whether an IP address, and an IPv4 address that it contains, are of the public internet (RFC 6890)."""
     try:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -38,7 +38,7 @@ def is_public(text: str) -> bool:
 
 
 def check_literal(host: str) -> None:
-    """Raise `PrivateAddress` for an IP address that is not public; a name is left to `PublicResolver`.
+    """Raise `PrivateAddress` for an IP address that is not public. Ignores names: `PublicResolver` checks those.
 
     aiohttp connects to such an address without a look-up.
     """
@@ -60,10 +60,10 @@ class PublicResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the addresses of a name."""
-        found = await self._resolver.resolve(host, port, family)
-        if not all(is_public(one["host"]) for one in found):
+        addresses = await self._resolver.resolve(host, port, family)
+        if not all(is_public(address["host"]) for address in addresses):
             raise PrivateAddress(host)
-        return found
+        return addresses
 
     async def close(self) -> Any:
         """Close the resolver beneath."""

@@ -1,4 +1,4 @@
-"""Log what strangers can cause, without letting them fill the disk."""
+"""Limit log lines that strangers can cause, so that they cannot fill the disk."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Hashable
 
 SECONDS = 1.0
-"""Seconds after a line during which no further line of its kind is written."""
+"""Seconds between two lines of a kind."""
 
 
 class Rarely:
-    """Let one line of each kind through in `SECONDS`, and count those that were held back.
+    """Allow one line of each kind in `SECONDS`, and count the lines that were held back.
 
-    `clock` is in seconds from anywhere. Kinds must be few, for each is remembered.
+    `clock` is in seconds from anywhere. Kinds must be few, because each takes memory for ever.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -21,11 +21,11 @@ class Rarely:
         self._held_back: dict[Hashable, int] = {}
 
     def ready(self, kind: Hashable = None) -> int | None:
-        """Return how many lines were held back since the last one if this one may be written, else None."""
-        now = self._clock()
+        """Return None to hold a line back; otherwise how many lines were held back since the last one."""
+        current_time = self._clock()
         last = self._last.get(kind)
-        if last is not None and now - last < SECONDS:
+        if last is not None and current_time - last < SECONDS:
             self._held_back[kind] = self._held_back.get(kind, 0) + 1
             return None
-        self._last[kind] = now
+        self._last[kind] = current_time
         return self._held_back.pop(kind, 0)

@@ -26,10 +26,10 @@ class LogLine:
 
 
 class RecentLog:
-    """The newest lines of a log, at most 2,000 of the last 15 minutes; `now` is in seconds since 1970."""
+    """The newest lines of a log, at most 2,000 of the last 15 minutes; `clock` returns seconds since 1970."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._now = now
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
 
     def add(self, event: Mapping[str, object]) -> None:
@@ -38,7 +38,7 @@ class RecentLog:
         text = json.dumps(fields, ensure_ascii=False, default=str)
         self._lines.append(
             LogLine(
-                self._now(),
+                self._clock(),
                 str(event.get("level", "")),
                 str(event.get("event", ""))[:LONGEST_LINE],
                 text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…",
@@ -47,10 +47,10 @@ class RecentLog:
 
     def lines(self) -> list[LogLine]:
         """Return the lines of the last 15 minutes, newest first."""
-        since = self._now() - LAST_SECONDS
+        since = self._clock() - LAST_SECONDS
         # Copy the lines, because other threads log meanwhile.
         return [line for line in reversed(self._lines.copy()) if line.at >= since]
 
 
 RECENT_LOG = RecentLog()
-"""That of this process; `bot.core.logs.configure` fills it."""
+"""The log of this process, to which `bot.core.logs.configure` adds lines."""

@@ -1,6 +1,6 @@
 """Remove secrets from text: the last line of defense before anything is logged or printed.
 
-Nothing should put a secret where this is needed. Errors of libraries sometimes do: a URL with its password, a header.
+No code should log a secret, but errors of libraries sometimes contain one: a URL with its password, a header.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from bot.core.patterns import Pattern, escape_pattern
 
 REDACTED = "[redacted]"
 AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-"""Variables of the environment that hold secrets, and are read by others than us."""
+"""Variables of the environment with secrets that libraries read, not the bot."""
 SHORTEST_SECRET = 4
-"""Configured values shorter than this are words like any other; replacing them would only garble the log."""
+"""Shorter values are ordinary words; replacing them would only garble the log."""
 
 _SHAPES = (
     # Keys in PEM form (RFC 7468), whole, cut off, or with their line ends escaped.
@@ -51,7 +51,7 @@ _SHAPES = (
     (r"(?i:%(?:25)*3A(?:%(?:25)*2F){2}[^\s/?#:@%&]*%(?:25)*3A)", r"[^\s/?#&@]+?", r"(?i:%(?:25)*40)"),
 )
 """The text before a secret, the secret itself, and the text after it. Redaction removes the secret alone."""
-_SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
+_SECRETS = [Pattern(f"({prefix}){secret}({suffix})") for prefix, secret, suffix in _SHAPES]
 
 SHORT = 64
 """Characters. Most texts of a log line are short, and the same in many lines: its keys, the level, names."""
@@ -61,14 +61,16 @@ class Redactor:
     """Replace configured secrets, and whatever has the shape of one, in text and in values made of text."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # White space around it may be lost on the way.
+        # Code that uses a secret may strip it.
         stripped = {secret.strip() for secret in secrets}
         # Replace the longest first: a secret that contains another one must disappear as a whole.
-        ordered = sorted((one for one in stripped if len(one) >= SHORTEST_SECRET), key=lambda one: (-len(one), one))
-        known = ["".join(map(_encoded, one)) for one in ordered]
-        self._known = Pattern("|".join(known)) if known else None
+        ordered = sorted(
+            (secret for secret in stripped if len(secret) >= SHORTEST_SECRET), key=lambda one: (-len(one), one)
+        )
+        patterns = ["".join(map(_encoded, secret)) for secret in ordered]
+        self._configured = Pattern("|".join(patterns)) if patterns else None
         # One search decides whether a text has any secret; most texts have none.
-        self._any = Pattern("|".join([*known, *map("".join, _SHAPES)]))
+        self._any = Pattern("|".join([*patterns, *map("".join, _SHAPES)]))
         self._short = lru_cache(maxsize=1024)(self._redacted)
 
     def text(self, text: str) -> str:
@@ -78,10 +80,10 @@ class Redactor:
     def _redacted(self, text: str) -> str:
         if not self._any.search(text):
             return text
-        if self._known is not None:
-            text = self._known.sub(REDACTED, text)
+        if self._configured is not None:
+            text = self._configured.sub(REDACTED, text)
         for shape in _SECRETS:
-            text = shape.sub(lambda found: f"{found[1]}{REDACTED}{found[2]}", text)
+            text = shape.sub(lambda match: f"{match[1]}{REDACTED}{match[2]}", text)
         return text
 
     def value(self, value: object) -> object:
@@ -103,8 +105,8 @@ class Redactor:
 def cut(text: str, most: int, redact: Callable[[str], str]) -> str:
     """Remove secrets from a text, then cut it to `most` characters."""
     # A secret that is cut in half is not recognized.
-    whole = redact(text)
-    return whole if len(whole) <= most else f"{whole[:most]}…"
+    redacted = redact(text)
+    return redacted if len(redacted) <= most else f"{redacted[:most]}…"
 
 
 def _repr(value: object) -> str:

@@ -1,11 +1,11 @@
-"""Read long texts beside the event loop.
+"""Read long texts in a thread, so that the event loop continues.
 
-A text of the greatest length that GitHub takes (65,536 characters), made to be hard to read, keeps the Markdown parser
-busy for two seconds; meanwhile no webhook would be answered and no other pull request served.
+The Markdown parser takes two seconds for a hostile text of GitHub's greatest length (65,536 characters). On the event
+loop, the server would answer no webhook in that time.
 
-A thread has no limits, so what runs here must take time in proportion to the text, and the text must be of bounded
-length: tests/test_text_work.py and tests/test_handler_work.py count the steps of each function. All other text from
-outside is read in processes of their own (`bot.core.untrusted`).
+A thread has no limits. So a function that runs here must take time in proportion to its text, and the text must have a
+bounded length: tests/test_text_work.py and tests/test_handler_work.py count the steps of each function. Separate
+processes read all other text from outside (`bot.core.untrusted`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LONG_TEXT = 1000
 """Characters; the hardest text of this length takes about 30 ms."""
 
 TURN = 0.0005
-"""Seconds for which a thread that computes may keep the others waiting. By Python's own 5 ms, the database's thread and
-the event loop, which give way several times for each delivery, would be ten times as slow meanwhile."""
+"""Seconds after which a computing thread lets others run. With Python's own 5 ms, the database's thread and the event
+loop, which wait several times for each delivery, would be ten times as slow meanwhile."""
 
 Result = TypeVar("Result")
 
 
-def give_way_sooner() -> None:
-    """Let threads that compute give way sooner; call it once in a process."""
+def shorten_thread_switch_interval() -> None:
+    """Let other threads run sooner while one computes. Call it once in a process."""
     sys.setswitchinterval(TURN)
 
 

@@ -1,6 +1,6 @@
 """Recurring schedules: at a time of day in a time zone, or every so many seconds.
 
-Times are seconds since 1970; nothing here reads a clock.
+Times are seconds since 1970; no function here reads a clock.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DAYS_AROUND = (-2, -1, 0, 1, 2)
 
 
 class Schedule(Protocol):
-    """When something recurs."""
+    """The times of something that recurs."""
 
-    def last_time(self, now: float) -> float:
-        """Return the last moment that is not after `now`."""
+    def last_time(self, moment: float) -> float:
+        """Return the last scheduled time that is not after `moment`."""
         ...
 
-    def next_time(self, now: float) -> float:
-        """Return the first moment after `now`."""
+    def next_time(self, moment: float) -> float:
+        """Return the first scheduled time after `moment`."""
         ...
 
 
@@ -46,24 +46,24 @@ class Daily:
     def __str__(self) -> str:
         return f"{self.at} {self.timezone}"
 
-    def last_time(self, now: float) -> float:
-        """Return the last moment that is not after `now`."""
-        return max(moment for moment in self._around(now) if moment <= now)
+    def last_time(self, moment: float) -> float:
+        """Return the last scheduled time that is not after `moment`."""
+        return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
 
-    def next_time(self, now: float) -> float:
-        """Return the first moment after `now`."""
-        return min(moment for moment in self._around(now) if moment > now)
+    def next_time(self, moment: float) -> float:
+        """Return the first scheduled time after `moment`."""
+        return min(scheduled for scheduled in self._times_around(moment) if scheduled > moment)
 
-    def _around(self, now: float) -> Iterator[float]:
-        zone, at = ZoneInfo(self.timezone), time.fromisoformat(self.at)
-        today = datetime.fromtimestamp(now, zone).date()
+    def _times_around(self, moment: float) -> Iterator[float]:
+        zone, time_of_day = ZoneInfo(self.timezone), time.fromisoformat(self.at)
+        today = datetime.fromtimestamp(moment, zone).date()
         for days in DAYS_AROUND:
-            yield _moment(today + timedelta(days=days), at, zone)
+            yield _first_occurrence(today + timedelta(days=days), time_of_day, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedInterval:
-    """Every so many whole seconds, counted from 1970, so that all replicas mean the same moments."""
+    """Every so many whole seconds, counted from 1970, so that all replicas use the same times."""
 
     seconds: int
 
@@ -71,33 +71,33 @@ class FixedInterval:
         length, unit = first_of((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
         return f"every {self.seconds // length}{unit}"
 
-    def last_time(self, now: float) -> float:
-        """Return the last moment that is not after `now`."""
-        return float(math.floor(now / self.seconds) * self.seconds)
+    def last_time(self, moment: float) -> float:
+        """Return the last scheduled time that is not after `moment`."""
+        return float(math.floor(moment / self.seconds) * self.seconds)
 
-    def next_time(self, now: float) -> float:
-        """Return the first moment after `now`."""
-        return self.last_time(now) + self.seconds
+    def next_time(self, moment: float) -> float:
+        """Return the first scheduled time after `moment`."""
+        return self.last_time(moment) + self.seconds
 
 
-def _moment(day: date, at: time, zone: tzinfo) -> float:
-    wall = datetime.combine(day, at)
+def _first_occurrence(day: date, time_of_day: time, zone: tzinfo) -> float:
+    wall = datetime.combine(day, time_of_day)
     # `fold=0` takes the first of two, and the offset before a gap (PEP 495).
     moment = wall.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) == wall:
         return moment.timestamp()
-    after = int(moment.timestamp())
-    before = int(wall.replace(tzinfo=zone, fold=1).timestamp())
-    return float(_gap_end(before, after, zone))
+    second_after_gap = int(moment.timestamp())
+    second_before_gap = int(wall.replace(tzinfo=zone, fold=1).timestamp())
+    return float(_gap_end(second_before_gap, second_after_gap, zone))
 
 
-def _gap_end(before: int, after: int, zone: tzinfo) -> int:
-    """Return the second in which the zone's offset changes, between one before the gap and one after it."""
-    offset = datetime.fromtimestamp(before, zone).utcoffset()
-    while after - before > 1:
-        middle = (before + after) // 2
+def _gap_end(earlier: int, later: int, zone: tzinfo) -> int:
+    """Return the second in which the zone's offset changes, between one `earlier` and one `later` than the gap."""
+    offset = datetime.fromtimestamp(earlier, zone).utcoffset()
+    while later - earlier > 1:
+        middle = (earlier + later) // 2
         if datetime.fromtimestamp(middle, zone).utcoffset() == offset:
-            before = middle
+            earlier = middle
         else:
-            after = middle
-    return after
+            later = middle
+    return later

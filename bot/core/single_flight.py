@@ -1,4 +1,4 @@
-"""Share the cost of an answer: concurrent callers make one request, and a cache holds its result for a while."""
+"""Concurrent callers share one request, and a cache holds its result for a while."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Let concurrent callers who ask for the same thing share one answer, or one error."""
+    """Concurrent callers with the same key share one answer, or one error."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[V]] = {}
@@ -29,11 +29,11 @@ class SingleFlight(Generic[K, V]):
             flight = asyncio.ensure_future(_awaited(make))
             self._flights[key] = flight
             flight.add_done_callback(lambda done: self._land(key, done))
-        # The cancellation of one caller must not cancel the call that the others wait for.
+        # Cancelling one caller must not cancel the call for which the others wait.
         return await asyncio.shield(flight)
 
     def forget(self, key: K) -> None:
-        """Stop sharing the call in progress: only those who wait already get its answer; the next caller asks again."""
+        """Stop sharing the call in progress: only current callers get its answer; the next caller makes a new call."""
         self._flights.pop(key, None)
 
     def shared(self, key: K) -> bool:
@@ -52,7 +52,7 @@ async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
 
 
 class Remembered(Generic[K, V]):
-    """Remember each answer for `lasts(answer)` seconds, and each error for `error_lasts(error)`, in this process."""
+    """Cache each answer for `lasts(answer)` seconds, and each error for `error_lasts(error)`, in this process."""
 
     def __init__(
         self,
@@ -62,7 +62,9 @@ class Remembered(Generic[K, V]):
     ) -> None:
         self._cached: TLRUCache[K, V | Exception] = TLRUCache(
             MOST,
-            ttu=lambda _, cached, now: now + (error_lasts(cached) if isinstance(cached, Exception) else lasts(cached)),
+            ttu=lambda _, cached, current_time: (
+                current_time + (error_lasts(cached) if isinstance(cached, Exception) else lasts(cached))
+            ),
             timer=clock,
         )
         self._flights: SingleFlight[K, V] = SingleFlight()

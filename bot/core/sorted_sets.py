@@ -1,4 +1,7 @@
-"""How sets are stored; apart from records, for processes that read untrusted input load no pydantic."""
+"""Store sets as sorted lists.
+
+Separate from `bot.engine.records`, so that processes for untrusted input need not import pydantic.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that blocking work runs in: how many there are, and whether they still take work."""
+"""The threads for blocking work: how many there are, and whether one is free."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 MOST_THREADS = 16
-"""Threads of asyncio's own pool, in which the results' store and long texts are read."""
+"""Threads of asyncio's own pool, which read the store of results and long texts."""
 
 PROBE_EVERY = 5.0
 """Seconds between two probes."""
 PATIENCE = 15.0
-"""Seconds after which a probe that has no thread yet is reported; an ordinary backlog is over sooner."""
+"""Seconds after which a probe without a thread is a problem; an ordinary backlog ends sooner."""
 
 EXHAUSTED = (
     "all {threads} threads for blocking work have been busy for {seconds:.0f} s, so results and long texts wait; check "
@@ -29,11 +29,11 @@ def bound_threads() -> ThreadPoolExecutor:
 
 
 class ThreadProbe:
-    """Asks for a thread now and then; `clock` counts seconds from any moment on."""
+    """Requests a thread every few seconds; `clock` is in seconds from anywhere."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._asked: float | None = None
+        self._requested_at: float | None = None
 
     async def run(self) -> None:
         """Probe until cancelled."""
@@ -43,15 +43,15 @@ class ThreadProbe:
 
     async def probe(self) -> None:
         """Wait for a thread that does nothing."""
-        self._asked = self.clock()
+        self._requested_at = self.clock()
         try:
             await asyncio.to_thread(_nothing)
         finally:
-            self._asked = None
+            self._requested_at = None
 
     def problem(self) -> str | None:
         """Return the problem if a thread has not answered for longer than ordinary load explains, else None."""
-        waited = 0.0 if self._asked is None else self.clock() - self._asked
+        waited = 0.0 if self._requested_at is None else self.clock() - self._requested_at
         return EXHAUSTED.format(threads=MOST_THREADS, seconds=waited) if waited > PATIENCE else None
 
 

@@ -8,12 +8,12 @@ _BRACKETS = Pattern(r"\[([^\[\]]*)\]")
 
 
 def tags_of(title: str) -> tuple[str, ...]:
-    """Return the tags in a title's brackets, split at commas, as written; empty brackets give none.
+    """Return the tags in a title's brackets, split at commas, as written: `[a, b][c] Fix` has `a`, `b` and `c`.
 
-    The predecessor took `[]` for a tag, and `[a, b]` for one (TVM #11454, #11455).
+    Empty brackets have no tag. The predecessor read `[]` as a tag, and `[a, b]` as one (TVM #11454, #11455).
     """
-    written = (tag.strip() for found in _BRACKETS.finditer(title) for tag in found[1].split(","))
-    return tuple(dict.fromkeys(tag for tag in written if tag))
+    tags = (tag.strip() for match in _BRACKETS.finditer(title) for tag in match[1].split(","))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def folded(tag: str) -> str:

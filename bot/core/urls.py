@@ -1,4 +1,4 @@
-"""Web addresses: those that people write into settings, checked once and in one place, and those of links."""
+"""Check web addresses: those in settings, and those of links."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _split(text: str) -> SplitResult:
         port_is_usable = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(NOT_AN_ADDRESS) from None
-    well_written = _WRITABLE.fullmatch(text.lower())
-    if parts.scheme not in ("http", "https") or not port_is_usable or not well_written or not _is_host(host):
+    is_well_formed = _WRITABLE.fullmatch(text.lower())
+    if parts.scheme not in ("http", "https") or not port_is_usable or not is_well_formed or not _is_host(host):
         raise ValueError(NOT_AN_ADDRESS)
     return parts
 

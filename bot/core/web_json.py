@@ -16,7 +16,7 @@ from bot.core.parts import PartKey
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one answer."""
 LONGEST_PAUSE = 7 * 86_400.0
-"""Seconds. A header may name a number that is too large for every clock."""
+"""Seconds of the longest pause that a header may name."""
 LARGEST = 4 * 1024 * 1024
 """Bytes of an answer that are read."""
 
@@ -30,7 +30,7 @@ TOO_LONG = "{host} answered GET {path} with more than {limit:,} bytes"
 
 
 class Reader:
-    """Reads from web addresses that are configured. `now` is the time, in seconds since 1970."""
+    """Reads from configured web addresses. `now` returns seconds since 1970."""
 
     def __init__(self, session: aiohttp.ClientSession, *, now: Callable[[], float] = time.time) -> None:
         self._session = session
@@ -94,8 +94,8 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
     # Reading one byte more than the limit shows whether the body is too long.
     body = bytearray()
-    while len(body) <= limit and (more := await response.content.read(limit + 1)):
-        body += more
+    while len(body) <= limit and (chunk := await response.content.read(limit + 1)):
+        body += chunk
     return bytes(body)
 
 

@@ -30,16 +30,16 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def open_sockets(host: str, port: int) -> list[socket.socket]:
     """Return a socket that listens for each address of a host. Raises OSError or OverflowError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     unusable: OSError | None = None
-    for family, _, _, _, where in dict.fromkeys(found):
+    for family, _, _, _, address in dict.fromkeys(addresses):
         try:
-            sockets.append(socket.create_server(where[:2], family=family, backlog=BACKLOG))
+            sockets.append(socket.create_server(address[:2], family=family, backlog=BACKLOG))
         except (OSError, OverflowError) as error:
             if not (isinstance(error, OSError) and error.errno in UNUSABLE):
-                for one in sockets:
-                    one.close()
+                for opened in sockets:
+                    opened.close()
                 raise
             unusable = error
     if unusable is not None and not sockets:
@@ -57,17 +57,17 @@ class Acceptor:
         self._retries: dict[socket.socket, asyncio.TimerHandle] = {}
         self._arriving: set[asyncio.Task[None]] = set()
         self._rarely = Rarely()
-        for one in sockets:
-            one.setblocking(False)
-            self._loop.add_reader(one, self._accept, one)
+        for listening in sockets:
+            listening.setblocking(False)
+            self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
         """Accept no more connections; open ones stay open."""
-        for one in self.sockets:
-            self._loop.remove_reader(one)
-            if (retry := self._retries.pop(one, None)) is not None:
+        for listening in self.sockets:
+            self._loop.remove_reader(listening)
+            if (retry := self._retries.pop(listening, None)) is not None:
                 retry.cancel()
-            one.close()
+            listening.close()
         self.sockets = ()
 
     def _accept(self, listening: socket.socket) -> None:

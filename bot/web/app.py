@@ -34,7 +34,7 @@ from bot.web.webhook import (
     Inbox,
     Webhook,
     WhyIgnored,
-    always_in_doubt,
+    never_ignore,
 )
 
 OPENAPI_PATH = "/api/v1/openapi.json"
@@ -69,7 +69,7 @@ class Document(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the routes need of the rest of the program."""
+    """The parts of the program that the routes use."""
 
     inbox: Inbox
     bodies: Bodies
@@ -88,41 +88,41 @@ class Parts:
     """The names that address the bot in a text."""
     list_commands: ListCommands
     """What `GET /help` shows."""
-    why_ignored: WhyIgnored = always_in_doubt
+    why_ignored: WhyIgnored = never_ignore
     """Says which deliveries get no job."""
     log_ignored: bool = False
-    """Whether each of them gets a line in the log."""
+    """Whether each ignored delivery gets a line in the log."""
     viewers: Viewers = field(default_factory=Viewers)
     """Who is signed in; by default nobody can."""
     begun: BegunSignIns | None = None
-    """The sign-ins that browsers have begun, where they can."""
+    """The sign-ins that browsers have begun; None without sign-in."""
     templates: Sequence[Path] = ()
     """The folders of the features' templates."""
     github_url: str = "https://github.com"
     pages_per_minute: int = 300
     proxies: int = 0
-    """As app.yaml has them below `http`."""
+    """Settings of app.yaml below `http`."""
     metrics_here: bool = True
     """Whether `/metrics` is served on the same port."""
 
 
 STOPPING = web.AppKey("stopping", asyncio.Event)
-"""Set when the server is about to stop: whoever lets a client wait for something answers now."""
+"""Set when the server is about to stop: routes that let clients wait answer them now."""
 
 
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
-    known = {"version": parts.version, "github": parts.github_url}
-    pages = Pages(known, limit, parts.is_public, parts.templates, parts.viewers)
+    template_variables = {"version": parts.version, "github": parts.github_url}
+    pages = Pages(template_variables, limit, parts.is_public, parts.templates, parts.viewers)
 
     @functools.cache
-    def described() -> bytes:
-        """Return the document; it is made on request, because it would take a third of the time to start."""
+    def openapi_json() -> bytes:
+        """Return the OpenAPI document. The first request builds it, because it would take a third of the start."""
         return json.dumps(document(operations, parts.version)).encode()
 
     async def openapi(_: web.Request) -> web.Response:
-        return web.Response(body=described(), content_type="application/json")
+        return web.Response(body=openapi_json(), content_type="application/json")
 
     operations = [
         _webhook(_webhook_of(parts)),
@@ -150,7 +150,7 @@ def _application(
 ) -> web.Application:
     app = web.Application(middlewares=[connections.middleware(), *middlewares, answer_problems])
     app[STOPPING] = asyncio.Event()
-    app.on_shutdown.append(_answer_who_waits)
+    app.on_shutdown.append(_answer_waiting_clients)
     for operation in operations:
         # HEAD is GET without the content (RFC 9110, 9.3.2).
         for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
@@ -158,22 +158,22 @@ def _application(
     return app
 
 
-async def _answer_who_waits(app: web.Application) -> None:
+async def _answer_waiting_clients(app: web.Application) -> None:
     app[STOPPING].set()
 
 
 def create_runner(app: web.Application) -> web.AppRunner:
-    """Return what serves the application once it is set up and given a place to listen."""
-    # Answers to what is no HTTP pass by every hook, so the name is replaced where aiohttp itself takes it from.
+    """Return a runner for the application, which its caller sets up and gives a site to listen on."""
+    # aiohttp answers malformed requests without any hook, so replace the server's name where aiohttp reads it.
     setattr(web_response, "SERVER_SOFTWARE", SERVER_NAME)  # noqa: B010 (mypy knows it as private)
-    # So do requests for what is not there: aiohttp makes their routes itself, and asks for the bodies of those too.
+    # aiohttp itself makes the routes of unknown addresses, and would request the bodies of their requests.
     setattr(web_urldispatcher, "_default_expect_handler", answer_without_the_body)  # noqa: B010
     return web.AppRunner(
         app,
         access_log=None,
         logger=_http_log(),
         handle_signals=False,
-        # A signature covers the bytes as they were sent.
+        # A signature covers the bytes that were sent, compressed or not.
         auto_decompress=False,
         keepalive_timeout=IDLE_SECONDS,
         lingering_time=LINGER_SECONDS,
@@ -186,14 +186,14 @@ def create_runner(app: web.Application) -> web.AppRunner:
 
 
 def _http_log() -> logging.Logger:
-    """Return aiohttp's own log, in which strangers can write a line a second at most."""
+    """Return the log for aiohttp, to which malformed requests of strangers add at most one line a second."""
     http_log = logging.getLogger("bot.web.http")
     http_log.filters[:] = [Malformed()]
     return http_log
 
 
-def _metrics(parts: Parts, part: health.PublicPart | None = None) -> Operation:
-    return health.metrics_operation(parts.checks, parts.refresh, parts.metrics, part)
+def _metrics(parts: Parts, public_part: health.PublicPart | None = None) -> Operation:
+    return health.metrics_operation(parts.checks, parts.refresh, parts.metrics, public_part)
 
 
 def _webhook_of(parts: Parts) -> Webhook:

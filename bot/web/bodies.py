@@ -1,8 +1,8 @@
-"""Read the bodies of requests: one buffer for each, and a limit on what all of them hold together.
+"""Read the bodies of requests into one buffer each, with a limit on the bytes of all of them together.
 
-Anybody can send a body to the webhook: a signature can only be checked once all of it is here. So the limit counts
-bytes that have arrived, and not lengths that were declared: who declares much and sends nothing holds nothing. Where
-the limit is reached, the oldest unfinished body gives way (docs/decisions/memory-limit-for-webhook-bodies.md).
+Anybody can send a body to the webhook, because the server can only check the signature of a whole body. So the limit
+counts the bytes that have arrived: a `Content-Length` reserves no memory. At the limit, the server refuses the body
+that has been arriving for the longest (docs/decisions/memory-limit-for-webhook-bodies.md).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RETRY_AFTER = {"Retry-After": "30"}
 
 @dataclass(eq=False, slots=True)
 class _Arriving:
-    """A body on its way. To make it give way, its time is declared to be over."""
+    """A body that is arriving. To evict it, expire its timeout."""
 
     timeout: asyncio.Timeout
     buffer: bytearray = field(default_factory=bytearray)
-    gave_way: bool = False
+    is_evicted: bool = False
 
 
 class Bodies:
@@ -50,11 +50,11 @@ class Bodies:
         """Read a whole body, as it was sent, and hold it while the block runs; it is empty afterwards.
 
         Raises `Problem`: 413 for a body over `most`, 408 for a slow one, 400 for one that was cut off, and 503 for one
-        that had to give way.
+        that was evicted.
         """
         if (request.content_length or 0) > self._most:
             raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
-        await _ask_for_it(request)
+        await _request_body(request)
         body = _Arriving(asyncio.timeout(READ_SECONDS))
         try:
             await self._fill(body, request)
@@ -70,17 +70,17 @@ class Bodies:
                 self._take(body, request.content.read_nowait())
             else:
                 async with body.timeout:
-                    while (chunk := await request.content.readany()) and not body.gave_way:
+                    while (chunk := await request.content.readany()) and not body.is_evicted:
                         self._take(body, chunk)
         except TimeoutError:
-            if not body.gave_way:
+            if not body.is_evicted:
                 raise Problem(408, BODY_TOO_SLOW.format(seconds=READ_SECONDS)) from None
         except (ConnectionError, web.RequestPayloadError):
             raise Problem(400, BODY_INCOMPLETE) from None
         finally:
-            # A body that is whole is about to be answered, and no longer gives way.
+            # A whole body is about to be answered, so nothing evicts it any more.
             self._arriving.pop(body, None)
-        if body.gave_way:
+        if body.is_evicted:
             raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
 
     def _take(self, body: _Arriving, chunk: bytes) -> None:
@@ -91,21 +91,21 @@ class Bodies:
         self.held += len(chunk)
 
     def _make_room(self, newcomer: _Arriving, length: int) -> None:
-        """Let the bodies that have been arriving for the longest give way; raise `Problem` if that is this one."""
+        """Evict the bodies that have been arriving for the longest. Raises `Problem` if the newcomer is the oldest."""
         while self.held + length > self._limit:
             oldest = first_of(self._arriving)
             if oldest is newcomer:
                 raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
             del self._arriving[oldest]
-            oldest.gave_way = True
+            oldest.is_evicted = True
             self._release(oldest)
-            # One that has expired already refuses to be moved; 0 is in the past of the loop's clock.
+            # An expired timeout cannot be rescheduled; 0 is in the past of the loop's clock.
             if not oldest.timeout.expired():
                 oldest.timeout.reschedule(0)
 
     def _release(self, body: _Arriving) -> None:
         self.held -= len(body.buffer)
-        # A thread that was left behind may still be reading the buffer; it lets go of it soon.
+        # A thread of a cancelled request may still read the buffer; it ends soon.
         with contextlib.suppress(BufferError):
             body.buffer.clear()
 
@@ -117,7 +117,7 @@ async def answer_without_the_body(_: web.Request) -> None:
     """
 
 
-async def _ask_for_it(request: web.Request) -> None:
+async def _request_body(request: web.Request) -> None:
     # In HTTP/1.0 it means nothing: https://www.rfc-editor.org/rfc/rfc9110#name-expect
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -1,9 +1,9 @@
 """Keep the number of open connections below a limit, and close those that only take up a place.
 
-A connection costs a descriptor, which the database and GitHub need too, and memory. Where all places are taken, a
-newcomer gets the place of the connection that is least likely to be missed: one that has never sent a whole request,
-else the one that has been idle for the longest. Only where every connection is being answered is the newcomer refused.
-A request whose body still arrives is not being answered yet: anybody can send headers and let the rest wait.
+A connection costs memory and a descriptor, which the database and GitHub need too. If all places are taken, the server
+closes a connection for a newcomer: one that has never sent a whole request, else the one that has been idle for the
+longest. It refuses the newcomer only if it is answering a request on every connection. While the body of a request is
+still arriving, the server is not answering it: anybody can send headers and never send the body.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def connections_allowed(most: int) -> int:
-    """Return how many connections may be open: `most`, or half of what this process may open, if that is less."""
+    """Return how many connections may be open: `most`, or half of this process's descriptors if that is less."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The other half is for the database, GitHub and files.
     return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft // 2))
@@ -51,26 +51,26 @@ def connections_allowed(most: int) -> int:
 
 @dataclass(slots=True)
 class _Place:
-    """What is known about an open connection; `since` is when it was opened, or when its last request came or ended.
+    """An open connection. `changed_at` is when it was opened, or when its last request came or ended.
 
-    `body` is that of the request that is being handled.
+    `body` is the body of the request in progress; `has_served` says whether a request has been answered.
     """
 
-    since: float
+    changed_at: float
     body: StreamReader | None = None
-    served: bool = False
+    has_served: bool = False
 
     @property
     def busy(self) -> bool:
-        """Return whether a request that is here as a whole is being answered."""
+        """Return whether a request is being answered, whose whole body has arrived."""
         return self.body is not None and self.body.is_eof()
 
     @property
     def patience(self) -> float:
-        """Return for how many seconds it may stay as it is."""
+        """Return for how many seconds the connection may stay open without a change."""
         if self.body is not None:
             return ANSWER_SECONDS
-        return IDLE_SECONDS if self.served else HEAD_SECONDS
+        return IDLE_SECONDS if self.has_served else HEAD_SECONDS
 
 
 class Connections:
@@ -79,28 +79,28 @@ class Connections:
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most
         self._clock = clock
-        # Weak, for nobody tells us when a connection is closed: aiohttp receives all calls after `connection_made`.
+        # Weak references: aiohttp receives all calls after `connection_made`, so nothing says when one closes.
         self._places: WeakKeyDictionary[asyncio.BaseTransport, _Place] = WeakKeyDictionary()
         self._sweeping: asyncio.TimerHandle | None = None
         self._rarely = Rarely(clock)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Give a new connection a place, and return True; or refuse it, and return False."""
-        open_ones = {one: place for one, place in self._places.items() if not one.is_closing()}
-        if len(open_ones) >= self.most:
-            idle = {one: place for one, place in open_ones.items() if not place.busy}
+        open_places = {peer: place for peer, place in self._places.items() if not peer.is_closing()}
+        if len(open_places) >= self.most:
+            idle = {peer: place for peer, place in open_places.items() if not place.busy}
             if (held_back := self._rarely.ready()) is not None:
                 log.warning(
-                    "all connections are in use", most=self.most, busy=len(open_ones) - len(idle), held_back=held_back
+                    "all connections are in use", most=self.most, busy=len(open_places) - len(idle), held_back=held_back
                 )
             if not idle:
                 # Write the response directly: aiohttp has no protocol for this connection.
                 transport.write(FULL)
                 transport.close()
                 return False
-            # `abort` and not `close`, which waits until a peer that does not read has taken what is buffered.
-            # typeshed's BaseTransport lacks it.
-            min(idle, key=lambda one: (idle[one].served, idle[one].since)).abort()  # type: ignore[attr-defined]
+            # `close` would wait until the peer has read what is buffered. typeshed's BaseTransport lacks `abort`.
+            longest_idle = min(idle, key=lambda peer: (idle[peer].has_served, idle[peer].changed_at))
+            longest_idle.abort()  # type: ignore[attr-defined]
         self._places[transport] = _Place(self._clock())
         if self._sweeping is None:
             self._sweep_later()
@@ -109,18 +109,18 @@ class Connections:
     @property
     def open(self) -> int:
         """Return how many connections have a place."""
-        return sum(not one.is_closing() for one in self._places)
+        return sum(not transport.is_closing() for transport in self._places)
 
     @property
     def busy(self) -> int:
         """Return how many connections are being answered."""
-        return sum(place.busy for one, place in self._places.items() if not one.is_closing())
+        return sum(place.busy for transport, place in self._places.items() if not transport.is_closing())
 
     def sweep(self) -> None:
-        """Close what has stayed as it is for too long: silent newcomers, idle ones, and those that do not read."""
-        now = self._clock()
+        """Close connections without a change for too long: silent newcomers, idle ones, peers that don't read."""
+        current_time = self._clock()
         for transport, place in list(self._places.items()):
-            if now - place.since >= place.patience and not transport.is_closing():
+            if current_time - place.changed_at >= place.patience and not transport.is_closing():
                 transport.abort()  # type: ignore[attr-defined]
 
     def _sweep_later(self) -> None:
@@ -133,21 +133,21 @@ class Connections:
             self._sweep_later()
 
     def middleware(self) -> Middleware:
-        """Return the middleware that tells which connections are being answered."""
+        """Return the middleware that records which connections are being answered."""
 
         @web.middleware
-        async def noting(request: web.Request, handler: Answer) -> web.StreamResponse:
+        async def record_request(request: web.Request, handler: Answer) -> web.StreamResponse:
             place = self._places.get(request.transport) if request.transport is not None else None
             if place is None:
                 return await handler(request)
-            place.body, place.since = request.content, self._clock()
+            place.body, place.changed_at = request.content, self._clock()
             try:
                 return await handler(request)
             finally:
-                # The answer is written afterwards: who does not read it is idle.
-                place.body, place.served, place.since = None, True, self._clock()
+                # aiohttp writes the answer afterwards: a peer that does not read it counts as idle.
+                place.body, place.has_served, place.changed_at = None, True, self._clock()
 
-        return noting
+        return record_request
 
 
 class _Newcomer(asyncio.Protocol):
@@ -177,7 +177,7 @@ class LimitedSite(web.BaseSite):
         connections: Connections,
         listening: socket.socket | None = None,
     ) -> None:
-        """Use the socket `listening` if there is one, which stays open in the end, and else open one."""
+        """Listen on a copy of the socket `listening`, which stays open in the end; without one, open sockets."""
         super().__init__(runner)
         self._host, self._port, self._connections, self._listening = host, port, connections, listening
 
@@ -195,15 +195,16 @@ class LimitedSite(web.BaseSite):
         def newcomer() -> _Newcomer:
             return _Newcomer(self._connections, server)
 
-        # The copy is closed with the server.
-        given = self._listening
-        sockets = [given.dup()] if given is not None else await open_sockets(self._host, self._port)
-        # aiohttp reads its `sockets` and calls `close`, and nothing else.
+        if self._listening is not None:
+            sockets = [self._listening.dup()]
+        else:
+            sockets = await open_sockets(self._host, self._port)
+        # aiohttp uses only `sockets` and `close` of a server.
         self._server = cast("asyncio.AbstractServer", Acceptor(sockets, newcomer))
 
 
 class Malformed(logging.Filter):
-    """Log what is no HTTP once a second, in one line: aiohttp would write a traceback for each."""
+    """Log malformed requests in one line, at most once a second: aiohttp would write a traceback for each."""
 
     def __init__(self, rarely: Rarely | None = None) -> None:
         super().__init__()

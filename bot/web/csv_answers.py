@@ -1,4 +1,4 @@
-"""JSON twins that send the table of their page as CSV, too, for `format=csv`."""
+"""The table of a page as CSV, which the page's JSON route returns for `format=csv`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def in_format(most_rows: int) -> Parameter:
 
 def wants_csv(request: web.Request) -> bool:
     """Say whether a request asks for a table. Raises `Problem` 400 for an unknown format."""
-    wanted = request.query.get(FORMAT) or AS_JSON
-    if wanted not in (AS_JSON, AS_CSV):
+    format_name = request.query.get(FORMAT) or AS_JSON
+    if format_name not in (AS_JSON, AS_CSV):
         raise Problem(HTTPStatus.BAD_REQUEST, UNKNOWN_FORMAT)
-    return wanted == AS_CSV
+    return format_name == AS_CSV
 
 
 def csv_answer(path: str, table: CsvTable) -> web.Response:
-    """Return a table as a file to save, which is named as the last part of its path is; it blocks."""
+    """Return a table as a file to save, named like the last part of its path. Blocks while it writes the table."""
     headers = {
         "Cache-Control": "no-cache",
         "Content-Disposition": f'attachment; filename="{path.rpartition("/")[2].strip("{}")}.csv"',

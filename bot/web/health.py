@@ -15,12 +15,12 @@ from bot.core.single_flight import SingleFlight
 from bot.web.openapi import Operation, ResponseSchema
 
 PAUSE_SHARE = 9
-"""After the gauges were read, they are not read again for this many times as long."""
+"""How long the pause after reading the gauges is, as a multiple of the time that reading took."""
 OK, NOT_READY = "ok", "not ready"
 
 
 class HealthAnswer(BaseModel):
-    """The health of the process. `reason` says why it is not ready, `warnings` what does not keep it from working."""
+    """The health of the process. `reason` says why it is not ready; with `warnings` it works nevertheless."""
 
     status: str
     reason: str = ""
@@ -28,7 +28,7 @@ class HealthAnswer(BaseModel):
 
 
 class SparingRefresh:
-    """Read gauges once for all who ask at a time, and for at most a tenth of the time: anybody may ask.
+    """Read gauges once for all simultaneous requests, and spend at most a tenth of the time: anybody may request them.
 
     `clock` is in seconds from anywhere.
     """
@@ -94,15 +94,15 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
     ]
 
 
-OF_ANY = frozenset({"queue", "lab"})
+REVEALING_LABELS = frozenset({"queue", "lab"})
 """Labels that may reveal something about a repository."""
 
 
 class PublicPart:
-    """What strangers may read of the measurements: nothing that names a repository, unless it is public.
+    """The metrics that strangers may read: none that names a private repository.
 
-    A queue's address names an account, and perhaps a repository, and a lab may work for a private one alone: these are
-    shown where all repositories are public.
+    A queue's address names an account, and perhaps a repository; a lab may work for a private repository alone. So
+    strangers see metrics with these labels only if all repositories are public.
     """
 
     def __init__(self, repositories: Sequence[str], is_public: Callable[[str], Awaitable[bool]]) -> None:
@@ -111,42 +111,44 @@ class PublicPart:
         self._public: frozenset[str] = frozenset()
 
     async def refresh(self) -> None:
-        """Find out which repositories are public; none is, where the database cannot tell."""
-        # Empty until the new answer arrives: a public repository may be private by now.
+        """Read which repositories are public. One counts as private if the database does not answer."""
+        # Empty until the answers arrive: a public repository may have become private.
         self._public = frozenset()
         answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
         pairs = zip(self._repositories, answers, strict=True)
         self._public = frozenset(name.lower() for name, answer in pairs if answer is True)
 
     def shows(self, labels: Mapping[str, str]) -> bool:
-        """Say whether a series may be read."""
+        """Return whether strangers may read a series with these labels."""
         if "repository" in labels:
             return labels["repository"].lower() in self._public
-        return OF_ANY.isdisjoint(labels) or len(self._public) == len(self._repositories)
+        return REVEALING_LABELS.isdisjoint(labels) or len(self._public) == len(self._repositories)
 
 
 def metrics_operation(
     checks: Sequence[HealthCheck],
     refresh: Callable[[], Awaitable[None]],
     metrics: Metrics,
-    part: PublicPart | None = None,
+    public_part: PublicPart | None = None,
 ) -> Operation:
-    """Return the route of the measurements, or of a part of them.
+    """Return the route of the metrics, or of the public ones.
 
-    `refresh` reads the queue's gauges from the database before.
+    Before each answer, `refresh` reads the queue's gauges from the database.
     """
 
     async def refresh_all() -> None:
         await refresh()
-        if part is not None:
-            await part.refresh()
+        if public_part is not None:
+            await public_part.refresh()
 
     sparing = SparingRefresh(refresh_all)
 
     async def exposition(request: web.Request) -> web.Response:
         await sparing()
         metrics.health([check.name for check in checks], health_of(checks))
-        text, content_type = metrics.exposition(request.headers.get("Accept", ""), part.shows if part else None)
+        text, content_type = metrics.exposition(
+            request.headers.get("Accept", ""), public_part.shows if public_part else None
+        )
         return web.Response(body=text, headers={"Content-Type": content_type})
 
     return Operation(

@@ -19,7 +19,7 @@ API = "/api/v1/help"
 
 
 class HelpQuery(BaseModel):
-    """Whose commands are listed."""
+    """The repository whose commands are listed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,14 +63,15 @@ COMMAND_LIST = PartKey[ListCommands]("list of commands")
 
 
 def help_page(list_commands: ListCommands, mentions: Sequence[str]) -> Page:
-    """Return the page."""
+    """Return the page that lists the commands and the names (`mentions`) that address the bot."""
 
-    async def load(asked: PageRequest) -> HelpDetails:
-        wanted = asked.query.repo or ""
-        visible = wanted and (
-            await asked.pages.is_public(wanted) or await asked.pages.viewers.may_read(asked.request, wanted)
+    async def load(page_request: PageRequest) -> HelpDetails:
+        repository = page_request.query.repo or ""
+        pages, viewers = page_request.pages, page_request.pages.viewers
+        visible = repository and (
+            await pages.is_public(repository) or await viewers.may_read(page_request.request, repository)
         )
-        name, commands = await list_commands(wanted if visible else "") or await list_commands("") or ("", ())
+        name, commands = await list_commands(repository if visible else "") or await list_commands("") or ("", ())
         return HelpDetails(repository=name or None, mentions=list(mentions), commands=list(commands))
 
     return Page(

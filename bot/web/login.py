@@ -1,7 +1,7 @@
 """`/login`, the address that GitHub sends people back to, and `/logout`.
 
-Between the two nothing is stored here: what the browser has begun is in a signed cookie of its own, from which the
-state and the verifier of PKCE are derived. So an address with a code is good for nothing in another browser.
+Between the two the server stores nothing: a signed cookie of the browser holds the sign-in that it has begun, and the
+state and the verifier of PKCE are derived from the cookie. So an address with a code is useless in another browser.
 https://www.rfc-editor.org/rfc/rfc9700#section-2.1
 """
 
@@ -41,7 +41,7 @@ HOME = "/"
 _PATH = Pattern(r"/(?:[!-.0-\[\]-~][!-\[\]-~]*)?")
 _BEGUN = Pattern(r"([0-9a-f]{32})\.([0-9]{1,12})\.([A-Za-z0-9_.~%-]*)\.([A-Za-z0-9_-]{43})")
 STATE, VERIFIER, COOKIE = "state", "verifier", "sign-in"
-"""What is signed for what."""
+"""The purposes of signatures."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -53,23 +53,26 @@ def own_path(text: str) -> str:
 
 
 class BegunSignIns:
-    """The sign-ins that browsers have begun; `now` is in seconds since 1970."""
+    """The sign-ins that browsers have begun; `clock` returns seconds since 1970.
 
-    def __init__(self, keys: SignInKeys, now: Callable[[], float] = time.time) -> None:
+    The cookie is `NONCE.SECONDS.DESTINATION.SIGNATURE`, such as `0f….1795152000.%2Fr%2Foctocat%2Fcompiler.Yx…`.
+    """
+
+    def __init__(self, keys: SignInKeys, clock: Callable[[], float] = time.time) -> None:
         self._keys = keys
-        self._now = now
+        self._clock = clock
 
     def begin(self, destination: str) -> str:
-        """Return the text of the cookie of a new sign-in, after which a person goes to the path `destination`."""
-        text = f"{secrets.token_hex(NONCE_BYTES)}.{round(self._now())}.{quote(destination, safe='')}"
+        """Return the text of a cookie for a new sign-in, which redirects the person to the path `destination`."""
+        text = f"{secrets.token_hex(NONCE_BYTES)}.{round(self._clock())}.{quote(destination, safe='')}"
         return f"{text}.{self._keys.sign(COOKIE, text)}"
 
     def destination(self, cookie: str, state: str) -> str | None:
-        """Return where a person goes next; None unless this state belongs to this cookie, and is not too old."""
+        """Return the path to redirect to; None if the state is not that of the cookie, or the cookie is too old."""
         form = _BEGUN.fullmatch(cookie)
         if form is None or not self._keys.fits(form[4], COOKIE, f"{form[1]}.{form[2]}.{form[3]}"):
             return None
-        age = self._now() - int(form[2])
+        age = self._clock() - int(form[2])
         if not 0 <= age + 1 <= SIGN_IN_SECONDS or not self._keys.fits(state, STATE, cookie):
             return None
         return own_path(unquote(form[3]))
@@ -84,7 +87,7 @@ class BegunSignIns:
 
 
 class SignInRoutes:
-    """The routes; without `viewers.parts` they say how to turn sign-in on."""
+    """The routes of sign-in; without `viewers.parts` they answer how to turn sign-in on."""
 
     def __init__(self, viewers: Viewers, begun: BegunSignIns | None) -> None:
         self._viewers = viewers
@@ -92,7 +95,7 @@ class SignInRoutes:
         self._forms = Forms()
 
     def operations(self) -> Sequence[Operation]:
-        """Return them."""
+        """Return the sign-in routes."""
         page = ResponseSchema("Why sign-in does not work", media_type="text/html")
         destination = Parameter("next", "The path to go to afterwards.", {"type": "string"}, "query", required=False)
         code = Parameter("code", "GitHub's code.", {"type": "string"}, "query", required=False)
@@ -121,13 +124,13 @@ class SignInRoutes:
         request.app[PAGES].admit(request)
         parts, begun = self._viewers.parts, self._begun
         if parts is None or begun is None:
-            return await self._explained(request, 404, SIGN_IN_OFF)
+            return await self._explanation(request, 404, SIGN_IN_OFF)
         origin = parts.origin.of(request)
         if origin is None:
-            return await self._explained(request, 404, NO_ADDRESS)
+            return await self._explanation(request, 404, NO_ADDRESS)
         cookie = begun.begin(own_path(request.query.get("next", HOME)))
         challenge = pkce_challenge(begun.verifier(cookie))
-        response = _sent_to(parts.client.authorize_url(origin + CALLBACK_PATH, begun.state(cookie), challenge))
+        response = _redirect(parts.client.authorize_url(origin + CALLBACK_PATH, begun.state(cookie), challenge))
         set_cookie(response, SIGN_IN_COOKIE, cookie, SIGN_IN_SECONDS)
         return response
 
@@ -136,32 +139,32 @@ class SignInRoutes:
         parts, begun = self._viewers.parts, self._begun
         origin = parts.origin.of(request) if parts else None
         if parts is None or begun is None or origin is None:
-            return await self._explained(request, 404, NO_ADDRESS if parts else SIGN_IN_OFF)
+            return await self._explanation(request, 404, NO_ADDRESS if parts else SIGN_IN_OFF)
         cookie = request.cookies.get(SIGN_IN_COOKIE, "")
         destination = begun.destination(cookie, request.query.get("state", ""))
         if destination is None:
-            return await self._explained(request, 400, NOT_BEGUN_HERE.format(minutes=SIGN_IN_SECONDS // 60))
+            return await self._explanation(request, 400, NOT_BEGUN_HERE.format(minutes=SIGN_IN_SECONDS // 60))
         code = request.query.get("code", "")
         if request.query.get("error") or not code:
-            return await self._explained(request, 400, DENIED)
+            return await self._explanation(request, 400, DENIED)
         try:
             token = await parts.client.exchange(code, begun.verifier(cookie), origin + CALLBACK_PATH)
             person = await parts.client.person(token.value)
-            # A session that was there before is not continued: whoever knew its cookie would then be this person.
-            before = await self._viewers.of(request)
-            if before is not None:
-                await parts.sessions.end(before.session)
+            # End the browser's earlier session: who knows its cookie would otherwise be signed in as this person.
+            previous_viewer = await self._viewers.of(request)
+            if previous_viewer is not None:
+                await parts.sessions.end(previous_viewer.session)
             text, seconds = await parts.sessions.begin(person, token)
         except (SignInRefused, TokenEnded) as error:
             log.warning("github refused a sign-in", reason=str(error))
-            return await self._explained(request, 400, NOT_ACCEPTED)
+            return await self._explanation(request, 400, NOT_ACCEPTED)
         except TryAgain as error:
             log.warning("github did not answer a sign-in", reason=str(error))
-            return await self._explained(request, 503, GITHUB_AWAY)
+            return await self._explanation(request, 503, GITHUB_AWAY)
         except ConnectorException as error:
             raise Problem(503, DATABASE_UNAVAILABLE) from error
         log.info("signed in", person=person.id, login=person.login)
-        response = _sent_to(destination)
+        response = _redirect(destination)
         set_cookie(response, SESSION_COOKIE, text, seconds)
         remove_cookie(response, SIGN_IN_COOKIE)
         return response
@@ -170,21 +173,21 @@ class SignInRoutes:
         request.app[PAGES].admit(request)
         parts = self._viewers.parts
         if parts is None:
-            return _sent_to(HOME)
+            return _redirect(HOME)
         form = await self._forms.read(request, parts.origin.of(request))
         try:
             viewer = await self._viewers.of(request)
             if viewer is not None:
                 check_token(parts.forms, viewer.session, form)
                 await parts.sessions.end(viewer.session)
-                await _revoked(parts, viewer.session.token)
+                await _revoke(parts, viewer.session.token)
         except ConnectorException as error:
             raise Problem(503, DATABASE_UNAVAILABLE) from error
-        response = _sent_to(HOME)
+        response = _redirect(HOME)
         remove_cookie(response, SESSION_COOKIE)
         return response
 
-    async def _explained(self, request: web.Request, status: int, detail: str) -> web.StreamResponse:
+    async def _explanation(self, request: web.Request, status: int, detail: str) -> web.StreamResponse:
         response = await request.app[PAGES].answer(
             request, TEMPLATE, {"detail": detail, "status": status}, status=status
         )
@@ -194,14 +197,14 @@ class SignInRoutes:
         return response
 
 
-async def _revoked(parts: SignInParts, token: str) -> None:
+async def _revoke(parts: SignInParts, token: str) -> None:
     try:
         await parts.client.revoke(token)
     except (TokenEnded, TryAgain) as error:
         log.warning("a token was not revoked; it ends by itself", reason=str(error))
 
 
-def _sent_to(address: str) -> web.Response:
-    # As it is written: a normalized address may lead elsewhere.
+def _redirect(address: str) -> web.Response:
+    # Send the address unchanged: a normalized one may lead elsewhere.
     headers = {hdrs.LOCATION: address, hdrs.CACHE_CONTROL: "no-store", "Referrer-Policy": "no-referrer"}
     return web.Response(status=303, headers=headers)

@@ -1,10 +1,10 @@
-"""Tokens of OpenID Connect: verified with the keys of an issuer, which are remembered through its outages.
+"""Verify tokens of OpenID Connect with the keys of their issuer, which stay cached while the issuer is unavailable.
 
-The issuer, the audience and the algorithm are ours to name. Nothing that a token says is used before its signature was
-verified, except `kid`, which chooses among the issuer's keys.
+The bot sets the issuer, the audience and the algorithm. It uses nothing that a token says before it has verified the
+signature, except `kid`, which chooses among the issuer's keys.
 
-Tokens are not remembered: one may be shown again until it expires, about five minutes after it was issued. All calls
-that take such tokens are safe to repeat, so that a replay does nothing that its owner has not done.
+The bot stores no tokens: one can be used again until it expires, about five minutes after it was issued. All calls that
+accept such tokens are safe to repeat, so a replay has no effect that the owner's call did not have.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ALGORITHM = "RS256"
 LEEWAY = 30.0
 """Seconds by which two clocks may differ."""
 FRESH_SECONDS = 3600.0
-"""How long an issuer's keys are used before it is asked again. If it does not answer, they are used on."""
+"""How long keys are used before they are requested again. While the issuer does not answer, they stay in use."""
 LONGEST_OUTAGE = 7 * 86_400.0
-"""How long keys are used while the issuer does not answer."""
+"""How long keys stay in use while the issuer does not answer."""
 PAUSE_SECONDS = 30.0
-"""Between two questions to an issuer, whoever sends tokens with keys that do not exist."""
+"""The shortest time between two requests to an issuer, however many tokens name unknown keys."""
 TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)
 LARGEST = 256 * 1024
 """Bytes of a set of keys."""
@@ -49,16 +49,16 @@ class InvalidToken(Exception):
 
 
 class IssuerAway(Exception):
-    """The issuer's keys are not known and cannot be read now."""
+    """The bot has no keys of the issuer, and cannot read them now."""
 
 
 @dataclass(slots=True)
 class _Keys:
-    """An issuer's keys by their ids; moments are those of the clock, and in the past before the first time."""
+    """An issuer's keys by their IDs, and when they were last read and requested, in the clock's seconds."""
 
     keys: Mapping[str, RSAPublicKey] = field(default_factory=dict)
     read_at: float = -LONGEST_OUTAGE
-    asked_at: float = -LONGEST_OUTAGE
+    requested_at: float = -LONGEST_OUTAGE
 
 
 class IssuerKeys:
@@ -71,39 +71,40 @@ class IssuerKeys:
         self._flights: SingleFlight[str, None] = SingleFlight()
 
     async def find(self, issuer: str, key_id: str) -> RSAPublicKey | None:
-        """Return a key of an issuer, None if it has no such key. Raises `IssuerAway` where that cannot be known."""
-        known = self._issuers.setdefault(issuer, _Keys())
-        now = self.clock()
-        stale = key_id not in known.keys or now - known.read_at >= FRESH_SECONDS
-        if stale and now - known.asked_at >= PAUSE_SECONDS:
-            await self._flights.do(issuer, lambda: self._read(issuer, known))
-        if not known.keys or self.clock() - known.read_at >= LONGEST_OUTAGE:
+        """Return a key of an issuer; None if it has no such key. Raises `IssuerAway` if its keys are unknown."""
+        issuer_keys = self._issuers.setdefault(issuer, _Keys())
+        current_time = self.clock()
+        stale = key_id not in issuer_keys.keys or current_time - issuer_keys.read_at >= FRESH_SECONDS
+        if stale and current_time - issuer_keys.requested_at >= PAUSE_SECONDS:
+            await self._flights.do(issuer, lambda: self._read(issuer, issuer_keys))
+        if not issuer_keys.keys or self.clock() - issuer_keys.read_at >= LONGEST_OUTAGE:
             raise IssuerAway(issuer)
-        return known.keys.get(key_id)
+        return issuer_keys.keys.get(key_id)
 
-    async def _read(self, issuer: str, known: _Keys) -> None:
-        # Before the request, so that the pause also applies after one that failed or was cancelled.
-        known.asked_at = self.clock()
+    async def _read(self, issuer: str, issuer_keys: _Keys) -> None:
+        # Set this before the request, so that the pause also follows a failed or cancelled request.
+        issuer_keys.requested_at = self.clock()
         try:
             answer = await self._reader.json(f"{issuer}/.well-known/jwks", within=TIMEOUT, limit=LARGEST)
             keys = _rsa_keys(answer)
         except (TryAgain, UserError) as error:
-            log.warning("keys of an issuer cannot be read", issuer=issuer, reason=str(error), known=len(known.keys))
+            count = len(issuer_keys.keys)
+            log.warning("keys of an issuer cannot be read", issuer=issuer, reason=str(error), known=count)
             return
-        # An empty set is most likely a fault of the issuer, and would make us refuse all of its tokens.
+        # An empty set is most likely a fault of the issuer. With it, the bot would refuse all tokens.
         if keys:
-            known.keys, known.read_at = keys, self.clock()
+            issuer_keys.keys, issuer_keys.read_at = keys, self.clock()
         else:
-            log.warning("an issuer has no keys", issuer=issuer, known=len(known.keys))
+            log.warning("an issuer has no keys", issuer=issuer, known=len(issuer_keys.keys))
 
 
 ISSUER_KEYS = PartKey[IssuerKeys]("issuer-keys")
 
 
 async def verified_claims(keys: IssuerKeys, token: str, *, issuer: str, audience: str) -> Mapping[str, Any]:
-    """Return what a token says, once its signature, issuer, audience and times were verified.
+    """Verify the signature, issuer, audience and times of a token, and return its claims.
 
-    Raises `InvalidToken`, and `IssuerAway`.
+    Raises `InvalidToken` or `IssuerAway`.
     https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
     """
     try:
@@ -134,18 +135,21 @@ async def verified_claims(keys: IssuerKeys, token: str, *, issuer: str, audience
 
 
 def _rsa_keys(answer: Any) -> dict[str, RSAPublicKey]:
-    """Return the RSA keys of a set that sign, by their ids; others are left out (RFC 7517, section 5)."""
+    """Return the RSA keys for signatures in a JWK set by their IDs, and skip other keys (RFC 7517, section 5).
+
+    The set is `{"keys": [{"kty": "RSA", "kid": "1", "use": "sig", "n": "…", "e": "AQAB"}]}`.
+    """
     listed = answer.get("keys") if isinstance(answer, dict) else None
-    found: dict[str, RSAPublicKey] = {}
-    for one in listed[:MOST_KEYS] if isinstance(listed, list) else ():
-        if not isinstance(one, dict) or one.get("kty") != "RSA" or not isinstance(one.get("kid"), str):
+    keys: dict[str, RSAPublicKey] = {}
+    for jwk in listed[:MOST_KEYS] if isinstance(listed, list) else ():
+        if not isinstance(jwk, dict) or jwk.get("kty") != "RSA" or not isinstance(jwk.get("kid"), str):
             continue
-        if one.get("use", "sig") != "sig" or one.get("alg", ALGORITHM) != ALGORITHM:
+        if jwk.get("use", "sig") != "sig" or jwk.get("alg", ALGORITHM) != ALGORITHM:
             continue
         try:
-            key = jwt.PyJWK(one, algorithm=ALGORITHM).key
+            key = jwt.PyJWK(jwk, algorithm=ALGORITHM).key
         except jwt.PyJWTError:
             continue
         if isinstance(key, RSAPublicKey) and key.key_size >= LEAST_BITS:
-            found[one["kid"]] = key
-    return found
+            keys[jwk["kid"]] = key
+    return keys

@@ -49,10 +49,7 @@ class ProblemDetails(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchema:
-    """One answer of an operation: a JSON `model`, or text of a media type; a problem document where it is an error.
-
-    Without a media type it has no content.
-    """
+    """One answer of an operation: a JSON `model`, or text of a media type. An empty media type means no content."""
 
     description: str
     model: type[BaseModel] | None = None
@@ -72,7 +69,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A route: how it is called, what it answers, and the function that answers."""
+    """A route: its request, its answers, and the function that answers."""
 
     method: str
     path: str
@@ -81,10 +78,10 @@ class Operation:
     answers: Mapping[int, ResponseSchema]
     parameters: Sequence[Parameter] = ()
     query: type[BaseModel] | None = None
-    """The parameters of the query besides those, as a model."""
+    """A model whose fields are further parameters of the query."""
     request_body: type[BaseModel] | Schema | None = None
     public: bool = False
-    """Whether a route below /api/ is about no repository, and so is open to everybody."""
+    """Whether a route below /api/ belongs to no repository, and so is open to everybody."""
     takes_token: bool = False
     """Whether a token is checked; `bot.web.access` sets it."""
     for_labs: bool = False
@@ -119,8 +116,8 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
 def _schemas(models: frozenset[type[BaseModel]]) -> dict[str, object]:
     ordered = sorted(models, key=lambda model: model.__name__)
     _, schemas = models_json_schema([(model, "serialization") for model in ordered], ref_template=SCHEMAS + "{model}")
-    found: dict[str, object] = schemas.get("$defs", {})
-    return found
+    definitions: dict[str, object] = schemas.get("$defs", {})
+    return definitions
 
 
 def _operation(operation: Operation) -> dict[str, object]:
@@ -151,12 +148,12 @@ def _in_query(query: type[BaseModel]) -> list[Parameter]:
     """Return the parameters that a model of filters has."""
     model = query.model_json_schema()
     properties: Mapping[str, dict[str, object]] = model.get("properties", {})
-    described = []
+    parameters = []
     for name, schema in properties.items():
-        bare = {key: value for key, value in schema.items() if key not in ("description", "title")}
+        bare_schema = {key: value for key, value in schema.items() if key not in ("description", "title")}
         required = name in model.get("required", [])
-        described.append(Parameter(name, str(schema.get("description", "")), bare, "query", required))
-    return described
+        parameters.append(Parameter(name, str(schema.get("description", "")), bare_schema, "query", required))
+    return parameters
 
 
 def _answer(answer: ResponseSchema) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """Cache rendered pages until their content changes.
 
-A page says what its content depends on: the revision of the data, and the moment that it is about. Answers are stored
-under that and their address. Nothing is stored for whoever sends a cookie or a token: what is here, everybody may read.
+A page says what its content depends on: the revision of the data, and the time for which it is shown. The key of an
+answer is made of that and of its address. The cache stores no answer to a request with a cookie or a token, so
+everybody may read all of its answers.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from cachetools import LRUCache
 
 MOST_BYTES = 32 * 1024 * 1024
 LARGEST = 1024 * 1024
-"""Bytes of one answer; a larger one is made each time."""
+"""Bytes of one answer. A larger answer is not cached."""
 MOST_TAGS = 20_000
-"""Tags outlive their answers, for a browser that has the page needs no more."""
+"""Tags outlive their answers: a tag is enough to answer a browser that has the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ class RenderedPage:
 
 
 def is_anonymous(request: web.Request) -> bool:
-    """Say whether a request is answered as any other one for the same address: it does not say who sends it."""
+    """Return whether a request does not say who sends it, so that all such requests get the same answer."""
     return hdrs.COOKIE not in request.headers and hdrs.AUTHORIZATION not in request.headers
 
 
 def answer_key(request: web.Request, kind: str, content: object) -> bytes:
-    """Return the key of an answer of some kind to an anonymous request; `content` is what it depends on."""
+    """Return the key of an answer to an anonymous request. `kind` is its media type; it depends on `content`."""
     return hashlib.blake2b(repr((kind, request.raw_path, content)).encode(), digest_size=16).digest()
 
 
@@ -58,17 +59,17 @@ class PageCache:
         return self._tags.get(key)
 
     async def page(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
-        """Return an answer; it is made once, however many ask for it meanwhile. Raises what `make` raises."""
-        found = self._pages.get(key)
-        if found is not None:
-            return found
+        """Return the cached answer, or make it, once for all simultaneous requests. Raises what `make` raises."""
+        cached_page = self._pages.get(key)
+        if cached_page is not None:
+            return cached_page
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.ensure_future(self._made(key, make))
+            making = self._making[key] = asyncio.ensure_future(self._make(key, make))
         # A client that disconnects must not cancel the work for the others.
         return await asyncio.shield(making)
 
-    async def _made(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
+    async def _make(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
         try:
             page = await make()
             self._tags[key] = page.tag

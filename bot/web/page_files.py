@@ -1,9 +1,8 @@
-"""A file about a repository that is made when somebody asks for it: a badge, or a feed."""
+"""A file about a repository that is made on request: a badge, or a feed."""
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,14 +15,14 @@ from bot.web.pages import HEADERS, PAGES
 from bot.web.repositories import PARAMETERS, repository_of
 
 FOR_ALL = "cross-origin"
-"""Other sites may show it: it says no more than the pages that everybody may read."""
+"""Other sites may show the file: everybody may read the pages that say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFile:
-    """A file below the pages of a repository. `load` returns its text, and raises as a page's does.
+    """A file below the pages of a repository. `load` returns its text, and raises the same errors as `Page.load`.
 
-    Caches may keep it for some `seconds`; `parts` are those of the path besides the repository.
+    Caches may store the file for `seconds`. `parts` are the parts of the path after the repository.
     """
 
     path: str
@@ -34,7 +33,7 @@ class PageFile:
     parts: Sequence[Parameter] = ()
 
     def operations(self) -> list[Operation]:
-        """Return its route."""
+        """Return the file's route."""
         answers = {200: ResponseSchema("The file", media_type=self.media_type), **ERRORS}
         return [Operation("GET", self.path, self.summary, self._answer, answers, [*PARAMETERS, *self.parts])]
 
@@ -43,8 +42,8 @@ class PageFile:
         pages.admit(request)
         query = read_query(NoQuery, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
-        asked = PageRequest(repository_of(request), parts, query, pages, time.time(), request)
-        body = (await loaded(self.load, asked)).encode()
+        page_request = PageRequest(repository_of(request), parts, query, pages, request)
+        body = (await loaded(self.load, page_request)).encode()
         tag = hashlib.sha256(body).hexdigest()[:32]
         headers = {
             **HEADERS,
@@ -52,6 +51,6 @@ class PageFile:
             "Cache-Control": f"public, max-age={self.seconds}",
             hdrs.ETAG: f'"{tag}"',
         }
-        if any(one.value in (tag, "*") for one in request.if_none_match or ()):
+        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
             return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         return web.Response(body=body, content_type=self.media_type, charset="utf-8", headers=headers)

@@ -30,9 +30,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def counted(value: int, one: str, many: str = "") -> str:
+def counted(value: int, singular: str, plural: str = "") -> str:
     """Write `1 test` or `12 tests`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {singular if value == 1 else plural or singular + 's'}"
 
 
 def short(sha: str) -> str:
@@ -41,21 +41,21 @@ def short(sha: str) -> str:
 
 
 def moment(seconds: float | datetime) -> Markup:
-    """Write a moment, in seconds since 1970 or as a datetime, with its machine-readable form."""
-    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
-    return MOMENT.format(at=at.astimezone(UTC))
+    """Write a time, in seconds since 1970 or as a datetime, with its machine-readable form."""
+    time = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return MOMENT.format(at=time.astimezone(UTC))
 
 
 def day(seconds: float | datetime) -> str:
-    """Write the day of a moment: 11-23."""
-    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
-    return f"{at.astimezone(UTC):%m-%d}"
+    """Write the day of a time: 11-23."""
+    time = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return f"{time.astimezone(UTC):%m-%d}"
 
 
 def date(seconds: float | datetime) -> str:
-    """Write the day of a moment with its year: 2026-11-23."""
-    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
-    return f"{at.astimezone(UTC):%Y-%m-%d}"
+    """Write the day of a time with its year: 2026-11-23."""
+    time = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return f"{time.astimezone(UTC):%Y-%m-%d}"
 
 
 def age(seconds: float) -> str:
@@ -86,7 +86,7 @@ def clipped(text: str, most: int = LONGEST_TEXT) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Let a long name break after its separators, which a browser would not do by itself."""
+    """Allow line breaks after the separators of a long name. Browsers break it nowhere by themselves."""
     escaped = str(escape(text))
     for separator in ("::", "/", "."):
         escaped = escaped.replace(separator, f"{separator}<wbr>")
@@ -96,17 +96,17 @@ def breakable(text: str) -> Markup:
 def sentence(text: str) -> Markup:
     """Show a sentence of the bot: code between back-ticks, `*Settings*` as emphasis, and long names with breaks.
 
-    All else is shown as it is, for such a sentence may quote an error or a lab. So no other Markdown has an effect.
+    Everything else is shown unchanged, because a sentence may quote an error or a lab: no other Markdown has an effect.
     """
-    shown, position = Markup(""), 0
+    html, position = Markup(""), 0
     for fence in _FENCE.finditer(text):
         end = text.find(fence[0], fence.end())
         if fence.start() < position or end < 0:
             continue
-        shown += _emphasized(text[position : fence.start()])
-        shown += Markup("<code>{}</code>").format(breakable(_without_padding(text[fence.end() : end])))
+        html += _emphasized(text[position : fence.start()])
+        html += Markup("<code>{}</code>").format(breakable(_without_padding(text[fence.end() : end])))
         position = end + len(fence[0])
-    return shown + _emphasized(text[position:])
+    return html + _emphasized(text[position:])
 
 
 _FENCE = Pattern("`+")
@@ -114,19 +114,19 @@ _EMPHASIS = Pattern(r"(\*{1,2})([A-Z][A-Za-z]*(?:[ /:]{1,2}[A-Za-z]+)*:?)(\*{1,2
 
 
 def _without_padding(text: str) -> str:
-    """Return inline code without the spaces that part back-ticks in it from those around it."""
+    """Return inline code without the spaces between back-ticks in it and those around it: `` `x` `` is `x`."""
     return text[1:-1] if text.startswith(" ") and text.endswith(" ") and text.strip() else text
 
 
 def _emphasized(text: str) -> Markup:
-    shown, position = Markup(""), 0
-    for found in _EMPHASIS.finditer(text):
-        around = text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
-        if found[1] == found[3] and not any(one.isalnum() or one in "*/" for one in around):
-            element = Markup("<strong>{}</strong>") if len(found[1]) > 1 else Markup("<em>{}</em>")
-            shown += breakable(text[position : found.start()]) + element.format(found[2])
-            position = found.end()
-    return shown + breakable(text[position:])
+    html, position = Markup(""), 0
+    for match in _EMPHASIS.finditer(text):
+        neighbors = text[max(0, match.start() - 1) : match.start()] + text[match.end() : match.end() + 1]
+        if match[1] == match[3] and not any(character.isalnum() or character in "*/" for character in neighbors):
+            element = Markup("<strong>{}</strong>") if len(match[1]) > 1 else Markup("<em>{}</em>")
+            html += breakable(text[position : match.start()]) + element.format(match[2])
+            position = match.end()
+    return html + breakable(text[position:])
 
 
 FILTERS: dict[str, Callable[..., object]] = {

@@ -1,9 +1,8 @@
-"""A page and its JSON twin: two routes that answer from one function, so that they never disagree."""
+"""A page and its JSON twin: two routes that answer from one function, so their content is always the same."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -44,7 +43,7 @@ ERRORS = {
     429: problem("Too many requests came from this address; Retry-After says when to ask again"),
     503: problem("The database could not be read; Retry-After says when to ask again"),
 }
-"""What every address of the pages may answer instead of what it shows."""
+"""The errors that every page and JSON twin may answer."""
 
 
 class NoQuery(BaseModel):
@@ -55,27 +54,26 @@ class NoQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a page is asked for: `repository` is `owner/name`, empty on a page of none; `at` is the time now.
+    """A request for a page. `repository` is `owner/name`, empty on a page of no repository.
 
-    `as_csv`: the rows are wanted as a table of their own, up to `MOST_CSV_ROWS`, instead of one page of them.
-    `pages.viewers` says who sent the `request`.
+    `path` has the parts of the path besides the repository. With `as_csv`, the answer is a table of up to
+    `MOST_CSV_ROWS` rows instead of one page of them. `pages.viewers` says who sent the `request`.
     """
 
     repository: str
     path: Mapping[str, str]
     query: Any
     pages: Pages
-    at: float
     request: web.Request = field(repr=False)
     as_csv: bool = False
 
     def most_rows(self, of_page: int) -> int:
-        """Return how many rows are wanted, if a page has so many."""
+        """Return how many rows to load, if one page has `of_page`."""
         return MOST_CSV_ROWS if self.as_csv else of_page
 
 
 LoadPage = Callable[[PageRequest], Awaitable[BaseModel]]
-"""Returns what a page shows. Raises LookupError where there is nothing, `Problem`, or `TryAgain`.
+"""Returns the content of a page. Raises LookupError if the page does not exist, `Problem`, or `TryAgain`.
 
 It reads the store of results through `PageRequest.pages.run`, never on the event loop.
 """
@@ -83,9 +81,9 @@ It reads the store of results through `PageRequest.pages.run`, never on the even
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page. `path` and `api_path` hold the same parts in braces; `query` describes the filters in the address.
+    """A page. `path` and `api_path` have the same parts in braces; `query` describes the filters in the address.
 
-    The template gets `page`, which is what `load` returned, `query`, and `repository`.
+    The template gets `page` (the result of `load`), `query`, and `repository`.
     """
 
     path: str
@@ -98,42 +96,43 @@ class Page:
     parts: Sequence[Parameter] = field(default=())
     """The parts of the path besides the repository."""
     has_own_twin: bool = True
-    """Whether this page makes the route at `api_path`; False where another feature has it."""
+    """Whether this page makes the route at `api_path`; False if another feature makes it."""
     others_twin_has_csv: bool = False
-    """Whether the route of that other feature takes `format=csv`."""
+    """Whether the route of that other feature accepts `format=csv`."""
     table: Callable[[Any], CsvTable] | None = None
-    """Makes a table of what `load` returned; then the JSON twin takes `format=csv` too."""
+    """Makes a table of the result of `load`; with it, the JSON twin accepts `format=csv`."""
     most_csv_rows: int = MOST_CSV_ROWS
     content: Callable[[PageRequest], Awaitable[object]] | None = None
-    """Returns, at little cost, what the content depends on besides the address, with a `repr` that tells it apart.
+    """Returns, at little cost, a value on which the content depends besides the address, for the cache's key.
 
-    It may raise as `load` does, and returns None for a page that is made each time, as without this function.
+    The `repr` of the value differs if the content does. None: the page is not cached, as without this function. Raises
+    the same errors as `load`.
     """
 
     @property
     def of_repository(self) -> bool:
-        """Whether it is a page of a repository."""
+        """Whether this is a page of a repository."""
         return self.path.startswith(PAGES_OF_A_REPOSITORY)
 
     def operations(self) -> list[Operation]:
-        """Return its routes."""
+        """Return the routes of the page and of its JSON twin."""
         parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts]
         html = ResponseSchema("The page", media_type="text/html")
-        said = ResponseSchema("What the page shows", self.model)
-        shown = Operation(
+        data = ResponseSchema("What the page shows", self.model)
+        page_operation = Operation(
             "GET", self.path, self.summary, self._answer_page, {200: html, **ERRORS}, parameters, self.query
         )
         if not self.has_own_twin:
-            return [shown]
+            return [page_operation]
         formats = [in_format(self.most_csv_rows)] if self.table else []
         return [
-            shown,
+            page_operation,
             Operation(
                 "GET",
                 self.api_path,
                 f"{self.summary} (JSON)",
                 self._answer_json,
-                {200: said, **ERRORS},
+                {200: data, **ERRORS},
                 [*parameters, *formats],
                 self.query,
                 public=not self.of_repository,
@@ -141,53 +140,55 @@ class Page:
         ]
 
     async def _answer_page(self, request: web.Request) -> web.Response:
-        asked = self._asked(request)
+        page_request = self._page_request(request)
 
         async def make() -> RenderedPage:
+            repository = page_request.repository
+            api_path = self.api_path.format(**_halves(repository), **page_request.path)
             context = {
-                "page": await loaded(self.load, asked),
-                "query": asked.query,
-                "repository": asked.repository,
-                "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
+                "page": await loaded(self.load, page_request),
+                "query": page_request.query,
+                "repository": repository,
+                "api": api_path + _query_string(request),
                 "has_csv": self.table is not None or self.others_twin_has_csv,
             }
-            return await asked.pages.render(request, self.template, context)
+            return await page_request.pages.render(request, self.template, context)
 
-        return await asked.pages.cached(request, await self._key(request, asked, HTML), make, HTML)
+        return await page_request.pages.cached(request, await self._key(request, page_request, HTML), make, HTML)
 
     async def _answer_json(self, request: web.Request) -> web.Response:
-        asked = self._asked(request, formats=self.table is not None)
-        if asked.as_csv and self.table is not None:
-            table, found = self.table, await loaded(self.load, asked)
-            return await asked.pages.run(lambda: csv_answer(self.api_path, table(found)))
+        page_request = self._page_request(request, formats=self.table is not None)
+        if page_request.as_csv and self.table is not None:
+            table, content = self.table, await loaded(self.load, page_request)
+            return await page_request.pages.run(lambda: csv_answer(self.api_path, table(content)))
 
         async def make() -> RenderedPage:
-            shown = await loaded(self.load, asked)
-            return await asked.pages.run(lambda: compressed_page(_json(shown)))
+            content = await loaded(self.load, page_request)
+            return await page_request.pages.run(lambda: compressed_page(_json(content)))
 
-        return await asked.pages.cached(request, await self._key(request, asked, JSON), make, JSON)
+        return await page_request.pages.cached(request, await self._key(request, page_request, JSON), make, JSON)
 
-    async def _key(self, request: web.Request, asked: PageRequest, kind: str) -> bytes | None:
-        """Return the key under which an answer is stored; None where it is not to be stored."""
+    async def _key(self, request: web.Request, page_request: PageRequest, kind: str) -> bytes | None:
+        """Return the key under which an answer is cached; None for an answer that is not cached."""
         if self.content is None or not is_anonymous(request):
             return None
-        content = await loaded(self.content, asked)
+        content = await loaded(self.content, page_request)
         return None if content is None else answer_key(request, kind, content)
 
-    def _asked(self, request: web.Request, *, formats: bool = False) -> PageRequest:
+    def _page_request(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
         path = dict(request.match_info)
         repository = repository_of(request) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
-        return PageRequest(repository, parts, query, pages, time.time(), request, formats and wants_csv(request))
+        return PageRequest(repository, parts, query, pages, request, formats and wants_csv(request))
 
 
-async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], asked: PageRequest) -> Loaded:
-    """Return what an address shows. Raises `Problem` 404 where there is nothing, and 503 to ask again later."""
+async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], page_request: PageRequest) -> Loaded:
+    """Return the content of a page. Raises `Problem`: 404 if the page does not exist, 503 if it cannot be read now."""
     try:
-        return await load(asked)
+        return await load(page_request)
     except TryAgain as error:
         seconds = str(max(RETRY_SECONDS, round(error.retry_in or 0)))
         raise _unavailable(seconds) from error
@@ -199,42 +200,43 @@ async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], asked: PageRe
         raise Problem(HTTPStatus.NOT_FOUND, NO_PAGE) from None
 
 
-def read_query(model: type[BaseModel], request: web.Request, besides: Sequence[str] = ()) -> BaseModel:
+def read_query(model: type[BaseModel], request: web.Request, more_names: Sequence[str] = ()) -> BaseModel:
     """Read the query of an address. Raises `Problem` 400 for a parameter that is unknown, repeated or malformed.
 
-    Parameters `besides` those of the model are known too, and left out.
+    Parameters in `more_names` are allowed too; they are not in the result.
     """
-    known = [*(info.alias or name for name, info in model.model_fields.items()), *besides]
+    allowed_names = [*(info.alias or name for name, info in model.model_fields.items()), *more_names]
     for name in request.query:
-        if name not in known:
-            detail = UNKNOWN_QUERY.format(name=name[:40], known=", ".join(known) or "none")
+        if name not in allowed_names:
+            detail = UNKNOWN_QUERY.format(name=name[:40], known=", ".join(allowed_names) or "none")
             raise Problem(HTTPStatus.BAD_REQUEST, detail)
         if len(request.query.getall(name)) > 1:
             raise Problem(HTTPStatus.BAD_REQUEST, REPEATED_QUERY.format(name=name))
-    # An empty field of a form is one that was left out.
-    given = {name: text for name, text in request.query.items() if text and name not in besides}
+    # Browsers send an empty field of a form as an empty text.
+    texts_by_name = {name: text for name, text in request.query.items() if text and name not in more_names}
     try:
-        return model.model_validate(given)
+        return model.model_validate(texts_by_name)
     except ValidationError as error:
         first = error.errors()[0]
-        raise Problem(HTTPStatus.BAD_REQUEST, _fault(model, str(first["loc"][0]), given, first)) from None
+        raise Problem(HTTPStatus.BAD_REQUEST, _fault(model, str(first["loc"][0]), texts_by_name, first)) from None
 
 
-def _fault(model: type[BaseModel], name: str, given: Mapping[str, str], error: ErrorDetails) -> str:
-    """Say which parameter is wrong, and what it stands for."""
-    described = next((info for own, info in model.model_fields.items() if name in (own, info.alias)), None)
-    meaning = (described and described.description) or "see the API's description."
-    if name not in given:
+def _fault(model: type[BaseModel], name: str, texts_by_name: Mapping[str, str], error: ErrorDetails) -> str:
+    """Return a text that names the wrong parameter, its value, and its meaning."""
+    fields = model.model_fields.items()
+    field_info = next((info for field_name, info in fields if name in (field_name, info.alias)), None)
+    meaning = (field_info and field_info.description) or "see the API's description."
+    if name not in texts_by_name:
         return MISSING_QUERY.format(name=name, meaning=meaning)
-    why = WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
-    return BAD_QUERY.format(name=name, given=given[name][:LONGEST_SHOWN], why=why, meaning=meaning)
+    reason = WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
+    return BAD_QUERY.format(name=name, given=texts_by_name[name][:LONGEST_SHOWN], why=reason, meaning=meaning)
 
 
-def _json(shown: BaseModel) -> bytes:
+def _json(content: BaseModel) -> bytes:
     try:
-        return shown.model_dump_json().encode()
+        return content.model_dump_json().encode()
     except PydanticSerializationError:  # a lone surrogate, which JSON can escape
-        return json.dumps(shown.model_dump(mode="json"), separators=(",", ":")).encode()
+        return json.dumps(content.model_dump(mode="json"), separators=(",", ":")).encode()
 
 
 def _unavailable(seconds: str) -> Problem:

@@ -66,14 +66,14 @@ Result = TypeVar("Result")
 class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
-    `known` are variables of all templates: `version`, and `github`, the address of GitHub's own pages.
+    `template_variables` are in all templates: `version`, and `github`, the address of GitHub's own pages.
     `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is
     unavailable; `viewers` says who is signed in.
     """
 
     def __init__(
         self,
-        known: Mapping[str, str],
+        template_variables: Mapping[str, str],
         limit: RateLimit,
         is_public: IsPublic,
         folders: Sequence[Path] = (),
@@ -89,10 +89,10 @@ class Pages:
         self._cache = PageCache()
         self._waiting = 0
         self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
-        self._known = known
+        self._template_variables = template_variables
 
     def join(self, app: web.Application) -> None:
-        """Add the templates to an application, and stop the threads when it ends."""
+        """Add the templates to an application, and stop the threads when the application ends."""
         environment = aiohttp_jinja2.setup(
             app,
             loader=self._loader,
@@ -102,7 +102,7 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        environment.globals.update(assets=self.assets.addresses, **PATHS, **self._known)
+        environment.globals.update(assets=self.assets.addresses, **PATHS, **self._template_variables)
         environment.filters.update(page_filters.FILTERS)
         app[PAGES] = self
         app.on_cleanup.append(self._close)
@@ -154,9 +154,9 @@ class Pages:
         return answer
 
     async def render(self, request: web.Request, template: str, context: Mapping[str, Any]) -> RenderedPage:
-        """Return a page as it is sent."""
+        """Return the bytes of a page."""
         reader = await self.viewers.context(request)
-        return await self.run(_rendered, request, template, {**context, **reader})
+        return await self.run(_render, request, template, {**context, **reader})
 
     async def cached(
         self, request: web.Request, key: bytes | None, make: Callable[[], Awaitable[RenderedPage]], media_type: str
@@ -173,14 +173,14 @@ class Pages:
 PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
 
 
-def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
-    # The path alone, for the navigation: the query of an address is text from outside.
+def _render(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
+    # The navigation needs only the path; the query of an address is text from outside.
     context.setdefault("path", request.path)
     return compressed_page(aiohttp_jinja2.render_string(template, request, context).encode(errors=REPLACED))
 
 
 def compressed_page(body: bytes) -> RenderedPage:
-    """Return a page of these bytes; it blocks."""
+    """Return a page of these bytes. Blocks while it compresses them."""
     compressed = gzip.compress(body, LEVEL, mtime=0) if len(body) > SMALL else None
     return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
 
@@ -202,7 +202,7 @@ def _headers(tag: str) -> dict[str, str]:
 
 
 def _has(request: web.Request, tag: str) -> bool:
-    return any(one.value in (tag, "*") for one in request.if_none_match or ())
+    return any(etag.value in (tag, "*") for etag in request.if_none_match or ())
 
 
 def _unchanged(tag: str) -> web.Response:
@@ -219,14 +219,14 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
     if response.status == HTTPStatus.NOT_FOUND:
         problem["detail"] = NO_PAGE
     reader = await request.app[PAGES].viewers.context(request)
-    rendered = _rendered(
+    rendered = _render(
         request, "problem.html", {"problem": problem, "repository": _repository(request, response), **reader}
     )
-    shown = answer_with(request, rendered, HTML, status=response.status)
+    page_response = answer_with(request, rendered, HTML, status=response.status)
     for name in ("Retry-After", "Allow"):
         if name in response.headers:
-            shown.headers[name] = response.headers[name]
-    return shown
+            page_response.headers[name] = response.headers[name]
+    return page_response
 
 
 def _repository(request: web.Request, response: web.Response) -> str:

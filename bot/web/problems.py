@@ -17,7 +17,7 @@ from bot.web.texts import METHOD_NOT_ALLOWED, NOT_FOUND, NUL_IN_ADDRESS, UNEXPEC
 PROBLEM_TYPE = "application/problem+json"
 
 NUL = "%00"
-"""A character that PostgreSQL refuses in every text, so nothing is stored under a name with one."""
+"""The encoded NUL. PostgreSQL refuses NUL in every text, so no name in the database contains one."""
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

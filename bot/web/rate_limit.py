@@ -1,7 +1,7 @@
-"""A limit on how many pages one address may ask for, or calls one lab may make, so that nobody holds up the others.
+"""A limit on the pages that one address may request, or the calls of one lab, so that nobody delays the others.
 
-Each address has a bucket of tokens that fills at a steady pace. The addresses that asked least recently are forgotten,
-so that memory is bounded whoever asks.
+Each address has a bucket of tokens that fills at a steady pace. The bot forgets the addresses whose last request is the
+oldest, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from cachetools import LRUCache
 MOST_ADDRESSES = 10_000
 FORWARDED = "X-Forwarded-For"
 NETWORK_BITS = 64
-"""Of an IPv6 address: who has one address usually has all of such a network."""
+"""Bits of an IPv6 address that name its network: whoever has one address usually has its whole network."""
 
 
 class _Bucket(NamedTuple):
     tokens: float
-    at: float
+    filled_at: float
 
 
 class RateLimit:
     """Allow `per_minute` requests a minute from one address, as many of them at once.
 
-    `proxies` is how many reverse proxies of ours stand between the server and its clients; each appends the address
-    that it was asked from to `X-Forwarded-For`. Anything before those was written by the client, and is not believed.
+    `proxies` is the number of our reverse proxies between the server and its clients. Each appends the address of its
+    own client to `X-Forwarded-For`. The client may have written everything before those addresses, so it is ignored.
     `clock` is in seconds from anywhere.
     """
 
@@ -41,27 +41,27 @@ class RateLimit:
         self._buckets: LRUCache[str, _Bucket] = LRUCache(MOST_ADDRESSES)
 
     def wait(self, request: web.Request) -> int:
-        """Count a request, and return 0; or return after how many seconds the next one is allowed."""
+        """Count a request and return 0; above the limit, return the seconds until the next request is allowed."""
         return self.wait_for(self.client(request))
 
     def wait_for(self, client: str, *, count: bool = True) -> int:
-        """Do the same for a client by its name; without `count`, only say whether one would be allowed now."""
-        now, pace = self._clock(), self._most / 60
-        before = self._buckets.get(client, _Bucket(self._most, now))
-        tokens = min(float(self._most), before.tokens + (now - before.at) * pace)
+        """Do the same for a client by its name. Without `count`, a request is not counted."""
+        current_time, pace = self._clock(), self._most / 60
+        bucket = self._buckets.get(client, _Bucket(self._most, current_time))
+        tokens = min(float(self._most), bucket.tokens + (current_time - bucket.filled_at) * pace)
         if tokens < 1:
             return max(1, math.ceil((1 - tokens) / pace))
         if count:
-            self._buckets[client] = _Bucket(tokens - 1, now)
+            self._buckets[client] = _Bucket(tokens - 1, current_time)
         return 0
 
     def client(self, request: web.Request) -> str:
-        """Return the address, or the network, that asks."""
-        asked_from = [request.remote or ""]
+        """Return the address, or the IPv6 network, of a request's sender."""
+        addresses = [request.remote or ""]
         if self._proxies:
-            named = ",".join(request.headers.getall(FORWARDED, [])).split(",")
-            asked_from = [*(name.strip() for name in named if name.strip()), *asked_from]
-        return _network(asked_from[-1 - self._proxies] if len(asked_from) > self._proxies else asked_from[0])
+            forwarded = ",".join(request.headers.getall(FORWARDED, [])).split(",")
+            addresses = [*(name.strip() for name in forwarded if name.strip()), *addresses]
+        return _network(addresses[-1 - self._proxies] if len(addresses) > self._proxies else addresses[0])
 
 
 def _network(address: str) -> str:

@@ -38,7 +38,10 @@ def repository_of(request: web.Request) -> str:
 async def answer_about(
     request: web.Request, ask: Callable[[str], Awaitable[AboutRepository]], nothing: str
 ) -> AboutRepository:
-    """Ask about the repository of a request's path. Raises `Problem`: `nothing` for a LookupError, or to try again."""
+    """Return what `ask` returns for the repository in a request's path.
+
+    Raises `Problem`: 404 with the text `nothing` after a LookupError, 503 without a database.
+    """
     try:
         return await ask(repository_of(request))
     except ConnectorException as error:
@@ -50,5 +53,5 @@ async def answer_about(
 
 
 def answer(request: web.Request, model: BaseModel) -> web.Response:
-    """Return a model as JSON; an empty 304 for somebody who has it already."""
+    """Return a model as JSON; an empty 304 if the client has it already."""
     return answer_with(request, compressed_page(model.model_dump_json().encode()), JSON)

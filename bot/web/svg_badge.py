@@ -9,7 +9,7 @@ from markupsafe import Markup
 LONGEST_LABEL, LONGEST_MESSAGE = 60, 30
 CHARACTER, PADDING = 6.6, 10.0
 """Pixels of a character of the font, about, and beside each text; `textLength` fits the text to its place."""
-# No `xml:space`, no style and no script: whoever embeds it gets shapes and text alone.
+# No `xml:space`, no style and no script: a page that embeds a badge gets shapes and text alone.
 _BADGE = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" role="img" '
     'aria-label="{label}: {message}">'
@@ -24,7 +24,7 @@ _BADGE = Markup(
 
 
 class BadgeColor(StrEnum):
-    """What a badge says at a glance; white text has a contrast of 4.5:1 on each."""
+    """Background colors of the message; white text has a contrast of 4.5:1 on each."""
 
     GOOD = "#1d6b3a"
     BAD = "#b3261e"
@@ -35,16 +35,16 @@ def svg_badge(label: str, message: str, color: BadgeColor) -> str:
     """Return a badge as SVG."""
     label, message = _clipped(label, LONGEST_LABEL), _clipped(message, LONGEST_MESSAGE)
     label_length, message_length = (len(text) * CHARACTER for text in (label, message))
-    left = label_length + 2 * PADDING
+    label_width = label_length + 2 * PADDING
     return _BADGE.format(
         label=label,
         message=message,
         color=color.value,
-        width=left + message_length + 2 * PADDING,
-        left=left - 3,
+        width=label_width + message_length + 2 * PADDING,
+        left=label_width - 3,
         padding=PADDING,
         label_length=label_length,
-        message_at=left + PADDING,
+        message_at=label_width + PADDING,
         message_length=message_length,
     )
 

@@ -1,6 +1,6 @@
 """Decide whether a person waits for the effect of a delivery: such deliveries are processed first. No I/O.
 
-A text without a mention of the bot has no command: see the grammar (`bot.commands.grammar`).
+A text that does not mention the bot has no command (`bot.commands.grammar`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ASKED_OF_A_CHECK = frozenset({"rerequested", "requested_action"})
+BUTTON_ACTIONS = frozenset({"rerequested", "requested_action"})
 """Actions of `check_run` and `check_suite` that buttons on GitHub cause."""
 
 TEXTS = {
@@ -26,7 +26,7 @@ def is_urgent(event: str, payload: Mapping[str, Any], mentions: Sequence[str]) -
     A text with a mention may have no command: the handler finds that out.
     """
     if event in ("check_run", "check_suite"):
-        return payload.get("action") in ASKED_OF_A_CHECK
+        return payload.get("action") in BUTTON_ACTIONS
     text = _text_of(event, payload)
     return text is not None and _is_mentioned(text, mentions)
 
@@ -38,11 +38,11 @@ def may_mention(event: str, payload: Mapping[str, Any], mentions: Sequence[str])
 
 
 def _text_of(event: str, payload: Mapping[str, Any]) -> str | None:
-    where = payload.get(TEXTS[event]) if event in TEXTS else None
-    if not isinstance(where, Mapping) or "body" not in where:
+    text_holder = payload.get(TEXTS[event]) if event in TEXTS else None
+    if not isinstance(text_holder, Mapping) or "body" not in text_holder:
         return None
     # A review without text has null.
-    text = where["body"] or ""
+    text = text_holder["body"] or ""
     return text if isinstance(text, str) else None
 
 

@@ -69,7 +69,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class OpenedDelivery(NamedTuple):
-    """What a body shows: its lock, whether a person waits for it, and its note if no handler accepts it."""
+    """A verified delivery: its lock, whether a person waits for it, and its stored note if no handler accepts it."""
 
     lock: str
     urgent: bool
@@ -107,11 +107,11 @@ def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]
     if header is None or not _is_signature(header):
         return False
     claimed = bytes.fromhex(header.removeprefix(SIGNATURE_PREFIX))
-    fits = False
+    matches = False
     for secret in secrets:
         if secret:
-            fits |= hmac.compare_digest(hmac.digest(secret, body, "sha256"), claimed)
-    return fits
+            matches |= hmac.compare_digest(hmac.digest(secret, body, "sha256"), claimed)
+    return matches
 
 
 def _is_signature(header: str) -> bool:
@@ -124,7 +124,7 @@ def _is_name(characters: str, text: str) -> bool:
 
 
 def _consists_of(characters: str, text: str) -> bool:
-    """Say whether a text has only these characters, in a tenth of the time that a pattern takes."""
+    """Return whether a text has only these characters. Takes a tenth of the time of a pattern."""
     return not text.strip(characters)
 
 
@@ -132,7 +132,7 @@ WhyIgnored = Callable[[Delivery], str]
 """Says why a delivery certainly has no effect; empty if that is not certain. Called from any thread."""
 
 
-def always_in_doubt(_: Delivery) -> str:
+def never_ignore(_: Delivery) -> str:
     """Let every delivery get a job."""
     return ""
 
@@ -159,7 +159,7 @@ class Webhook:
         secrets: Sequence[bytes],
         metrics: Metrics,
         mentions: Sequence[str],
-        why_ignored: WhyIgnored = always_in_doubt,
+        why_ignored: WhyIgnored = never_ignore,
         *,
         log_ignored: bool = False,
     ) -> None:
@@ -225,7 +225,7 @@ class Webhook:
                 guid, event, body, opened.lock, urgent=opened.urgent, ignored=opened.ignored
             )
         except StorageError as error:
-            # Without the traceback, which could show what was to be stored.
+            # Log no traceback: it could show the body.
             log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400
         except Exception:
             log.exception("delivery not stored", delivery=guid)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-RERUN_SUMMARY = "Restart what failed on this pull request's head; `all` restarts everything, a name restarts that run."
+RERUN_SUMMARY = (
+    "Restart what failed on this pull request's head. `all` restarts every run; a name restarts the run of that name."
+)
 APPROVE_SUMMARY = (
     "Start the workflow runs that wait for a maintainer's approval, on the head or on the commit you name."
 )

@@ -194,9 +194,22 @@ async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Pat
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert finished.status == 0
     first, second, third = finished.err.splitlines()
-    assert first.startswith("app.yaml: warning: repositories.octocat/compiler.merge: `required` is empty.")
+    assert first.startswith("app.yaml:2:22: warning: repositories.octocat/compiler.merge: `required` is empty.")
+    assert second.startswith("app.yaml:3:51: warning: repositories.octocat/tools.merge.required: ")
+    assert third.startswith("app.yaml:3:102: warning: repositories.octocat/tools.last_good.require: ")
     assert "octocat/tools.merge.required: ci/slow-tests is a status of this bot, which never counts as CI" in second
     assert "octocat/tools.last_good.require: nightly is a status of this bot, which never counts as CI" in third
+
+
+async def test_a_warning_names_the_line_in_defaults_if_the_key_is_there(tmp_path: Path) -> None:
+    text = "defaults:\n  last_good:\n    require:\n      - '*/branch'\n      - nightly\n  nightly: {}\n"
+    (tmp_path / "app.yaml").write_text(f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\n")
+    finished = await run("check-config", env={}, cwd=tmp_path)
+    assert [line.partition(" warning: ")[0] for line in finished.err.splitlines()] == [
+        "app.yaml:5:9:",
+        "app.yaml:10:5:",
+        "app.yaml:5:9:",
+    ]
 
 
 async def test_check_config_recognizes_a_repositorys_own_file_by_its_name_or_by_an_option(tmp_path: Path) -> None:

@@ -131,14 +131,16 @@ def test_refusals_use_up_nobodys_commands() -> None:
 def test_a_comment_counts_once_however_often_it_is_planned() -> None:
     known = CommandTally({"this": CountedComment(NOW, 4, CommandOutcome.RUN)})
     assert decide_response(question(4), known, known, LIMITS) is CommandResponse.RUN
-    assert len(known.with_one("this", CountedComment(NOW, 4, CommandOutcome.RUN)).counted) == 1
+    assert len(known.with_comment("this", CountedComment(NOW, 4, CommandOutcome.RUN)).counted) == 1
 
 
 def test_a_tally_stays_small() -> None:
     tally_of_many = CommandTally({}, ())
     for number in range(MOST_COUNTED + 5):
-        tally_of_many = tally_of_many.with_one(str(number), CountedComment(NOW, 1, CommandOutcome.RUN), notified=number)
+        tally_of_many = tally_of_many.with_comment(
+            str(number), CountedComment(NOW, 1, CommandOutcome.RUN), notified=number
+        )
     assert (len(tally_of_many.counted), len(tally_of_many.notified)) == (MOST_COUNTED, MOST_NOTIFIED)
-    assert tally_of_many.with_one("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {
+    assert tally_of_many.with_comment("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {
         "later"
     }

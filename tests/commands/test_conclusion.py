@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.commands.conclusion import Item, answer_text, verdict
+from bot.commands.conclusion import Item, answer_lines, answer_text
 from bot.commands.texts import CUT
 from bot.effects.comments import REPLY_LIMIT
 from bot.effects.remember import StoreRecord
@@ -52,26 +52,26 @@ def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
 def test_the_verdict_follows_from_the_outcomes(
     items: list[Item], outcomes: list[EffectOutcome], lines: list[str], done: bool
 ) -> None:
-    assert verdict(items, EffectOutcomes(tuple(outcomes))) == (lines, done)
+    assert answer_lines(items, EffectOutcomes(tuple(outcomes))) == (lines, done)
 
 
 def test_a_failure_after_a_list_has_its_own_lines() -> None:
     """Otherwise it would seem to belong to the last item."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
     failed = [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")]
-    lines, _ = verdict([listed], EffectOutcomes(tuple(failed)))
+    lines, _ = answer_lines([listed], EffectOutcomes(tuple(failed)))
     assert lines[0].splitlines()[-3:] == ["  ", "  `build` is removed.", "  `docs` is removed."]
     page = rendered(answer_text("https://github.example/7", lines))
     assert "<li><code>docs</code></li>" in page.replace("<p>", "").replace("</p>", "").replace("\n", "")
 
 
 def test_an_effect_of_another_command_does_not_count() -> None:
-    assert verdict([SLOW], EffectOutcomes((ended("1", True, "dead"),))) == ([], True)
+    assert answer_lines([SLOW], EffectOutcomes((ended("1", True, "dead"),))) == ([], True)
 
 
 def test_an_answer_of_several_lines_stays_in_its_bullet() -> None:
     item = Item("`@ci help`", "These:\n\n| a | b |\n|---|---|", done=True)
-    lines, _ = verdict([item], EffectOutcomes())
+    lines, _ = answer_lines([item], EffectOutcomes())
     assert lines == ["- `@ci help`: These:\n  \n  | a | b |\n  |---|---|"]
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bot.core.run_in_thread import LONG_TEXT, give_way_sooner, run_in_thread
+from bot.core.run_in_thread import LONG_TEXT, run_in_thread, shorten_thread_switch_interval
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ async def test_an_exception_in_the_thread_is_raised() -> None:
 def test_threads_switch_more_often_than_by_default() -> None:
     before = sys.getswitchinterval()
     try:
-        give_way_sooner()
+        shorten_thread_switch_interval()
         assert sys.getswitchinterval() < before
     finally:
         sys.setswitchinterval(before)

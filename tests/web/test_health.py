@@ -66,7 +66,7 @@ async def test_all_metrics_for_operators_exist(site: Site) -> None:
     site.metrics.request("GET", "/repos/{owner}/{repo}/pulls/{number}", 200, 0.1)
     site.metrics.request("BREW", "/app", 0, 0.1)
     site.metrics.quota("123", "core", 4_999, 5_000, 1_800_000_000)
-    site.metrics.redelivered(asked=3, recovered=2)
+    site.metrics.redelivered(requested=3, recovered=2)
     values = await measured(site)
     route = ("route", "/repos/{owner}/{repo}/pulls/{number}")
     for name, labels, value in [

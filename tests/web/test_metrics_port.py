@@ -122,7 +122,7 @@ def test_a_part_of_the_metrics_has_the_same_form_as_the_whole() -> None:
     faults = Gauge("nightjar_repository_file_faults", "Faults.", ["repository"], registry=metrics.registry)
     for repository, count in (("octocat/compiler", 1), ("octocat/secret", 2)):
         faults.labels(repository).set(count)
-    metrics.redelivered(asked=3, recovered=0)
+    metrics.redelivered(requested=3, recovered=0)
     whole = metrics.exposition()[0].decode()
     part = metrics.exposition(shows=lambda labels: labels.get("repository") != "octocat/secret")[0].decode()
     # The process's own metrics change between the two reads.

@@ -103,7 +103,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
     """
     with stopping_at_faults():
         outcomes = asyncio.run(_rebuilt(repository, timeout, config_path, as_json))
-    _end([one for one in outcomes if one.state != RunState.REFUSED], as_json, shown=outcomes)
+    _end([outcome for outcome in outcomes if outcome.state != RunState.REFUSED], as_json, listed_outcomes=outcomes)
 
 
 async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
@@ -112,9 +112,9 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
             results = bot.config.repositories[name].results
             assert results is not None
             source = bot.services.part(RESULTS).source_for(results.bucket)
-            found = in_bucket(source, f"{results.prefix}{name}/", bot.config)
-            ingested = [outcome async for outcome in _each(found, admin.rebuild, quiet)]
-            for key in await admin.missing(name, {one.key for one in ingested if one.key is not None}):
+            runs = in_bucket(source, f"{results.prefix}{name}/", bot.config)
+            ingested = [outcome async for outcome in _each(runs, admin.rebuild, quiet)]
+            for key in await admin.missing(name, {outcome.key for outcome in ingested if outcome.key is not None}):
                 click.echo(escape_controls(texts.NOT_IN_BUCKET.format(folder=key.folder)), err=True)
             outcomes += ingested
     return outcomes
@@ -186,11 +186,11 @@ def _found(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
     return in_bucket(bot.services.part(RESULTS).source_for(matched[1]), matched[2] or "", bot.config)
 
 
-async def _each(found: AsyncIterator[FoundRun], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[IngestOutcome]:
+async def _each(runs: AsyncIterator[FoundRun], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[IngestOutcome]:
     """Ingest runs one after the other, and print each outcome at once."""
     try:
-        async for one in found:
-            outcome = await ingest_one(one)
+        async for run in runs:
+            outcome = await ingest_one(run)
             # With --json, standard output is one JSON text and nothing else.
             click.echo(_line(outcome), err=quiet)
             yield outcome
@@ -200,7 +200,7 @@ async def _each(found: AsyncIterator[FoundRun], ingest_one: IngestOne, quiet: bo
 
 async def _publish(bot: Bot, admin: ResultsAdmin, outcomes: Sequence[IngestOutcome], patience: float) -> None:
     """Schedule the check runs, and wait for them if a server may be running."""
-    stored = [one.key for one in outcomes if one.key is not None and one.state in GOOD]
+    stored = [outcome.key for outcome in outcomes if outcome.key is not None and outcome.state in GOOD]
     if not stored:
         return
     await admin.announce(stored)
@@ -213,22 +213,26 @@ async def _publish(bot: Bot, admin: ResultsAdmin, outcomes: Sequence[IngestOutco
 
 def _repositories(config: Config, only: str | None) -> list[str]:
     names = [name for name, repository in config.repositories.items() if repository.results is not None]
-    wanted = [name for name in names if only is None or name.lower() == only.lower()]
-    if not wanted:
+    chosen = [name for name in names if only is None or name.lower() == only.lower()]
+    if not chosen:
         raise UserError(texts.UNKNOWN_REPOSITORY.format(repository=only) if only else texts.NO_REPOSITORIES)
-    return wanted
+    return chosen
 
 
-def _end(outcomes: Sequence[IngestOutcome], as_json: bool, shown: Sequence[IngestOutcome] | None = None) -> None:
+def _end(
+    outcomes: Sequence[IngestOutcome], as_json: bool, listed_outcomes: Sequence[IngestOutcome] | None = None
+) -> None:
     """Print the totals, or everything as JSON, and exit: with 1 unless all of `outcomes` are good."""
-    shown = outcomes if shown is None else shown
+    listed_outcomes = outcomes if listed_outcomes is None else listed_outcomes
     if as_json:
-        values = [{**asdict(one), "key": asdict(one.key) if one.key else None} for one in shown]
+        values = [
+            {**asdict(outcome), "key": asdict(outcome.key) if outcome.key else None} for outcome in listed_outcomes
+        ]
         click.echo(json.dumps(values, indent=2))
     else:
-        counts = Counter(one.state for one in shown)
+        counts = Counter(outcome.state for outcome in listed_outcomes)
         click.echo(", ".join(f"{count:,} {state}" for state, count in counts.items()) or texts.NO_RUNS)
-    raise SystemExit(0 if all(one.good for one in outcomes) else 1)
+    raise SystemExit(0 if all(outcome.good for outcome in outcomes) else 1)
 
 
 def _line(outcome: IngestOutcome) -> str:

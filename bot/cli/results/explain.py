@@ -83,11 +83,11 @@ def explain(
         if not (test := test.strip()):
             raise UserError(texts.NO_TEST)
         config = load_config(config_path) if named or config_path.exists() else None
-        found = _explained(test, target, sha.lower(), repository, config)
+        explanations = _explained(test, target, sha.lower(), repository, config)
     if as_json:
-        click.echo(json.dumps([explanation_json(one) for one in found], indent=2))
+        click.echo(json.dumps([explanation_json(explanation) for explanation in explanations], indent=2))
     else:
-        click.echo("\n\n".join("\n".join(explanation_lines(one, most_runs)) for one in found))
+        click.echo("\n\n".join("\n".join(explanation_lines(explanation, most_runs)) for explanation in explanations))
 
 
 def _explained(test: str, target: str, sha: str, repository: str | None, config: Config | None) -> list[Explanation]:
@@ -98,44 +98,44 @@ def _explained(test: str, target: str, sha: str, repository: str | None, config:
     store = ResultsStore(url)
     store.open()
     try:
-        about = find_target(store.timelines, repository, target)
-        commit = find_commit(store.timelines, about, sha)
-        keys = config.repository(about.repository) if config else None
+        target_key = find_target(store.timelines, repository, target)
+        commit = find_commit(store.timelines, target_key, sha)
+        keys = config.repository(target_key.repository) if config else None
         if keys is None:
-            return explain_test(store, about, commit, test)
-        quarantine, _ = quarantine_at(keys.quarantine, about, time.time())
-        return explain_test(store, about, commit, test, keys.aliases, quarantine)
+            return explain_test(store, target_key, commit, test)
+        quarantine, _ = quarantine_at(keys.quarantine, target_key, time.time())
+        return explain_test(store, target_key, commit, test, keys.aliases, quarantine)
     finally:
         store.close()
 
 
-def explanation_json(one: Explanation) -> dict[str, Any]:
-    """Return an explanation as JSON values, with moments in UTC."""
-    about = one.about
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON values, with times in UTC."""
+    target = explanation.about
     return {
-        "repository": about.repository,
-        "lab": about.lab,
-        "target": about.target,
-        "sha": one.sha,
-        "suite": one.suite,
-        "test": one.test,
-        "class": one.of_class.value,
-        "rule": one.rule,
-        "baseline": asdict(one.baseline) if one.baseline else None,
-        "since": one.since or None,
-        "last_passed": one.good or None,
-        "renamed_from": one.renamed_from or None,
-        "flakiness": asdict(one.flakiness) | {"needed": one.flakiness.needed},
-        "unreliable_since": one.health.since or None,
-        "quarantine": _quarantine_json(one.quarantine) if one.quarantine else None,
-        "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in one.runs],
+        "repository": target.repository,
+        "lab": target.lab,
+        "target": target.target,
+        "sha": explanation.sha,
+        "suite": explanation.suite,
+        "test": explanation.test,
+        "class": explanation.of_class.value,
+        "rule": explanation.rule,
+        "baseline": asdict(explanation.baseline) if explanation.baseline else None,
+        "since": explanation.since or None,
+        "last_passed": explanation.good or None,
+        "renamed_from": explanation.renamed_from or None,
+        "flakiness": asdict(explanation.flakiness) | {"needed": explanation.flakiness.needed},
+        "unreliable_since": explanation.health.since or None,
+        "quarantine": _quarantine_json(explanation.quarantine) if explanation.quarantine else None,
+        "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in explanation.runs],
         "messages": [
             asdict(message)
             | {
                 "reported_at": iso_utc(message.reported_at),
                 "ended_at": iso_utc(message.ended_at) if message.ended else None,
             }
-            for message in one.messages
+            for message in explanation.messages
         ],
     }
 
@@ -144,45 +144,49 @@ def _quarantine_json(item: QuarantinedTest) -> dict[str, str]:
     return {"owner": item.owner, "reason": item.reason, "issue": item.issue, "until": item.until}
 
 
-def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
-    """Yield the lines of an explanation: what is asked for, the answer, and the runs that it follows from."""
-    about = one.about
-    yield escape_controls(one.test)
+def explanation_lines(explanation: Explanation, most_runs: int) -> Iterator[str]:
+    """Yield the lines of an explanation: the test, the answer, and the runs from which it follows."""
+    target = explanation.about
+    yield escape_controls(explanation.test)
     yield escape_controls(
         texts.HEADING.format(
-            suite=one.suite, lab=about.lab, target=about.target, sha=_short(one.sha), repository=about.repository
+            suite=explanation.suite,
+            lab=target.lab,
+            target=target.target,
+            sha=_short(explanation.sha),
+            repository=target.repository,
         )
     )
     yield ""
-    facts = list(_facts(one))
+    facts = list(_facts(explanation))
     width = max(len(name) for name, _ in facts)
     yield from (escape_controls(f"{name:{width}}  {text}") for name, text in facts)
-    if one.runs:
+    if explanation.runs:
         yield ""
-        yield table(texts.RUNS_HEADER, [_row(one, run) for run in one.runs[:most_runs]])
-    if len(one.runs) > most_runs:
-        yield texts.MORE_RUNS.format(count=len(one.runs) - most_runs)
+        yield table(texts.RUNS_HEADER, [_row(explanation, run) for run in explanation.runs[:most_runs]])
+    if len(explanation.runs) > most_runs:
+        yield texts.MORE_RUNS.format(count=len(explanation.runs) - most_runs)
 
 
-def _facts(one: Explanation) -> Iterator[tuple[str, str]]:
-    yield texts.CLASS, one.of_class.value
-    yield texts.RULE, one.rule
-    yield texts.BASELINE, _baseline(one)
-    if one.since:
-        words = texts.SINCE_LINE if one.good else texts.SINCE_NEVER
-        yield texts.SINCE, words.format(since=_short(one.since), good=_short(one.good))
-    if one.flakiness.proved or one.flakiness.suspected:
-        yield texts.FLAKINESS, _flakiness(one.flakiness)
-    if one.health.newest:
-        yield texts.HEALTH, _health(one.health, one.health.newest)
-    if item := one.quarantine:
+def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    yield texts.CLASS, explanation.of_class.value
+    yield texts.RULE, explanation.rule
+    yield texts.BASELINE, _baseline(explanation)
+    if explanation.since:
+        words = texts.SINCE_LINE if explanation.good else texts.SINCE_NEVER
+        yield texts.SINCE, words.format(since=_short(explanation.since), good=_short(explanation.good))
+    if explanation.flakiness.proved or explanation.flakiness.suspected:
+        yield texts.FLAKINESS, _flakiness(explanation.flakiness)
+    if explanation.health.newest:
+        yield texts.HEALTH, _health(explanation.health, explanation.health.newest)
+    if item := explanation.quarantine:
         yield (
             texts.QUARANTINE,
             texts.QUARANTINED.format(until=item.until, owner=item.owner, reason=item.reason, issue=item.issue),
         )
-    if one.renamed_from:
-        yield texts.RENAMED, texts.RENAMED_LINE.format(name=one.renamed_from)
-    messages = [line for message in one.messages for line in _message(message)] or [texts.NO_MESSAGES]
+    if explanation.renamed_from:
+        yield texts.RENAMED, texts.RENAMED_LINE.format(name=explanation.renamed_from)
+    messages = [line for message in explanation.messages for line in _message(message)] or [texts.NO_MESSAGES]
     for place, line in enumerate(messages):
         yield "" if place else texts.MESSAGES, line
 
@@ -205,12 +209,12 @@ def _health(health: SuiteHealth, newest: RunFlips) -> str:
     )
 
 
-def _baseline(one: Explanation) -> str:
-    if one.baseline is None:
+def _baseline(explanation: Explanation) -> str:
+    if explanation.baseline is None:
         return texts.NO_BASELINE
-    run = next((run for run in one.runs if run.sha == one.baseline.sha), None)
-    at, outcome = (_moment(run.committed_at), _outcome(run)) if run else ("", "")
-    return texts.BASELINE_LINE.format(sha=_short(one.baseline.sha), at=at, outcome=outcome)
+    run = next((run for run in explanation.runs if run.sha == explanation.baseline.sha), None)
+    committed_at, outcome = (_moment(run.committed_at), _outcome(run)) if run else ("", "")
+    return texts.BASELINE_LINE.format(sha=_short(explanation.baseline.sha), at=committed_at, outcome=outcome)
 
 
 def _message(message: FailureMessage) -> Sequence[str]:
@@ -223,11 +227,11 @@ def _message(message: FailureMessage) -> Sequence[str]:
     return lines
 
 
-def _row(one: Explanation, run: TimelineRun) -> tuple[str, ...]:
-    notes = [texts.NOTE_THIS] if run.sha == one.sha else []
-    if one.baseline and run.sha == one.baseline.sha:
+def _row(explanation: Explanation, run: TimelineRun) -> tuple[str, ...]:
+    notes = [texts.NOTE_THIS] if run.sha == explanation.sha else []
+    if explanation.baseline and run.sha == explanation.baseline.sha:
         notes.append(texts.NOTE_BASELINE)
-    if run.name != one.test:
+    if run.name != explanation.test:
         notes.append(texts.NOTE_CALLED.format(name=run.name))
     if run.left_out is not LeftOut.NOTHING:
         notes.append(texts.NOTE_LEFT_OUT[run.left_out.value].format(reason=run.reason))

@@ -48,28 +48,32 @@ def _place(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     """Return where to upload, from the options and app.yaml. Raises `ConfigError` and `UserError`."""
     path: Path = options["config_path"]
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
-    why = texts.NO_CONFIG.format(path=path)
+    reason = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
-        found = {name: one.results for name, one in load_config(path).repositories.items() if one.results is not None}
-        chosen = list(_chosen(found, repository))
+        results_by_repository = {
+            name: repository_config.results
+            for name, repository_config in load_config(path).repositories.items()
+            if repository_config.results is not None
+        }
+        chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen
             _check_lab(results, repository, options)
             bucket, prefix = bucket or results.bucket, results.prefix if prefix is None else prefix
-        elif repository and found:
+        elif repository and results_by_repository:
             # The bot reads no run of a repository that its app.yaml does not name.
             raise UserError(texts.OTHER_REPOSITORY.format(path=path, repository=repository))
         else:
-            why = (texts.SEVERAL_REPOSITORIES if found else texts.NO_RESULTS).format(path=path)
+            reason = (texts.SEVERAL_REPOSITORIES if results_by_repository else texts.NO_RESULTS).format(path=path)
     for option, value in (("repository", repository), ("bucket", bucket)):
         if not value:
             variable = f"NIGHTJAR_{option.upper()}"
-            raise UserError(texts.MISSING_OPTION.format(option=f"--{option}", why=why, variable=variable))
+            raise UserError(texts.MISSING_OPTION.format(option=f"--{option}", why=reason, variable=variable))
     return UploadPlace(repository, bucket, DEFAULT_PREFIX if prefix is None else prefix)
 
 
-def _chosen(found: dict[str, Results], repository: str | None) -> Iterator[tuple[str, Results]]:
-    for name, results in found.items():
+def _chosen(results_by_repository: dict[str, Results], repository: str | None) -> Iterator[tuple[str, Results]]:
+    for name, results in results_by_repository.items():
         if repository is None or name.lower() == repository.lower():
             yield name, results
 

@@ -1,9 +1,9 @@
 """The process that waits for work, and the process that it forks for each job.
 
-It starts once, with the modules that jobs need, and forks: a job begins within milliseconds, in a process that no job
-before it has used. Its environment holds none of the server's secrets. Both end with the server, also when that is
-killed: the one that waits reads the end of its socket; the one that works is killed by the kernel with its parent, and
-in any case by its own alarm.
+The waiting process imports the modules of jobs once, and forks for each job: a job begins within milliseconds, in a
+process that no earlier job has used. The environment has none of the server's secrets. Both processes end with the
+server, also if it is killed: the waiting one reads the end of its socket; the kernel kills the working one with its
+parent, and in any case its own alarm does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import BinaryIO, NoReturn
 from xml.parsers import expat
 
-from bot.core.memory import collect_what_comes_later
+from bot.core.memory import freeze_startup_objects
 from bot.core.untrusted import wire
 
 PR_SET_PDEATHSIG = 1
@@ -37,12 +37,12 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Fork a process for each job that the server hands over, and say how it ended."""
+    """Fork a process for each job of the server, and send back the exit status of the process."""
     control = socket.socket(fileno=int(sys.argv[1]))
     end_with_parent()
     for module in sys.argv[2:]:
         importlib.import_module(module)
-    collect_what_comes_later()  # a fork then copies fewer pages, too
+    freeze_startup_objects()  # a fork then copies fewer pages, too
     # If the server is killed before it has read a status, the connection is reset:
     # https://man7.org/linux/man-pages/man7/unix.7.html
     with suppress(ConnectionError):
@@ -102,7 +102,7 @@ def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, byte
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out, also where a parser calls that a fault of its input."""
+    """Return whether memory ran out, also if a parser reports that as a fault of its input."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError):
@@ -114,7 +114,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _limit(cpu: float, wall: float, memory: int) -> None:
-    """Set limits whose signals end the process even within C code, for no handler of Python's is involved."""
+    """Set limits whose signals end the process even within C code, because Python handles none of them."""
     signal.setitimer(signal.ITIMER_REAL, wall)
     # Whole seconds. The soft limit sends SIGXCPU, which tells why the process ended; the hard limit kills a process
     # that ignores it:

@@ -1,7 +1,7 @@
-"""Limits for one piece of untrusted input, and the texts when it exceeds them.
+"""Limits for one piece of untrusted input, and the error texts of these limits.
 
-The kernel enforces the first three in the process that does the work: no code there can hold them up. They bound the
-cost of input; they are no sandbox against code that an attacker gets to run.
+The kernel enforces CPU time, wall-clock time and memory in the working process, where no code can prevent that. The
+limits bound the cost of input. They are no sandbox for an attacker's code.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from bot.core.errors import UserError
 MIB = 1 << 20
 
 MAX_QUESTION_BYTES = 256 * MIB
-"""Bytes of arguments that are sent to a process; files are not counted, for only their descriptors are sent."""
+"""Bytes of arguments that the server sends to a process. Files do not count: it sends only their descriptors."""
 
 MOST_WAITING = 16
-"""Jobs that may wait for a process. Each holds one of the engine's places, so it is less than half of those."""
+"""Jobs that may wait for a process: fewer than half of the engine's places, because each waiting job holds one."""
 MOST_WAITING_OF_REPOSITORY = 12
 MOST_WAITING_OF_OWNER = 4
-"""Waiting jobs of one repository, and of one owner in it: the other places are left for others."""
+"""Waiting jobs of one repository, and of one owner in it. Others can use the remaining places."""
 COME_BACK = 10.0
 """Seconds after which a job that found no place in the queue tries again."""
 
@@ -34,12 +34,12 @@ BUSY = "all processes that read reports are busy"
 
 
 class OverLimit(UserError):
-    """Untrusted input cost more than it may. The text names the limit. Final: the same input costs the same again."""
+    """Untrusted input exceeded a limit, which the text names. Final: the same input costs the same again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job may use: seconds of CPU time and of wall-clock time, bytes of address space.
+    """The limits of one job: seconds of CPU time and of wall-clock time, bytes of address space.
 
     `act` names the work, as in "reading one artifact". The process itself takes about 60 MiB of its address space.
     """
@@ -54,7 +54,7 @@ class Limits:
 class AllLimits:
     """The limits of each kind of work.
 
-    Labs are known, and their runs have up to a million tests; anybody can upload an artifact.
+    The runs of labs, which maintainers list, have up to a million tests. Artifacts get less: anybody can upload one.
     """
 
     run: Limits = Limits("reading the files of one run", cpu=120, wall=240, memory=1536 * MIB)

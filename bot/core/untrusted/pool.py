@@ -1,4 +1,4 @@
-"""A few processes that do what untrusted input could make expensive; the server itself only waits for them."""
+"""A few processes for work that untrusted input could make expensive. The server only waits for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEWEST, MOST = 2, 4
 """Processes: one for each core of the machine, within these bounds."""
 
 LARGE = 1 << 16
-"""Bytes of an answer that are read in a thread, as from here on it takes more than a millisecond."""
+"""Bytes of an answer from which a thread reads it, because that takes more than a millisecond."""
 
 STUCK_AFTER = 10.0
 """Seconds by which a job may be late against the longest limit before the pool is reported as stuck."""
@@ -34,10 +34,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Pool:
-    """Runs functions in processes of their own. They start with the first job and end with `close`, or the server.
+    """Runs functions in separate processes, which start with the first job and end with `close`, or the server.
 
-    They import the modules of `preload`, which hold what jobs run, when they start. The arguments of one job may have
-    `most_bytes`.
+    At their start, the processes import the modules of `preload`, which have the functions of jobs. The arguments of
+    one job may have `most_bytes`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who may use the next free place: repositories take turns, and so do the pull requests and labs of each."""
+"""Decide whose job gets the next free place: repositories take turns, as do the pull requests and labs of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.core.untrusted.limits import BUSY, COME_BACK, MOST_WAITING, MOST_WAITIN
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose job it is: a repository, and within it a pull request's head or a lab's target."""
+    """The owner of a job: a repository, and within it a pull request's head or a lab's target."""
 
     repository: str
     part: str
@@ -23,7 +23,7 @@ Waiting = OrderedDict[str, deque[asyncio.Future[None]]]
 
 @dataclass(slots=True)
 class Turns:
-    """Gives out `places`. One owner has at most all but one of them, so that another can always begin soon."""
+    """Gives out `places`. One owner gets at most all but one of them, so that another can always begin soon."""
 
     places: int
     _running: Counter[Owner] = field(default_factory=Counter)
@@ -32,16 +32,16 @@ class Turns:
     @property
     def waiting(self) -> int:
         """How many jobs wait."""
-        return sum(len(queue) for of in self._waiting.values() for queue in of.values())
+        return sum(len(queue) for queues in self._waiting.values() for queue in queues.values())
 
     def check(self, owner: Owner) -> None:
         """Raise `TryAgain` if no more jobs of this owner may wait, so that it costs nobody else a place."""
-        of = self._waiting.get(owner.repository, OrderedDict())
-        own = len(of.get(owner.part, ()))
+        queues = self._waiting.get(owner.repository, OrderedDict())
+        own_count = len(queues.get(owner.part, ()))
         if (
             self.waiting >= MOST_WAITING
-            or sum(map(len, of.values())) >= MOST_WAITING_OF_REPOSITORY
-            or own >= MOST_WAITING_OF_OWNER
+            or sum(map(len, queues.values())) >= MOST_WAITING_OF_REPOSITORY
+            or own_count >= MOST_WAITING_OF_OWNER
         ):
             raise TryAgain(BUSY, retry_in=COME_BACK)
 
@@ -79,15 +79,15 @@ class Turns:
 
     def _give_one(self) -> bool:
         for repository in list(self._waiting):
-            of = self._waiting[repository]
-            for part in list(of):
-                queue, owner = of[part], Owner(repository, part)
+            queues = self._waiting[repository]
+            for part in list(queues):
+                queue, owner = queues[part], Owner(repository, part)
                 while queue and queue[0].done():
                     queue.popleft()  # cancelled
                 if queue and self._running[owner] < max(1, self.places - 1):
                     queue.popleft().set_result(None)
                     self._running[owner] += 1
-                    of.move_to_end(part)
+                    queues.move_to_end(part)
                     self._waiting.move_to_end(repository)
                     self._tidy(repository, part)
                     return True
@@ -95,8 +95,8 @@ class Turns:
         return False
 
     def _tidy(self, repository: str, part: str) -> None:
-        of = self._waiting[repository]
-        if not of[part]:
-            del of[part]
-        if not of:
+        queues = self._waiting[repository]
+        if not queues[part]:
+            del queues[part]
+        if not queues:
             del self._waiting[repository]

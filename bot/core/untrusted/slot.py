@@ -1,4 +1,4 @@
-"""One place for work: a process that waits, forks for each job, and is replaced when it is lost."""
+"""One place for work: a process that waits and forks for each job. A lost process is replaced."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 
 
 class Lost(Exception):
-    """A process ended without an answer, and by none of the limits; the text says how."""
+    """A process ended without an answer, and not because of a limit; the text says how."""
 
 
 class ChildFault(Exception):
-    """Code of ours failed in the process; the text is its traceback."""
+    """The bot's own code failed in the process; the text is its traceback."""
 
 
 class Slot:
@@ -57,7 +57,7 @@ class Slot:
         except BaseException:
             self.close()  # the caller was cancelled, so the job must end
             raise
-        return _judged(limits, kind, body, status)
+        return _result_or_raise(limits, kind, body, status)
 
     def close(self) -> None:
         """End the process, and the job with it."""
@@ -69,44 +69,44 @@ class Slot:
             process.wait()  # it was killed, so this takes no time
 
     async def _ask(self, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> tuple[bytes, bytearray, int]:
-        loop, control = asyncio.get_running_loop(), self._started()
-        ours, theirs = socket.socketpair()
-        with ours:
-            ours.setblocking(False)
-            with theirs:
+        loop, control = asyncio.get_running_loop(), self._control_of_started_process()
+        server_end, child_end = socket.socketpair()
+        with server_end:
+            server_end.setblocking(False)
+            with child_end:
                 # With descriptors goes at least one byte: https://man7.org/linux/man-pages/man7/unix.7.html
-                socket.send_fds(control, [b"j"], [theirs.fileno()])
+                socket.send_fds(control, [b"j"], [child_end.fileno()])
             with suppress(ConnectionError):  # a limit ended it; its status says which
                 header = (limits.cpu, limits.wall, limits.memory, len(files), len(question))
-                await loop.sock_sendall(ours, wire.HEADER.pack(*header))
+                await loop.sock_sendall(server_end, wire.HEADER.pack(*header))
                 for start in range(0, len(files), wire.FILES_AT_ONCE):
                     descriptors = [file.fileno() for file in files[start : start + wire.FILES_AT_ONCE]]
-                    socket.send_fds(ours, [b"f"], descriptors)
-                await loop.sock_sendall(ours, question)
-            kind, body = await _read_answer(ours)
+                    socket.send_fds(server_end, [b"f"], descriptors)
+                await loop.sock_sendall(server_end, question)
+            kind, body = await _read_answer(server_end)
         status = await _receive(control, wire.STATUS.size)
         if len(status) < wire.STATUS.size:
             raise ConnectionResetError
         return kind, body, wire.STATUS.unpack(status)[0]
 
-    def _started(self) -> socket.socket:
+    def _control_of_started_process(self) -> socket.socket:
         if self._control is not None:
             return self._control
         _hide_secrets()
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
+        server_end, child_end = socket.socketpair()
+        server_end.setblocking(False)
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        with theirs:
+        with child_end:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, with nothing from outside
-                [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno()), *self._preload],
+                [sys.executable, "-m", "bot.core.untrusted.child", str(child_end.fileno()), *self._preload],
                 env={**environment, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},  # noqa: PTH109
-                pass_fds=[theirs.fileno()],
+                pass_fds=[child_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the server, which stops its parts in order
             )
-        self._control = ours
-        return ours
+        self._control = server_end
+        return server_end
 
 
 def _hide_secrets() -> None:
@@ -145,7 +145,7 @@ async def _receive(job: socket.socket, length: int) -> bytearray:
     return received
 
 
-def _judged(limits: Limits, kind: bytes, body: bytearray, status: int) -> bytearray:
+def _result_or_raise(limits: Limits, kind: bytes, body: bytearray, status: int) -> bytearray:
     match kind:
         case wire.RESULT:
             return body

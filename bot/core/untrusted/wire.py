@@ -23,7 +23,7 @@ FILES_AT_ONCE = 64
 """File descriptors in one message; Linux takes at most 253 (unix(7), SCM_RIGHTS)."""
 
 OURS = ("bot.", "handlers.", "nightjar_formats.")
-"""The modules whose classes an answer may hold begin with one of these."""
+"""An answer may contain classes of modules that begin with one of these."""
 BUILTINS = frozenset({"frozenset", "set", "bytearray", "complex", "range", "slice"})
 NOT_ALLOWED = "a worker's answer must not refer to {module}.{name}"
 
@@ -40,12 +40,12 @@ class _Reader(pickle.Unpickler):
         # A dotted name would reach attributes of a class. A module also has what it imports as attributes; `__module__`
         # tells them apart.
         if module.startswith(OURS) and "." not in name:
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
+            loaded = super().find_class(module, name)
+            if isinstance(loaded, type) and loaded.__module__ == module:
+                return loaded
         raise pickle.UnpicklingError(NOT_ALLOWED.format(module=module, name=name))
 
 
 def read_answer(body: bytes | bytearray) -> Any:
-    """Return what an answer holds. Raises `pickle.UnpicklingError` for anything but data and classes of ours."""
+    """Return the content of an answer. Raises `pickle.UnpicklingError` for anything but data and the bot's classes."""
     return _Reader(io.BytesIO(body)).load()

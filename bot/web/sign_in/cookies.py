@@ -1,7 +1,7 @@
-"""The cookies of sign-in, and the address that they are for.
+"""The cookies of sign-in, and the origin of the pages.
 
-`__Host-` and `Secure` hold at all times: browsers accept such cookies over https, and from this machine itself
-(http://127.0.0.1, http://localhost), which Chromium and Firefox trust without encryption.
+Every cookie has `Secure` and the prefix `__Host-`: browsers accept such cookies over https, and from this machine
+itself (http://127.0.0.1, http://localhost), which Chromium and Firefox trust without encryption.
 https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Set-Cookie#cookie_prefixes
 """
 
@@ -23,7 +23,7 @@ _THIS_MACHINE = Pattern(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
 
 
 def set_cookie(response: web.StreamResponse, name: str, value: str, seconds: float) -> None:
-    """Set a cookie that no script reads, and that other sites do not send except by a link here."""
+    """Set a cookie that no script can read. Requests from other sites send it only if somebody follows a link."""
     response.set_cookie(name, value, max_age=round(seconds), path="/", secure=True, httponly=True, samesite="Lax")
 
 
@@ -33,10 +33,10 @@ def remove_cookie(response: web.StreamResponse, name: str) -> None:
 
 
 class OwnOrigin:
-    """The origin of the pages: that of `public_url`; without it, only this machine itself is believed.
+    """The origin of the pages: that of `public_url`; without it, a request's `Host` if that is this machine itself.
 
-    The `Host` of a request is whatever its sender wrote, so it never decides where a person is sent. `public` is the
-    origin of `public_url`, None without one; `is_trusted` says whether browsers store the cookies that are sent there.
+    The sender of a request chooses its `Host`, so no other `Host` decides where a person is redirected. `public` is the
+    origin of `public_url`, None without one; `is_trusted` says whether browsers store cookies from there.
     """
 
     def __init__(self, public_url: str | None) -> None:

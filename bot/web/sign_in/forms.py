@@ -1,4 +1,4 @@
-"""Forms that people send: a small body, from our own pages, with the token of their session."""
+"""Forms that people send: a small body, from a page of the bot, with the token of their session."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from bot.web.sign_in.texts import FORM_EXPIRED, NOT_A_FORM, ORIGIN
 
 FORM_BYTES = 16 * 1024
 FORMS_IN_FLIGHT = 1024 * 1024
-"""Bytes of all forms that arrive at a time."""
+"""Bytes of all forms that are arriving together."""
 MOST_FIELDS = 50
 FORM_TYPE = "application/x-www-form-urlencoded"
 TOKEN_FIELD = "token"  # noqa: S105 (a name)
 
 
 class FormTokens:
-    """Makes and checks the tokens of forms, so that no other site can send one in somebody's name.
+    """Makes and checks the tokens of forms, so that no other site can send a form in somebody's name.
 
-    Each is new: a compressed page would otherwise let somebody guess it bit by bit (https://www.breachattack.com).
+    Each page gets a new token: somebody could guess a constant one from the size of compressed pages
+    (https://www.breachattack.com).
     """
 
     def __init__(self, keys: SignInKeys) -> None:

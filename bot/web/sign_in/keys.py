@@ -11,13 +11,13 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 SEPARATOR = "\0"
-"""Between the parts of what is signed, so that no two lists of parts are one text."""
+"""Between the signed parts, so that two different lists of parts never become the same text."""
 NONCE_BYTES = 12
 """Of AES-GCM: https://nvlpubs.nist.gov/nistpubs/Legacy/SP/nistspecialpublication800-38d.pdf."""
 
 
 class SignInKeys:
-    """Signs and seals with a secret; `purpose` keeps what is signed for one thing from being taken for another."""
+    """Signs and encrypts with a secret. A signature for one `purpose` is invalid for every other."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret.encode()
@@ -26,17 +26,17 @@ class SignInKeys:
         """Return a signature of 43 characters, of A-Z, a-z, 0-9, `-` and `_`."""
         return _base64(self._digest(purpose, parts))
 
-    def fits(self, shown: str, purpose: str, *parts: str) -> bool:
+    def fits(self, signature: str, purpose: str, *parts: str) -> bool:
         """Say, in constant time, whether a signature is that of the parts."""
-        return hmac.compare_digest(shown.encode(), self.sign(purpose, *parts).encode())
+        return hmac.compare_digest(signature.encode(), self.sign(purpose, *parts).encode())
 
     def seal(self, text: str, *parts: str) -> str:
-        """Encrypt a text so that only whoever knows the same parts can open it."""
+        """Encrypt a text, so that `open` needs the same parts."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         return _base64(nonce + AESGCM(self._digest("seal", parts)).encrypt(nonce, text.encode(), None))
 
     def open(self, sealed: str, *parts: str) -> str | None:
-        """Return the text that was sealed with these parts, None if it was sealed with others or changed."""
+        """Decrypt a text that was sealed with these parts; None if it was sealed with others, or changed."""
         try:
             raw = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
             return AESGCM(self._digest("seal", parts)).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], None).decode()

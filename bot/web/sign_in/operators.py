@@ -18,7 +18,7 @@ from bot.web.texts import NO_PAGE
 MOST_TEAMS = 100
 MOST_LINKS = 10_000
 LINK_SECONDS = 600.0
-"""How long a page may link the pages of operators for somebody who no longer is one; those pages ask again."""
+"""How long an answer decides whether a page links the pages of operators; those pages themselves ask again."""
 
 MembersOf = Callable[[str, str], Awaitable[Collection[int]]]
 """The IDs of the members of a team, by organization and slug; raises `TryAgain` or GitHubException without GitHub."""
@@ -28,8 +28,8 @@ class Operators:
     """Decides who is an operator; `listed` are IDs, `@LOGIN` and `@ORGANIZATION/TEAM`."""
 
     def __init__(self, listed: Sequence[str], viewers: Viewers, members_of: MembersOf) -> None:
-        self._ids = {int(one) for one in listed if one.isdecimal()}
-        names = [one.removeprefix("@").lower() for one in listed if not one.isdecimal()]
+        self._ids = {int(operator) for operator in listed if operator.isdecimal()}
+        names = [operator.removeprefix("@").lower() for operator in listed if not operator.isdecimal()]
         self._logins = {name for name in names if "/" not in name}
         self._teams = [name for name in names if "/" in name]
         self._viewers = viewers
@@ -52,15 +52,15 @@ class Operators:
             raise Problem(503, NOT_KNOWN, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
     async def sees_link(self, person: Person) -> bool:
-        """Say whether a person's pages link those of operators: by an answer of the last minutes, if there is one."""
-        known = self._links.get(person.id)
-        if known is None:
+        """Return whether a person's pages link those of operators, by an answer of the last minutes if there is one."""
+        is_operator = self._links.get(person.id)
+        if is_operator is None:
             try:
-                known = await self.includes(person)
+                is_operator = await self.includes(person)
             except (TryAgain, GitHubException):
-                known = False
-            self._links[person.id] = known
-        return known
+                is_operator = False
+            self._links[person.id] = is_operator
+        return is_operator
 
     async def includes(self, person: Person) -> bool:
         """Say whether a person is an operator, by ID, by login, or as a member of a team."""

@@ -48,21 +48,21 @@ class Session:
 
 
 class Sessions:
-    """All sessions; `now` is in seconds since 1970. All methods raise ConnectorException without a database."""
+    """All sessions; `clock` returns seconds since 1970. All methods raise ConnectorException without a database."""
 
-    def __init__(self, records: Records, keys: SignInKeys, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, records: Records, keys: SignInKeys, clock: Callable[[], float] = time.time) -> None:
         self._records = records
         self._keys = keys
-        self._now = now
+        self._clock = clock
 
     async def begin(self, person: Person, token: PersonToken) -> tuple[str, float]:
         """Begin a session; return the text of its cookie, and for how many seconds it is valid."""
         await self._make_room(person)
         secret = secrets.token_hex(SECRET_BYTES)
         lifetime = min(SESSION_SECONDS, token.lifetime or SESSION_SECONDS)
-        now = self._now()
+        created_at = self._clock()
         sealed = self._keys.seal(token.value, str(person.id), secret)
-        stored = StoredSession(person.login, sealed, now, now + lifetime)
+        stored = StoredSession(person.login, sealed, created_at, created_at + lifetime)
         await self._records.put(_key(person.id, self._digest(secret)), stored)
         return f"{person.id}.{secret}", lifetime
 
@@ -74,7 +74,7 @@ class Sessions:
         number, secret = int(form[1]), form[2]
         digest = self._digest(secret)
         stored = await self._records.get(_key(number, digest))
-        if stored is None or self._now() >= stored.expires_at:
+        if stored is None or self._clock() >= stored.expires_at:
             return None
         token = self._keys.open(stored.sealed, str(number), secret)
         if token is None:
@@ -86,9 +86,9 @@ class Sessions:
         await self._records.remove(_key(session.person.id, session.digest))
 
     async def _make_room(self, person: Person) -> None:
-        found = await self._records.under(SESSION, person.id)
-        oldest_first = sorted(found, key=lambda digest: found[digest].created_at)
-        for digest in oldest_first[: max(0, len(found) - MOST_SESSIONS + 1)]:
+        sessions = await self._records.under(SESSION, person.id)
+        oldest_first = sorted(sessions, key=lambda digest: sessions[digest].created_at)
+        for digest in oldest_first[: max(0, len(sessions) - MOST_SESSIONS + 1)]:
             await self._records.remove(_key(person.id, digest))
 
     def _digest(self, secret: str) -> str:

@@ -1,7 +1,7 @@
-"""Who asks for a page, and which repositories they may read.
+"""Find who requests a page, and which repositories they may read.
 
-With the person's own token, the bot asks GitHub whether they may read the repository in the address, whatever it is. So
-the request uses none of the bot's quota, and takes the same time whether the bot knows that repository or not.
+With the person's own token, the bot asks GitHub whether they may read the repository in the address, even if the bot
+does not serve that repository. So the request uses none of the bot's quota, and its duration reveals nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bot.web.texts import NO_PAGE
 
 LOGIN_PATH = "/login"
 FRESH_SECONDS = 60.0
-"""How long GitHub's answer about a person and a repository is believed."""
+"""How long GitHub's answer about a person and a repository is cached."""
 MOST_ANSWERS = 20_000
 RETRY_SECONDS = 30
 PRIVATE = "private, no-store"
@@ -68,21 +68,21 @@ class SignInParts:
     records: Records
 
 
-async def _none(_: Person) -> bool:
+async def _nobody_sees(_: Person) -> bool:
     return False
 
 
 class Viewers:
-    """Finds out who asks; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere.
+    """Finds who sends a request; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere.
 
-    `sees_operators` says whether somebody operates the bot; their pages have a link more.
+    `sees_operators` says whether a person's pages link those of operators.
     """
 
     def __init__(
         self,
         parts: SignInParts | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sees_operators: Callable[[Person], Awaitable[bool]] = _none,
+        sees_operators: Callable[[Person], Awaitable[bool]] = _nobody_sees,
     ) -> None:
         self.parts = parts
         self._sees_operators = sees_operators
@@ -91,11 +91,12 @@ class Viewers:
         self._forms = Forms()
 
     async def of(self, request: web.Request) -> Viewer | None:
-        """Return who asks, None for somebody who is not signed in. Raises ConnectorException without a database."""
-        known = request.get(VIEWER, self)
-        if known is not self:
-            assert known is None or isinstance(known, Viewer)
-            return known
+        """Return who sends a request, None if nobody is signed in. Raises ConnectorException without a database."""
+        # None is a valid answer, so `self` stands for a request without one.
+        cached_viewer = request.get(VIEWER, self)
+        if cached_viewer is not self:
+            assert cached_viewer is None or isinstance(cached_viewer, Viewer)
+            return cached_viewer
         cookie = request.cookies.get(SESSION_COOKIE)
         session = await self.parts.sessions.find(cookie) if self.parts and cookie else None
         viewer = Viewer(session, self.parts.forms) if self.parts and session else None
@@ -103,7 +104,7 @@ class Viewers:
         return viewer
 
     async def may_read(self, request: web.Request, repository: str) -> bool:
-        """Say whether who asks was given access to a repository on GitHub.
+        """Return whether the sender of a request has access to a repository on GitHub.
 
         Raises `Problem` 503 if GitHub is unavailable.
         """
@@ -113,25 +114,25 @@ class Viewers:
             raise Problem(503, NOT_KNOWN, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
     async def readable(self, request: web.Request, repositories: Sequence[str]) -> Collection[str]:
-        """Return those of the repositories that who asks was given access to on GitHub.
+        """Return those of the repositories to which the sender of a request has access on GitHub.
 
-        Asks GitHub once for every hundred that are not known yet. Raises `TryAgain` if GitHub is unavailable.
+        Asks GitHub once for every hundred without a cached answer. Raises `TryAgain` if GitHub is unavailable.
         """
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
             return ()
         digest = viewer.session.digest
-        known = {name: self._answers.get((digest, name.lower())) for name in repositories}
-        unknown = [name for name, answer in known.items() if answer is None]
+        answers = {name: self._answers.get((digest, name.lower())) for name in repositories}
+        unknown = [name for name, answer in answers.items() if answer is None]
         for start in range(0, len(unknown), MOST_REPOSITORIES):
-            some = unknown[start : start + MOST_REPOSITORIES]
-            found = await self._asked(self.parts, request, viewer, some)
-            known |= {name: name in found for name in some}
-            self._answers.update({(digest, name.lower()): name in found for name in some})
-        return [name for name, answer in known.items() if answer]
+            batch = unknown[start : start + MOST_REPOSITORIES]
+            readable_names = await self._request_readable(self.parts, request, viewer, batch)
+            answers |= {name: name in readable_names for name in batch}
+            self._answers.update({(digest, name.lower()): name in readable_names for name in batch})
+        return [name for name, answer in answers.items() if answer]
 
     async def current(self, request: web.Request) -> Person | None:
-        """Return who asks as GitHub knows them now; None for somebody who is not signed in, or no longer.
+        """Return the sender of a request as GitHub knows them now; None if they are not signed in, or no longer.
 
         Raises `TryAgain` if GitHub is unavailable.
         """
@@ -150,7 +151,7 @@ class Viewers:
         return person if person.id == viewer.person.id else None
 
     async def pressed(self, request: web.Request) -> Viewer:
-        """Return who pressed a button on one of our pages. Raises `Problem` for everything else that sends a form."""
+        """Return who sent a form from a page of the bot. Raises `Problem` for a form from anywhere else."""
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
             raise Problem(404, NO_PAGE)
@@ -159,25 +160,25 @@ class Viewers:
         return viewer
 
     async def context(self, request: web.Request) -> Mapping[str, Any]:
-        """Return what every template is given about who reads it."""
+        """Return the variables of every template that depend on the reader."""
         try:
             viewer = await self.of(request)
         except ConnectorException:
             viewer = None  # the page itself says that the database is unavailable
         address = str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/"
-        offered = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
+        offers_sign_in = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
         return {
             "viewer": viewer.person.login if viewer else "",
             "operates": viewer is not None and await self._sees_operators(viewer.person),
             "form_token": viewer.form_token() if viewer else "",
-            "sign_in": f"{LOGIN_PATH}?{urlencode({'next': address})}" if offered else "",
+            "sign_in": f"{LOGIN_PATH}?{urlencode({'next': address})}" if offers_sign_in else "",
         }
 
-    async def _asked(
+    async def _request_readable(
         self, parts: SignInParts, request: web.Request, viewer: Viewer, repositories: Sequence[str]
     ) -> Collection[str]:
         try:
-            found = await parts.client.readable(viewer.session.token, repositories)
+            ids_by_name = await parts.client.readable(viewer.session.token, repositories)
         except TokenEnded:
             await parts.sessions.end(viewer.session)
             request[VIEWER] = None
@@ -185,9 +186,9 @@ class Viewers:
         except TryAgain as error:
             log.warning("github does not say what somebody may read", person=viewer.person.id, reason=str(error))
             raise
-        # The name may belong to another repository by now, whose readers must not see what we know of the first one.
-        ours = {name: await repository_id_of(parts.records, name) for name in found}
-        return [name for name, number in found.items() if ours[name] in (None, number)]
+        # The name may belong to another repository by now, whose readers must not see the results of the first one.
+        stored_ids = {name: await repository_id_of(parts.records, name) for name in ids_by_name}
+        return [name for name, number in ids_by_name.items() if stored_ids[name] in (None, number)]
 
 
 @web.middleware
