@@ -49,7 +49,7 @@ from bot.engine.once import ONCE
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import Tries
 from bot.engine.writes import SentWrite, Writes
-from bot.results.store.database import MIGRATIONS
+from bot.results.store.tables.database import MIGRATIONS
 from handlers.branches.nightly_effects import FOR_LABS
 from handlers.branches.record import TrackingState
 

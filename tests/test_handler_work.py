@@ -13,7 +13,7 @@ from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.report.check_run import results_report
-from bot.results.store.failures import Failure, SuiteFailures
+from bot.results.store.failures.failures import Failure, SuiteFailures
 from handlers import lint
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes

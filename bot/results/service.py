@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bot.results.compare.flaky import Flakiness
     from bot.results.compare.health import SuiteHealth
     from bot.results.ingest.files import FileLists
-    from bot.results.store.contexts import AskedFailures
+    from bot.results.store.failures.contexts import AskedFailures
     from bot.results.store.store import ResultsStore
 
 

@@ -16,7 +16,7 @@ from handlers.dashboard import texts
 from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
-    from bot.results.store.timelines import RegressionMessage
+    from bot.results.store.failures.timelines import RegressionMessage
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from bot.results.store.grid_rows import GridRange
+from bot.results.store.grid.rows import GridRange
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
@@ -33,7 +33,7 @@ from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
-    from bot.results.store.grid import Grid
+    from bot.results.store.grid.grid import Grid
     from bot.results.store.store import ResultsStore
 
 EXPLAINED = ("new-failure", "still-failing")

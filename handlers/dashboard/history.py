@@ -18,11 +18,12 @@ from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
-from bot.results.store.contexts import AskedOnTarget
-from bot.results.store.grid_rows import GridLine, GridRange, on_target
-from bot.results.store.renamed import END
-from bot.results.store.test_runs import TestAt, TestRun
-from bot.results.store.trace import Position, Segment, TestHistory
+from bot.results.store.failures.contexts import AskedOnTarget
+from bot.results.store.grid.rows import GridLine, GridRange, on_target
+from bot.results.store.grid.test_runs import TestAt, TestRun
+from bot.results.store.history.history import Segment, TestHistory
+from bot.results.store.history.series_names import END
+from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import no_cell, test_cell

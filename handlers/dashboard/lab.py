@@ -26,7 +26,7 @@ from handlers.hardware.degraded.targets import degraded_targets
 
 if TYPE_CHECKING:
     from bot.config.results import Lab
-    from bot.results.store.lab_reports import LabActivity, TargetActivity
+    from bot.results.store.lists.lab_reports import LabActivity, TargetActivity
     from bot.results.store.store import ResultsStore
     from handlers.branches.record import TrackingMove
 

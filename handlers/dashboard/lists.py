@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bot.results.store.newest_points import AskedTests
+from bot.results.store.lists.query import AskedTests
 from handlers.dashboard.settings import TARGET_PATTERN
 
 if TYPE_CHECKING:

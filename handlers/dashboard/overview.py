@@ -21,7 +21,7 @@ from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
     from bot.config.results import Results
-    from bot.results.store.failing_now import TargetNow
+    from bot.results.store.failures.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
 MOST_FAILING = 5

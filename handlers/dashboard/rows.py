@@ -14,7 +14,9 @@ from itertools import product
 from nightjar_formats.columns import STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.store.cells import (
+from bot.results.store.grid.grid import Grid, GridPoint
+from bot.results.store.grid.rows import GridLine
+from bot.results.store.tables.cells import (
     NO_TESTS,
     PAIRS,
     both_marked,
@@ -23,9 +25,7 @@ from bot.results.store.cells import (
     marked_places,
     paired_column,
 )
-from bot.results.store.grid import Grid, GridPoint
-from bot.results.store.grid_rows import GridLine
-from bot.results.store.names import SuiteRow
+from bot.results.store.tables.names import SuiteRow
 from handlers.dashboard.cells import (
     CellState,
     GridCell,

@@ -15,7 +15,7 @@ from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
-    from bot.results.store.skipped_tests import IdleTest, SkippedOn, SkippedTest
+    from bot.results.store.lists.skipped_tests import IdleTest, SkippedOn, SkippedTest
 
 WEEK = 7 * DAY
 SHOWN_REASON = 300

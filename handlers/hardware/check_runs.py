@@ -34,7 +34,7 @@ from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
-from bot.results.store.contexts import AskedFailures
+from bot.results.store.failures.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.degraded.words import degraded_notice

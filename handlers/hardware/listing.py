@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.effects.checks import WrittenCheckRun
     from bot.engine.records import Records
     from bot.results.compare.health import SuiteHealth
-    from bot.results.store.contexts import FailingTest
+    from bot.results.store.failures.contexts import FailingTest
     from bot.results.store.store import ResultsStore
 
 

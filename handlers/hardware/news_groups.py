@@ -12,7 +12,7 @@ from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
 from bot.news.effects import IssueState
 from bot.news.message import News
-from bot.results.store.failures import Failure, FailureEnd
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.hardware.regression_state import (
     RECOVERED,
     REMOVED,

@@ -25,7 +25,7 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
-from bot.results.store.failures import Failure, FailureEnd
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.hardware import texts
 from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
 from handlers.hardware.news_groups import (

@@ -17,7 +17,7 @@ from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from handlers.hardware import texts
 from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped
 

@@ -28,7 +28,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
-from bot.results.store.contexts import AskedFailures
+from bot.results.store.failures.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.news_groups import NO_HOLD, REGRESSION_GROUP, WAITING_NEWS, NewsHold, active_targets
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from bot.config.alarms import Place
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
-    from bot.results.store.failures import Failure, NewestRun, SuiteFailures
+    from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
     from bot.results.store.store import ResultsStore
 
 NAME = "regressions"

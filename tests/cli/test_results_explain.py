@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from bot.cli.results.group import results
 from bot.results.compare.ancestors import Relation
 from bot.results.explain import texts
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.explain.test_explainer import OTHERS, TEST, store_story
 from tests.results.uploads import ABOUT, SUITE, Upload, sha

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
-from bot.results.store.point_facts import Infra
 from bot.results.store.store import ResultsStore
+from bot.results.store.write.write import Infra
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
 ADD, MUL = "te/test_ops.py::test_add", "te/test_ops.py::test_mul"

@@ -22,7 +22,7 @@ from nightjar_formats.columns.collect import Reason, read_names
 from nightjar_formats.limits import MAX_SECONDS
 from nightjar_formats.model import BAD, Status, Trouble
 
-from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
+from bot.results.store.tables.blobs import Reasons, names_blob, read_reasons, reasons_blob
 
 LONGEST = 16_000.0
 

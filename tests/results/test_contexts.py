@@ -16,8 +16,8 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.contexts import MOST_RUNS, RECENT, AskedFailures, AskedOnTarget
-from bot.results.store.grid_rows import GridRange, on_target
+from bot.results.store.failures.contexts import MOST_RUNS, RECENT, AskedFailures, AskedOnTarget
+from bot.results.store.grid.rows import GridRange, on_target
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables

@@ -10,9 +10,9 @@ from nightjar_formats.columns.collect import Columns, collect, merge
 from nightjar_formats.columns.text_packs import PACK_BYTES, unpacked
 from nightjar_formats.model import Case, Status
 
-from bot.results.store import failure_texts, schema
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.failure_texts import TextReader
+from bot.results.store.tables import failure_texts, schema
+from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.failure_texts import TextReader
 from tests.results.uploads import resolve
 
 

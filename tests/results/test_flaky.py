@@ -14,9 +14,9 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
-from bot.results.store.grid_rows import GridRange
-from bot.results.store.newest_points import SuiteOnTarget
+from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.points import SuiteOnTarget
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
 

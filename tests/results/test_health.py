@@ -13,7 +13,7 @@ from nightjar_formats.columns import ABSENT, status_byte
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.health import LEAST_TESTS, RELIABLE, WINDOW, RunFlips, SuiteHealth, suite_health
-from bot.results.store.health import flips
+from bot.results.store.history.health import flips
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.results.state import RunState
-from bot.results.store.failures import Failure
-from bot.results.store.lab_reports import LabActivity
+from bot.results.store.failures.failures import Failure
+from bot.results.store.lists.lab_reports import LabActivity
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, Upload, sha
 

@@ -10,9 +10,9 @@ from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.grid_rows import GridRange
+from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import is_new_failure
 from bot.results.store.store import ResultsStore
-from bot.results.store.test_runs import is_new_failure
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
 TARGETS = ("adreno", "hexagon")

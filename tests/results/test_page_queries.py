@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bot.results.store import schema
-from bot.results.store.commits_with_results import CommitWithResults
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.newest_points import AskedTests
+from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.results.store.lists.query import AskedTests
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import schema
+from bot.results.store.tables.database import ResultsDatabase
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 

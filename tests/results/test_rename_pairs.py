@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.store.rename_pairs import RenamePairs, pairs_blob
+from bot.results.store.tables.rename_pairs import RenamePairs, pairs_blob
 
 places = st.integers(0, 3_000_000)
 

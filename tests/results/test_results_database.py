@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.engine.database import Database, DatabaseError
-from bot.results.store import schema
-from bot.results.store.database import VERSION_TABLE, ResultsDatabase
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import schema
+from bot.results.store.tables.database import VERSION_TABLE, ResultsDatabase
 from tests.results.uploads import REPOSITORY, Upload
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 

@@ -20,10 +20,10 @@ from nightjar_formats.runs.infra import infra
 
 from bot.results.compare.searching import renames
 from bot.results.state import RunState
-from bot.results.store import names
-from bot.results.store.blobs import Reasons, Stored
-from bot.results.store.combine import has_evidence
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import names
+from bot.results.store.tables.blobs import Reasons, Stored
+from bot.results.store.tables.combine import has_evidence
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 from tests.tables import with_tables
 

@@ -15,10 +15,10 @@ from bot.config.quarantine import EXAMPLE, QuarantinedTest
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.state import RunState
-from bot.results.store.cells import count_cell
-from bot.results.store.grid import GridPoint
-from bot.results.store.grid_rows import GridRange
+from bot.results.store.grid.grid import GridPoint
+from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.cells import count_cell
 from tests.results.test_any_order import fresh, on_one_database, stored, uploads
 from tests.results.uploads import REPOSITORY, Upload
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
-from bot.results.store import names
-from bot.results.store.blobs import Placement, lay_out, names_blob
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.tables import names
+from bot.results.store.tables.blobs import Placement, lay_out, names_blob
+from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.names import SuiteNames, SuiteRow
 
 FIRST, MORE = ["a", "b", "c"], ["d", "e"]
 

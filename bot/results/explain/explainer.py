@@ -17,8 +17,8 @@ from bot.results.explain.lookup import unknown_test
 from bot.results.report.compared import compared_with
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
+from bot.results.store.failures.timelines import FailureMessage, TimelineRun
 from bot.results.store.store import ResultsStore
-from bot.results.store.timelines import FailureMessage, TimelineRun
 
 if TYPE_CHECKING:
     from bot.config.quarantine import QuarantinedTest

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from nightjar_formats.columns import duration
 
 from bot.results.state import RunState
-from bot.results.store import blobs, names, runs, schema
-from bot.results.store.combine import Details, Fetch, verdicts
-from bot.results.store.rename_pairs import renames_of
+from bot.results.store.tables import blobs, names, runs, schema
+from bot.results.store.tables.combine import Details, Fetch, verdicts
+from bot.results.store.tables.rename_pairs import renames_of
 
 
 def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:

@@ -22,37 +22,33 @@ from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.searching import Renames, written
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
-from bot.results.store import (
-    affected,
+from bot.results.store import snapshot
+from bot.results.store.failures.reported import FailureReports
+from bot.results.store.failures.timelines import Timelines
+from bot.results.store.grid.grid import Grids
+from bot.results.store.history import baselines, durations, history
+from bot.results.store.history.baselines import Change, Flaky
+from bot.results.store.history.history import TestHistory
+from bot.results.store.lists import run_lists
+from bot.results.store.lists.commits_with_results import CommitsWithResults
+from bot.results.store.lists.lab_reports import LabReports
+from bot.results.store.lists.lists import ListsOfTests
+from bot.results.store.tables import (
     ancestry,
-    durations,
     failure_texts,
-    history,
     names,
     revisions,
-    run_lists,
     runs,
     schema,
-    series,
-    snapshot,
-    trace,
-    writing,
 )
-from bot.results.store import combine as merge
-from bot.results.store import pending_checks as checks
-from bot.results.store.blobs import Stored
-from bot.results.store.commits_with_results import CommitsWithResults
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.failure_texts import TextReader
-from bot.results.store.grid import Grids
-from bot.results.store.history import Change, Flaky
-from bot.results.store.lab_reports import LabReports
-from bot.results.store.lists_of_tests import ListsOfTests
-from bot.results.store.names import SuiteRow
-from bot.results.store.point_facts import Infra, point_facts
-from bot.results.store.reported import FailureReports
-from bot.results.store.timelines import Timelines
-from bot.results.store.trace import TestHistory
+from bot.results.store.tables import combine as merge
+from bot.results.store.tables.blobs import Stored
+from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.failure_texts import TextReader
+from bot.results.store.tables.names import SuiteRow
+from bot.results.store.write import affected, series, write
+from bot.results.store.write import pending_checks as checks
+from bot.results.store.write.write import Infra, point_facts
 
 NEWEST = 100
 
@@ -172,7 +168,7 @@ class ResultsStore:
         no refused ones.
         """
 
-        def write(connection: sa.Connection, search: Renames) -> bool:
+        def store(connection: sa.Connection, search: Renames) -> bool:
             found = runs.find(connection, run.key)
             if found is not None and (found[1].state is RunState.STORED or found[1] == run):
                 return False
@@ -184,7 +180,7 @@ class ResultsStore:
             revisions.grow(connection, run.key.repository)
             return True
 
-        return self._written(write, renames)
+        return self._written(store, renames)
 
     def put(self, run: Run, columns: Columns, renames: Renames | None = None, *, replace: bool = False) -> bool:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
@@ -199,10 +195,10 @@ class ResultsStore:
                 return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # The slow part comes before the write transaction, because all other writers wait for that.
-            laid_out = writing.lay_out(connection, self._known, suite, columns)
+            laid_out = write.lay_out(connection, self._known, suite, columns)
             texts = failure_texts.prepare(connection, columns)
 
-        def write(connection: sa.Connection, search: Renames) -> bool:
+        def store(connection: sa.Connection, search: Renames) -> bool:
             # Again, because another process may have stored the run meanwhile.
             found = runs.find(connection, run.key)
             if not replace and found is not None and found[1].state is RunState.STORED:
@@ -210,20 +206,20 @@ class ResultsStore:
             now_known = names.find(connection, run.key.repository, suite_name, make=True)
             assert now_known is not None
             up_to_date = now_known.names == suite.names  # or somebody else has added names meanwhile
-            ordered = laid_out if up_to_date else writing.lay_out(connection, self._known, now_known, columns)
+            ordered = laid_out if up_to_date else write.lay_out(connection, self._known, now_known, columns)
             suites = {suite_name: names.add(connection, now_known, ordered.new, ordered.new_names)}
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number, before = found or (None, None)
             texts_of = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target, run, number)
-            changed = writing.save(connection, saved, ordered, texts_of, is_new=number is None)
+            changed = write.save(connection, saved, ordered, texts_of, is_new=number is None)
             written = {saved: ordered.stored}
             self._follow(connection, target, search, before, run, written, suites, news=changed or before != run)
             revisions.grow(connection, run.key.repository)
             return True
 
-        return self._written(write, renames)
+        return self._written(store, renames)
 
     def _written(self, write: Callable[[sa.Connection, Renames], bool], renames: Renames | None) -> bool:
         def once(renames: Renames) -> bool:
@@ -321,7 +317,7 @@ class ResultsStore:
     def changed(self, about: TargetKey, suite: str, before: str, after: str) -> dict[str, Change]:
         """Return the tests whose results differ between two commits, with both results."""
         with self._database.reading() as connection:
-            return history.changed(connection, self._known, about, suite, (before, after))
+            return baselines.changed(connection, self._known, about, suite, (before, after))
 
     def _verdicts(
         self, connection: sa.Connection, suite: SuiteRow, stored: Sequence[tuple[int, Run]]
@@ -332,7 +328,7 @@ class ResultsStore:
     def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[Candidate]:
         """Return the commits that another may be compared with if they are ancestors of it, newest first."""
         with self._database.reading() as connection:
-            return history.baselines(connection, about, suite, sha, limit)
+            return baselines.baselines(connection, about, suite, sha, limit)
 
     def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
         """Return the stored relations of some commits to others."""
@@ -385,14 +381,14 @@ class ResultsStore:
     ) -> dict[TargetKey, TestHistory]:
         """Return the outcome of a test on each target from commit to commit, under its earlier names too."""
         with self._database.reading() as connection:
-            return trace.of_test(connection, self._known, repository, suite, test_id, aliases)
+            return history.history(connection, self._known, repository, suite, test_id, aliases)
 
     def flakiest(
         self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0, aliases: Aliases = NO_ALIASES
     ) -> list[Flaky]:
         """Return the tests that changed between good and bad most often, in commits made since a moment."""
         with self._database.reading() as connection:
-            return history.flakiest(connection, self._known, about, suite, limit, since, aliases)
+            return baselines.flakiest(connection, self._known, about, suite, limit, since, aliases)
 
     def snapshot(self, repository: str) -> dict[str, object]:
         """Return everything known about a repository as JSON, which does not depend on the order of arrival."""

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from bot.news.message import News
-from bot.results.store.failures import FailureEnd
+from bot.results.store.failures.failures import FailureEnd
 from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
 from handlers.hardware.news_groups import (
     ACTIVE,

@@ -23,7 +23,7 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.store.failures import FailureEnd
+from bot.results.store.failures.failures import FailureEnd
 from handlers.hardware import nightly_news, regressions
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.news_groups import (

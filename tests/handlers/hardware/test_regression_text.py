@@ -14,7 +14,7 @@ from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
 from bot.plan.page_links import LONGEST_HISTORY_LINK
 from bot.results.compare.context import FailureContext
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from handlers.hardware.regression_state import JudgedTarget, RegressionChanges
 from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, regression_news
 from tests.gfm import Page, rendered

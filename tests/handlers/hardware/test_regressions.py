@@ -22,7 +22,7 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from handlers.hardware import regressions
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.regression_state import (

@@ -17,7 +17,7 @@ from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.failures import Failure, FailureEnd
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.hardware import regressions
 from handlers.hardware.texts import NO_NEWS
 from tests.handlers.driver import FULL_NAME

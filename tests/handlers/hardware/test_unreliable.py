@@ -10,7 +10,7 @@ from bot.effects.issues import EnsureIssue
 from bot.news.effects import PostMessage
 from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.regression_state import (
     REGRESSIONS,

@@ -1,0 +1,280 @@
+"""Read one test over the runs of its suite on a target: its results, and the messages about it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
+
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.context import FailureContext
+from bot.results.store.failures import contexts
+from bot.results.store.failures.contexts import AskedFailures, AskedOnTarget, FailingTest
+from bot.results.store.failures.failing_now import TargetNow, targets_now
+from bot.results.store.history import history
+from bot.results.store.history.history import Segment, TestHistory
+from bot.results.store.tables import names, runs, schema
+from bot.results.store.tables.names import SuiteNames
+
+
+class LeftOut(StrEnum):
+    """Why a run does not belong to the series, so that it neither begins nor ends a failure."""
+
+    NOTHING = ""
+    PULL_REQUEST = "pull request"
+    INCOMPLETE = "incomplete"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRun:
+    """One commit of a suite on a target. `status` is None where the test was absent, or the run is left out.
+
+    `name` is what the test was called. `reason` says why results are unusable. `committed_at` is in seconds since 1970.
+    """
+
+    sha: str
+    committed_at: float
+    status: Status | None
+    flaky: bool
+    name: str
+    left_out: LeftOut = LeftOut.NOTHING
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureMessage:
+    """A message about a lasting failure of a test, and how the failure ended.
+
+    The failure began at the commit `since`; the test last passed at `good`, which is empty if it never did. The run of
+    `reported_in` led to the message. `ended` is empty while the failure lasts. Moments are in seconds since 1970.
+    """
+
+    since: str
+    good: str
+    reported_in: str
+    reported_at: float
+    ended: str
+    ended_in: str
+    ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionMessage:
+    """A message about a lasting failure, with its target, suite and test."""
+
+    about: TargetKey
+    suite: str
+    test: str
+    message: FailureMessage
+
+
+class Timelines:
+    """Reads timelines of tests; calls block, as those of `ResultsStore`."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
+        self._reading = reading
+        self._known = known
+
+    def targets(self) -> list[TargetKey]:
+        """Return all targets with anything stored."""
+        table = schema.targets
+        statement = sa.select(table).order_by(table.c.repository, table.c.lab, table.c.target)
+        with self._reading() as connection:
+            return [TargetKey(row.repository, row.lab, row.target) for row in connection.execute(statement)]
+
+    def commits(self, about: TargetKey, beginning: str, limit: int) -> list[str]:
+        """Return commits of a target whose SHA begins like this, those with the newest runs first."""
+        table = schema.runs
+        newest = sa.func.max(table.c.received_at)
+        with self._reading() as connection:
+            statement = (
+                sa.select(table.c.sha)
+                .where(table.c.target_id == runs.target_id(connection, about))
+                # `%` and `_` of a mistyped SHA are no wildcards.
+                .where(table.c.sha.startswith(beginning, autoescape=True))
+                .where(runs.in_reported_state)
+                .group_by(table.c.sha)
+                .order_by(newest.desc(), table.c.sha)
+                .limit(limit)
+            )
+            return list(connection.execute(statement).scalars())
+
+    def suites(self, about: TargetKey) -> list[str]:
+        """Return the suites of a target."""
+        series, suites = schema.series, schema.suites
+        with self._reading() as connection:
+            target = runs.target_id(connection, about)
+            if target is None:
+                return []
+            statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target)
+            return sorted(connection.execute(statement).scalars())
+
+    def has_test(self, about: TargetKey, suite: str, test_id: str) -> bool:
+        """Return whether any run of a suite, on any target, had a test of this name."""
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            return found is not None and self._known.ordinal(connection, found, test_id) is not None
+
+    def names(self, about: TargetKey, suite: str) -> Sequence[str]:
+        """Return all names that tests of a suite have had, on any target."""
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            return [] if found is None else self._known.every(connection, found)
+
+    def of_test(
+        self,
+        about: TargetKey,
+        suite: str,
+        test_id: str,
+        sha: str,
+        aliases: Aliases = NO_ALIASES,
+        traced: Mapping[TargetKey, TestHistory] | None = None,
+    ) -> list[TimelineRun]:
+        """Return a commit and those before it on the nightly branch, newest first; none if it is unknown.
+
+        `traced` is what `ResultsStore.history` returned of the test, where that is known.
+        """
+        with self._reading() as connection:
+            points = _points(connection, about, suite, sha)
+            if traced is None:
+                traced = history.history(connection, self._known, about.repository, suite, test_id, aliases)
+            return [_run(point, traced.get(about, ()), test_id) for point in points]
+
+    def contexts(
+        self,
+        about: TargetKey,
+        sha: str,
+        asked: Mapping[str, AskedFailures],
+        aliases: Aliases = NO_ALIASES,
+        most_runs: int = contexts.MOST_RUNS,
+    ) -> dict[tuple[str, str], FailureContext]:
+        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite.
+
+        At most `most_runs` earlier runs of each suite are read.
+        """
+        with self._reading() as connection:
+            return {
+                (suite, test): context
+                for suite, of_suite in asked.items()
+                for test, context in contexts.of_suite(
+                    connection, self._known, about, suite, sha, of_suite, aliases, most_runs
+                ).items()
+            }
+
+    def contexts_on(
+        self, asked: Sequence[AskedOnTarget], aliases: Aliases = NO_ALIASES
+    ) -> dict[int, dict[str, FailureContext]]:
+        """Return the contexts of failures of one suite on some targets, by series and test."""
+        with self._reading() as connection:
+            return contexts.of_targets(connection, self._known, asked, aliases) if asked else {}
+
+    def failing(self, about: TargetKey, limit: int, aliases: Aliases = NO_ALIASES) -> tuple[list[FailingTest], int]:
+        """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
+        with self._reading() as connection:
+            return contexts.failing_now(connection, self._known, about, limit, aliases)
+
+    def targets_now(self, repository: str, limit: int, aliases: Aliases = NO_ALIASES) -> dict[TargetKey, TargetNow]:
+        """Return the tests that fail now on each target of a repository, at most `limit` of each."""
+        with self._reading() as connection:
+            return targets_now(connection, self._known, repository, limit, aliases)
+
+    def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
+        """Return the messages about a test, oldest first; `called` are all names that it had."""
+        table = schema.reports
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            if found is None:
+                return []
+            ordinals = [self._known.ordinal(connection, found, name) for name in called]
+            statement = (
+                sa.select(table)
+                .where(table.c.series_id.in_(_series(found, runs.target_id(connection, about))))
+                .where(table.c.ordinal.in_([one for one in ordinals if one is not None]))
+                .order_by(table.c.reported_at, table.c.since)
+            )
+            return [_message(row) for row in connection.execute(statement).mappings()]
+
+    def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
+        """Return the newest messages about tests of a repository since a moment, newest first."""
+        table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
+        other = table.alias()
+        # No older message is listed: one series alone has `limit` newer ones, and those of others only add to them.
+        last = (
+            sa.select(other.c.reported_at)
+            .where(other.c.series_id == series.c.id)
+            .order_by(other.c.reported_at.desc())
+            .limit(1)
+            .offset(limit - 1)
+            .correlate(series)
+            .scalar_subquery()
+        )
+        joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
+        statement = (
+            sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
+            .add_columns(targets.c.lab, targets.c.target)
+            .select_from(joined.join(table, table.c.series_id == series.c.id))
+            .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(last, since))
+            .where(table.c.reported_at >= since)
+            .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
+            .limit(limit)
+        )
+        with self._reading() as connection:
+            return [
+                RegressionMessage(
+                    TargetKey(repository, row["lab"], row["target"]),
+                    row["suite"],
+                    self._known.every(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
+                    _message(row),
+                )
+                for row in connection.execute(statement).mappings().all()
+            ]
+
+
+def _message(row: sa.RowMapping) -> FailureMessage:
+    return FailureMessage(**{name: row[name] for name in FailureMessage.__dataclass_fields__})
+
+
+def _series(suite: names.SuiteRow, target: int | None) -> sa.Select[tuple[int]]:
+    return sa.select(schema.series.c.id).filter_by(suite_id=suite.id, target_id=target)
+
+
+def _points(connection: sa.Connection, about: TargetKey, suite: str, sha: str) -> Sequence[sa.RowMapping]:
+    found, target = names.find(connection, about.repository, suite), runs.target_id(connection, about)
+    if found is None or target is None:
+        return []
+    points = schema.points
+    of_series = points.c.series_id.in_(_series(found, target))
+    own = connection.execute(sa.select(points).where(of_series, points.c.sha == sha)).mappings().first()
+    if own is None:
+        return []
+    here = sa.tuple_(sa.literal(own["committed_at"], sa.Double), sa.literal(own["sha"], sa.Text))
+    # Not only `linked` ones: a timeline also shows the runs that are left out, and why.
+    earlier = (
+        sa.select(points)
+        .where(of_series, sa.tuple_(points.c.committed_at, points.c.sha) < here, points.c.mainline)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+    )
+    return [own, *connection.execute(earlier).mappings()]
+
+
+def _run(point: sa.RowMapping, segments: Sequence[Segment], test_id: str) -> TimelineRun:
+    sha, committed_at = point["sha"], point["committed_at"]
+    if not point["linked"]:
+        return TimelineRun(sha, committed_at, None, False, test_id, _left_out(point), point["infra"])
+    place = bisect_right(segments, (committed_at, sha), key=lambda one: (one.committed_at, one.sha))
+    if not place:
+        return TimelineRun(sha, committed_at, None, False, segments[0].name if segments else test_id)
+    segment = segments[place - 1]
+    return TimelineRun(sha, committed_at, segment.status, segment.flaky, segment.name)
+
+
+def _left_out(point: sa.RowMapping) -> LeftOut:
+    if not point["mainline"]:
+        return LeftOut.PULL_REQUEST
+    return LeftOut.UNUSABLE if point["infra"] else LeftOut.INCOMPLETE

@@ -1,0 +1,100 @@
+"""Store the counts of a point together with its run, so that a grid need not read columns.
+
+The counts are the same that `Grids` would compute from the columns. Only linked points have them. Whether a failure is
+new depends on earlier points, so a late run also changes the counts of later points. Aliases and quarantines come from
+app.yaml and are not stored, so the reader applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from nightjar_formats.columns import BAD_CODES, STATUS_BITS
+
+from bot.core.aliases import NO_ALIASES
+from bot.results.compare.flaky import WINDOW
+from bot.results.store.history.explained import FreshFailures, explained_places
+from bot.results.store.tables import schema
+from bot.results.store.tables.cells import CellCounts
+from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.points import Position
+
+NAMES = ("passed", "failed", "skipped", "flaky")
+_POINTS, _CHANGES = schema.points, schema.changes
+_LINKED = (_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked)
+_POSITION = sa.tuple_(_POINTS.c.committed_at, _POINTS.c.sha)
+_HERE = sa.tuple_(sa.bindparam("at", type_=sa.Double), sa.bindparam("of_sha", type_=sa.Text))
+# A point is compared with the one before it, and its flakiness goes by a window that ends with it.
+_FROM_HERE = (
+    sa.select(_POINTS.c.id, _POINTS.c.committed_at, _POINTS.c.sha)
+    .where(*_LINKED, _POSITION >= _HERE)
+    .order_by(_POINTS.c.committed_at, _POINTS.c.sha)
+    .limit(WINDOW + 1)
+)
+_NEWEST = (
+    sa.select(_POINTS.c.id, _POINTS.c.committed_at, _POINTS.c.sha)
+    .where(*_LINKED)
+    .order_by(_POINTS.c.committed_at.desc(), _POINTS.c.sha.desc())
+    .limit(WINDOW + 1)
+)
+_FRESH = sa.select(_CHANGES.c.point_id, _CHANGES.c.ordinal, _CHANGES.c.after).where(
+    _CHANGES.c.point_id.in_(sa.bindparam("ids", expanding=True)),
+    _CHANGES.c.after.op("&")(STATUS_BITS).in_(BAD_CODES),
+    _CHANGES.c.before.op("&")(STATUS_BITS).not_in(BAD_CODES),
+)
+_UNKNOWN = _POINTS.update().where(_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked).values(new=None)
+_KNOWN = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(new=sa.bindparam("count"))
+
+
+def of_tests(counts: CellCounts | None) -> dict[str, int | None]:
+    """Return the values of a point's count columns except the new failures; None: no counts."""
+    return {"new": None, **{name: getattr(counts, name) if counts else None for name in NAMES}}
+
+
+def read_counts(row: sa.RowMapping) -> CellCounts | None:
+    """Return the counts of a point's row; None if they are not stored."""
+    values = {name: row[name] for name in (*NAMES, "new")}
+    return None if None in values.values() else CellCounts(**values)
+
+
+def count_new(
+    connection: sa.Connection,
+    known: SuiteNames,
+    series: int,
+    position: Position,
+    newest: int | None,
+    *,
+    renamed: bool,
+) -> None:
+    """Store the number of new failures at the points of a series that a change at a position may affect.
+
+    `newest` is the point at the position if it is the last one. With `renamed`, names of tests have changed, so counts
+    of older points may be wrong: they become unknown, and the reader counts the columns.
+    """
+    here = {"of_series": series, "at": position[0], "of_sha": position[1]}
+    if renamed:
+        connection.execute(_UNKNOWN, {"of_series": series})
+        places = {row.id: (row.committed_at, row.sha) for row in connection.execute(_NEWEST, here)}
+    elif newest is not None:
+        places = {newest: position}
+    else:
+        places = {row.id: (row.committed_at, row.sha) for row in connection.execute(_FROM_HERE, here)}
+    fresh: dict[int, dict[int, int]] = {}
+    for point, ordinal, after in connection.execute(_FRESH, {"ids": [*places]}) if places else ():
+        fresh.setdefault(point, {})[ordinal] = after
+    failures = [_fresh(places[number], ended) for number, ended in fresh.items()]
+    explained = explained_places(connection, known, {}, {series: failures} if failures else {}, NO_ALIASES)
+    counts = [
+        {"of_id": number, "count": len(fresh.get(number, ())) - len(explained.get((series, sha), ()))}
+        for number, (_, sha) in places.items()
+    ]
+    if counts:
+        connection.execute(_KNOWN, counts)
+
+
+def _fresh(position: Position, ended: Mapping[int, int]) -> FreshFailures:
+    column = bytearray(max(ended) + 1)
+    for ordinal, byte in ended.items():
+        column[ordinal] = byte
+    return FreshFailures(position, sorted(ended), bytes(column), bytes(column))

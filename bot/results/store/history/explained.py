@@ -1,0 +1,158 @@
+"""Find the new failures of a grid's points that the known flakiness of their tests explains, for all series at once.
+
+A test is known to be flaky only if one run in its window had both outcomes. An index has the changes at such runs, so
+no other test has to be followed from run to run. `flakiness.py` does the same for one run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from nightjar_formats.columns import FLAKY, SEEN, at, is_flaky
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
+from bot.results.store.history.windows import past_of
+from bot.results.store.tables import schema
+from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.points import LinkedPoint, Position
+from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+
+Place = tuple[int, str]
+"""A series, and a commit."""
+
+
+NameSpan = tuple[int, Position, Position]
+"""A name of a test by its place, and from and until which commit the test had it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshFailures:
+    """The new failures of a suite at a commit, by their places.
+
+    `now` is how its tests ended there, and `linked` likewise at the newest linked point up to there, mostly itself.
+    """
+
+    position: Position
+    places: Sequence[int]
+    now: bytes
+    linked: bytes
+
+
+# Made once, because each run needs them, and making them takes longer than answering them.
+_CHANGES, _SERIES, _POINTS, _OTHERS = schema.changes, schema.series, schema.points, schema.points.alias()
+_OLDEST = (
+    sa.select(_OTHERS.c.committed_at)
+    .where(_OTHERS.c.series_id == _SERIES.c.id, _OTHERS.c.linked, _OTHERS.c.committed_at <= sa.bindparam("first"))
+    .order_by(_OTHERS.c.committed_at.desc(), _OTHERS.c.sha.desc())
+    .limit(1)
+    .offset(WINDOW - 1)
+    .correlate(_SERIES)
+    .scalar_subquery()
+)
+# Without statistics, SQLite would find points by a plain upper limit, and ask for the oldest of each of them.
+_UP_TO_LAST = sa.func.coalesce(_POINTS.c.committed_at, 0.0) <= sa.bindparam("last")
+_WINDOWS = (
+    sa.select(_POINTS.c.series_id, _POINTS.c.id, _POINTS.c.sha, _POINTS.c.committed_at)
+    .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
+    .where(_SERIES.c.id.in_(sa.bindparam("numbers", expanding=True)), _POINTS.c.linked)
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0), _UP_TO_LAST)
+    .order_by(_POINTS.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha)
+)
+_FLAKY = (
+    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
+    .where(_CHANGES.c.point_id.in_(sa.bindparam("points", expanding=True)), schema.OF_FLAKY)
+    .distinct()
+)
+
+
+def explained_places(
+    connection: sa.Connection,
+    known: SuiteNames,
+    suites: Mapping[int, SuiteRow],
+    asked: Mapping[int, Sequence[FreshFailures]],
+    aliases: Aliases,
+) -> dict[Place, list[int]]:
+    """Return which of some new failures, by their series, are explained; `suites` has the suite of each series."""
+    if not asked:
+        return {}
+    windows = linked_windows(connection, {series: [one.position for one in of] for series, of in asked.items()})
+    flaky = _flaky_places(connection, windows)
+    for series, points in asked.items():
+        flaky[series].update(*map(_flaky_now, points))
+    had_both = sorted(series for series, places in flaky.items() if places)
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, had_both) if had_both else ():
+        renames[point.series_id].append(point)
+    spans: dict[int, dict[int, list[NameSpan]]] = {}
+    for series in had_both:
+        candidates = {place for one in asked[series] for place in one.places}
+        if not aliases:  # an alias may make any test one of the flaky ones
+            candidates &= all_names_of(renames[series], flaky[series])
+        if candidates:
+            name_of = known.every(connection, suites[series]) if aliases else ()
+            then = series_names(connection, series, name_of, aliases, candidates, renames[series])
+            spans[series] = {place: list(then.spans(place)) for place in candidates}
+    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
+    first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
+    changes = changes_since(connection, names, first) if names else {}
+    return {
+        (series, one.position[1]): sorted(
+            place
+            for place in of.keys() & set(one.places)
+            if _is_explained(one, place, of[place], changes[series], windows.get(series, []))
+        )
+        for series, of in spans.items()
+        for one in asked[series]
+    }
+
+
+def _is_explained(
+    one: FreshFailures, place: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
+) -> bool:
+    chain = [(point.committed_at, point.sha) for point in window]
+    end = bisect_right(chain, one.position)
+    part = chain[max(0, end - WINDOW) : end]
+    history, runs = past_of(spans, changes, part, at(one.linked, place)), len(part)
+    # A run outside the series comes after the runs of its window.
+    if not part or part[-1] != one.position:
+        history, runs = [*history, (runs, SEEN[at(one.now, place)])], runs + 1
+    return flakiness_of(history, runs).explains
+
+
+_NOT_FLAKY = bytes(range(FLAKY))
+
+
+def _flaky_now(fresh: FreshFailures) -> set[int]:
+    if not (fresh.now + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
+        return set()
+    return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
+
+
+def linked_windows(connection: sa.Connection, asked: Mapping[int, Sequence[Position]]) -> dict[int, list[LinkedPoint]]:
+    """Return the linked points of each series from the window of the oldest of some commits on, oldest first."""
+    moments = [committed_at for positions in asked.values() for committed_at, _ in positions]
+    found: dict[int, list[LinkedPoint]] = {}
+    numbers = sorted(asked)
+    for some in schema.in_parts(numbers):
+        values = {"numbers": some, "first": min(moments), "last": max(moments)}
+        for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
+            found.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
+    return found
+
+
+def _flaky_places(
+    connection: sa.Connection, windows: Mapping[int, Collection[LinkedPoint]]
+) -> defaultdict[int, set[int]]:
+    """Return the tests of each series that became flaky, or ceased to be, at one of its points."""
+    points = sorted(point.id for window in windows.values() for point in window)
+    found = defaultdict[int, set[int]](set)
+    for some in schema.in_parts(points):
+        for series, ordinal in connection.execute(_FLAKY, {"points": some}):
+            found[series].add(ordinal)
+    return found

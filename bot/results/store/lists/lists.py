@@ -1,0 +1,37 @@
+"""Lists of tests for pages: which are flaky, slow, or skipped; calls block, as those of `ResultsStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import sqlalchemy as sa
+
+from bot.results.store.lists.flaky_tests import FlakyList, flaky_tests
+from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.skipped_tests import SkippedList, skipped_tests
+from bot.results.store.lists.slow_tests import Durations, durations_of
+from bot.results.store.tables.names import SuiteNames
+
+
+class ListsOfTests:
+    """Reads lists of tests; calls block, as those of `ResultsStore`. Moments are in seconds since 1970."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
+        self._reading = reading
+        self._known = known
+
+    def flaky(self, asked: AskedTests, since: float) -> FlakyList:
+        """Return the tests that were flaky in commits made since a moment."""
+        with self._reading() as connection:
+            return flaky_tests(connection, self._known, asked, since)
+
+    def slow(self, asked: AskedTests) -> Durations:
+        """Return how long the tests of a target take, and the slowest of them."""
+        with self._reading() as connection:
+            return durations_of(connection, self._known, asked)
+
+    def skipped(self, asked: AskedTests, since: float) -> SkippedList:
+        """Return the tests that the newest runs skipped, and those that ran nowhere since a moment."""
+        with self._reading() as connection:
+            return skipped_tests(connection, self._known, asked, since)
