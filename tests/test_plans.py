@@ -80,7 +80,7 @@ EXCEPTIONS = {
     "bot/results/store/snapshot.py:_checks": exempt(ALL_OF_A_SUITE, "nightjar_checks"),
     "bot/results/store/snapshot.py:_runs": exempt(ALL_OF_A_SUITE, "nightjar_runs"),
     "bot/results/store/snapshot.py:_series": exempt(ALL_OF_A_SUITE, SORTS),
-    "bot/results/store/failures/timelines.py:Timelines.newest_messages": exempt(
+    "bot/results/store/failures/failures.py:FailureReports.newest_messages": exempt(
         "of each series as many as it returns", "nightjar_reports", SORTS
     ),
     "handlers/hardware/jobs/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),

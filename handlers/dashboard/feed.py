@@ -16,7 +16,7 @@ from handlers.dashboard import texts
 from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
-    from bot.results.store.failures.timelines import RegressionMessage
+    from bot.results.store.failures.failures import RegressionMessage
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
@@ -35,7 +35,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
 
     async def load(asked: PageRequest) -> str:
         name, _, _ = results_of(parts, asked.repository)
-        messages = parts.store.timelines.newest_messages
+        messages = parts.store.failures.newest_messages
         found = await asked.pages.run(messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
         return atom_feed(name, found, parts.public_url)
 
@@ -59,15 +59,15 @@ def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url
     _add(feed, "link", rel="alternate", type="text/html", href=public_url + view_path(repository))
     _add(ElementTree.SubElement(feed, f"{{{ATOM}}}author"), "name", texts.FEED_AUTHOR)
     for one in messages:
-        _entry(feed, one, public_url + history_path(repository, one.test, one.about.full_name))
+        _entry(feed, one, public_url + history_path(repository, one.test, one.target.full_name))
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
 
 
 def _entry(feed: ElementTree.Element, one: RegressionMessage, page: str) -> None:
     entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), one.message
-    target = one.about.full_name
+    target = one.target.full_name
     title = texts.FEED_ENTRY.format(test=one.test, target=target)
-    _add(entry, "id", _urn(one.about.repository, target, one.suite, one.test, message.since))
+    _add(entry, "id", _urn(one.target.repository, target, one.suite, one.test, message.since))
     _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")
     _add(entry, "published", iso_utc(message.reported_at))
     _add(entry, "updated", iso_utc(_changed_at(one)))

@@ -18,7 +18,7 @@ from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
-from bot.results.store.failures.contexts import AskedOnTarget
+from bot.results.store.failures.contexts import TargetContextQuery
 from bot.results.store.grid.rows import GridLine, GridRange, on_target
 from bot.results.store.grid.test_runs import TestAt, TestRun
 from bot.results.store.history.history import Segment, TestHistory
@@ -265,8 +265,8 @@ def _failing(
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
     details = store.grids.details({one.line.series: TestAt(one.line, one.last.sha, one.last.name) for one in every})
-    asked = [AskedOnTarget(on_target(one.line), one.last.sha, _baseline(store, one), [test]) for one in every]
-    contexts = store.timelines.contexts_on(asked, aliases)
+    asked = [TargetContextQuery(on_target(one.line), one.last.sha, _baseline(store, one), [test]) for one in every]
+    contexts = store.failures.contexts_on(asked, aliases)
     found = {}
     for one in every:
         series, last = one.line.series, one.last

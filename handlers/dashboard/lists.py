@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from handlers.dashboard.settings import TARGET_PATTERN
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class TestsOfRepository(BaseModel):
     pages: int
 
 
-def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
+def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> ListedTests:
     """Translate the query of a page into that of the store; a CSV file begins with the first test, not with a page."""
     query: ListQuery = asked.query
     limit = asked.most_rows(ROWS)
     lab, _, on = (target or "").partition("/")
-    return AskedTests(
+    return ListedTests(
         name,
         (lab, on) if target else None,
         (query.q or "").lower(),

@@ -154,7 +154,7 @@ def target_overviews(
 ) -> list[TargetOverview]:
     """Read the last results of each target, in the order of app.yaml; it blocks."""
     newest = store.newest(repository)
-    found = store.timelines.targets_now(repository, MOST_FAILING, aliases)
+    found = store.failures.targets_now(repository, MOST_FAILING, aliases)
     every = [TargetKey(repository, lab, target) for lab, of in results.labs.items() for target in of.targets]
     return [_target(about, newest.get(about), found.get(about), now) for about in every]
 

@@ -34,7 +34,7 @@ from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
-from bot.results.store.failures.contexts import AskedFailures
+from bot.results.store.failures.contexts import ContextQuery
 from handlers.hardware import texts
 from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.degraded.words import degraded_notice
@@ -254,7 +254,7 @@ async def _findings(
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
-    failures = {suite: AskedFailures(_baseline_of(compared[suite]), tests) for suite, tests in listed.items()}
+    failures = {suite: ContextQuery(_baseline_of(compared[suite]), tests) for suite, tests in listed.items()}
     contexts = await context.part(RESULTS).contexts(asked.about, asked.sha, failures, context.config.aliases)
     return replace(findings, contexts=contexts)
 

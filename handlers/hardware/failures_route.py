@@ -9,7 +9,7 @@ from nightjar_formats.model import TARGET_NAME, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.config.quarantine import QuarantinedTest
-from bot.results.store.failures.contexts import FailingTest
+from bot.results.store.failures.failures import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.hardware import texts

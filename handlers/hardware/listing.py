@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.effects.checks import WrittenCheckRun
     from bot.engine.records import Records
     from bot.results.compare.health import SuiteHealth
-    from bot.results.store.failures.contexts import FailingTest
+    from bot.results.store.failures.failures import FailingTest
     from bot.results.store.store import ResultsStore
 
 
@@ -136,7 +136,7 @@ class FailureListing:
         repository, keys = known
         named = replace(about, repository=repository)
         try:
-            listed, total = await asyncio.to_thread(self._store.timelines.failing, named, limit, keys.aliases)
+            listed, total = await asyncio.to_thread(self._store.failures.failing, named, limit, keys.aliases)
             health = await asyncio.to_thread(self._store.failures.health, named)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error

@@ -28,7 +28,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
-from bot.results.store.failures.contexts import AskedFailures
+from bot.results.store.failures.contexts import ContextQuery
 from handlers.hardware import texts
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.news_groups import NO_HOLD, REGRESSION_GROUP, WAITING_NEWS, NewsHold, active_targets
@@ -145,7 +145,7 @@ async def _hold(context: Context, about: TargetKey, committed_at: float, changes
     if not shared:
         return replace(hold, others=others)
     shas = {sha for one in changes.began for sha in (one.since, one.good) if sha}
-    moments = await asyncio.to_thread(context.part(RESULTS).store.failures.moments, about, shas)
+    moments = await asyncio.to_thread(context.part(RESULTS).store.failures.commit_times, about, shas)
     return replace(hold, moments=moments, others=others, shared=True)
 
 
@@ -197,8 +197,8 @@ def contexts_of(
     newest = {run.suite: run.sha for run in runs}
     found: dict[tuple[str, str], FailureContext] = {}
     for suite, those in tests.items():
-        asked = {suite: AskedFailures(before.get(suite, ""), those)}
-        found |= store.timelines.contexts(about, newest.get(suite, ""), asked, aliases)
+        asked = {suite: ContextQuery(before.get(suite, ""), those)}
+        found |= store.failures.contexts(about, newest.get(suite, ""), asked, aliases)
     return found
 
 

@@ -16,7 +16,7 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.failures.contexts import MOST_RUNS, RECENT, AskedFailures, AskedOnTarget
+from bot.results.store.failures.contexts import MOST_RUNS, RECENT, ContextQuery, TargetContextQuery
 from bot.results.store.grid.rows import GridRange, on_target
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
@@ -60,8 +60,8 @@ def context(
     most_runs: int = MOST_RUNS,
 ) -> FailureContext:
     before = sha(commit - 1 if baseline is None else baseline)
-    asked = {SUITE: AskedFailures(before, [test])}
-    return store.timelines.contexts(ABOUT, sha(commit), asked, aliases, most_runs)[SUITE, test]
+    asked = {SUITE: ContextQuery(before, [test])}
+    return store.failures.contexts(ABOUT, sha(commit), asked, aliases, most_runs)[SUITE, test]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_runs_after_the_baseline_do_not_count(store: ResultsStore) -> None:
 
 def test_a_first_run_has_no_context(store: ResultsStore) -> None:
     stored(store, "F")
-    assert store.timelines.contexts(ABOUT, sha(1), {SUITE: AskedFailures("", [TEST])}) == {
+    assert store.failures.contexts(ABOUT, sha(1), {SUITE: ContextQuery("", [TEST])}) == {
         (SUITE, TEST): FailureContext()
     }
-    assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
+    assert store.failures.contexts(ABOUT, sha(1), {"relax": ContextQuery("", [TEST])}) == {}
 
 
 def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
@@ -186,10 +186,10 @@ def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: R
     for line in store.grids.lines_of_test(GridRange(REPOSITORY), TEST):
         commit = newest[line.about.target]
         baseline = baselines.get(line.about.target, commit - 1)
-        asked[line.series] = AskedOnTarget(on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST])
+        asked[line.series] = TargetContextQuery(on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST])
     assert len(asked) == len(newest)
-    together = store.timelines.contexts_on(list(asked.values()))
-    alone = {series: store.timelines.contexts_on([one])[series] for series, one in asked.items()}
+    together = store.failures.contexts_on(list(asked.values()))
+    alone = {series: store.failures.contexts_on([one])[series] for series, one in asked.items()}
     assert together == alone
     by_target = {one.one.about.target: together[series][TEST] for series, one in asked.items()}
     everywhere = tuple(sorted(f"example-lab/{target}" for target in newest))
@@ -203,7 +203,7 @@ def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: R
 
 def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[str]:
     """Return the statements that the answer needs."""
-    asked: Mapping[str, AskedFailures] = {SUITE: AskedFailures(sha(commit - 1), list(tests))}
+    asked: Mapping[str, ContextQuery] = {SUITE: ContextQuery(sha(commit - 1), list(tests))}
     run = list[str]()
 
     def note(_: object, __: object, statement: str, *___: object) -> None:
@@ -211,7 +211,7 @@ def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[s
 
     sa.event.listen(sa.Engine, "before_cursor_execute", note)
     try:
-        assert len(store.timelines.contexts(ABOUT, sha(commit), asked)) == len(asked[SUITE].tests)
+        assert len(store.failures.contexts(ABOUT, sha(commit), asked)) == len(asked[SUITE].tests)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
     return [statement for statement in run if statement.startswith("SELECT")]
@@ -266,7 +266,7 @@ def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None
         sa.event.listen(sa.Engine, "before_cursor_execute", explain)
         try:
             assert context(postgres, 4, test="test_a").since == ""
-            assert len(postgres.timelines.failing(ABOUT, 10)[0]) == 2
+            assert len(postgres.failures.failing(ABOUT, 10)[0]) == 2
         finally:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(read) > 2 * STATEMENTS
@@ -283,12 +283,12 @@ def _tables_read(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_the_failing_tests_of_the_newest_runs_are_listed_up_to_a_limit(store: ResultsStore) -> None:
     stored(store, "PFF", "test_b", "test_a")
     stored(store, "PF", suite="relax", run_id="2")
-    found, total = store.timelines.failing(ABOUT, 2)
+    found, total = store.failures.failing(ABOUT, 2)
     assert [(one.suite, one.test, one.sha) for one in found] == [
         (SUITE, "test_a", sha(3)),
         (SUITE, "test_b", sha(3)),
     ]
     assert total == 3
     assert found[0].context == FailureContext(since=sha(2), good=sha(1), runs=1)
-    assert len(store.timelines.failing(ABOUT, 9)[0]) == 3
-    assert store.timelines.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)
+    assert len(store.failures.failing(ABOUT, 9)[0]) == 3
+    assert store.failures.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)

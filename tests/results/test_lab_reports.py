@@ -69,13 +69,13 @@ def reported(store: ResultsStore) -> None:
 def test_messages_about_regressions_come_with_their_tests(store: ResultsStore) -> None:
     filled(store)
     reported(store)
-    found = store.timelines.newest_messages(REPOSITORY, 0.0, 5)
-    assert sorted((one.about, one.suite, one.test, one.message.since) for one in found) == [
+    found = store.failures.newest_messages(REPOSITORY, 0.0, 5)
+    assert sorted((one.target, one.suite, one.test, one.message.since) for one in found) == [
         (ABOUT, "operators", "test_0", sha(2)),
         (ABOUT, "operators", "test_1", sha(3)),
     ]
-    assert len(store.timelines.newest_messages(REPOSITORY, 0.0, 1)) == 1
-    assert store.timelines.newest_messages("octocat/other", 0.0, 5) == []
+    assert len(store.failures.newest_messages(REPOSITORY, 0.0, 1)) == 1
+    assert store.failures.newest_messages("octocat/other", 0.0, 5) == []
 
 
 def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> None:
@@ -96,7 +96,7 @@ def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> No
     try:
         read(store)
         store.labs.newest(ABOUT)
-        store.timelines.newest_messages(REPOSITORY, 0.0, 5)
+        store.failures.newest_messages(REPOSITORY, 0.0, 5)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > 6

@@ -68,10 +68,10 @@ def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -
 
 
 def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
-    found = filled.timelines.targets_now(REPOSITORY, 3, aliases)
+    found = filled.failures.targets_now(REPOSITORY, 3, aliases)
     for target in TARGETS:
         about = TargetKey(REPOSITORY, LAB, target)
-        listed, failing = filled.timelines.failing(about, 3, aliases)
+        listed, failing = filled.failures.failing(about, 3, aliases)
         newest = filled.failures.newest_runs(about)
         assert (found[about].sha, found[about].suites, found[about].failing) == (newest[0].sha, 1, failing)
         assert [(one.suite, one.test, one.since) for one in found[about].failures] == [

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.results.store.lists.commits_with_results import CommitWithResults
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from bot.results.store.tables.database import ResultsDatabase
@@ -59,7 +59,7 @@ def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
             tests = {"test_flips": "failed" if number % 2 else "passed", "test_skipped": "skipped", "test_ok": "passed"}
             upload = Upload(number, tests, target=target, flaky=frozenset({"test_flips"} if number == 3 else ()))
             store.put(upload.run, upload.columns)
-    asked = AskedTests(REPOSITORY)
+    asked = ListedTests(REPOSITORY)
 
     def work() -> None:
         assert [one.test for one in store.lists.flaky(asked, 0.0).tests] == ["test_flips", "test_flips"]
@@ -81,7 +81,7 @@ def test_a_renamed_test_is_flaky_under_its_present_name(database_url: str) -> No
         tests = {name: "failed" if number % 2 else "passed"} | {f"test_ok_{one}": "passed" for one in range(5)}
         upload = Upload(number, tests)
         store.put(upload.run, upload.columns)
-    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
+    (found,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
     store.close()
     assert (found.test, found.flips, found.failed, found.runs) == ("test_new", 6, 4, 7)
 
@@ -90,7 +90,7 @@ def test_a_test_that_is_flaky_in_each_run_is_listed(store: ResultsStore) -> None
     for number in range(1, 4):
         upload = Upload(number, {"test_a": "failed", "test_b": "passed"}, flaky=frozenset({"test_a"}))
         store.put(upload.run, upload.columns)
-    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
+    (found,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
     assert (found.test, found.proved, [proof.sha for proof in found.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
 
 

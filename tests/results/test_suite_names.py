@@ -41,7 +41,7 @@ def test_added_names_are_found_at_their_places(database: ResultsDatabase) -> Non
         with database.writing() as connection:
             suite = add(connection, new)
         with database.reading() as connection:
-            assert known.every(connection, suite) == every
+            assert known.all(connection, suite) == every
             assert dict(known.places(connection, suite)) == {name: place for place, name in enumerate(every)}
 
 
@@ -50,7 +50,7 @@ def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsData
     with database.writing() as connection:
         first = add(connection, FIRST)
     with database.reading() as connection:
-        known.every(connection, first)
+        known.all(connection, first)
     with database.writing() as connection:
         undone = connection.begin_nested()
         assert known.uncommitted(connection, add(connection, MORE)) == FIRST + MORE
@@ -58,7 +58,7 @@ def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsData
     with database.writing() as connection:
         other = add(connection, ["x", "y"])
     with database.reading() as connection:
-        assert known.every(connection, other) == [*FIRST, "x", "y"]
+        assert known.all(connection, other) == [*FIRST, "x", "y"]
 
 
 def test_a_transaction_that_began_before_names_were_added_does_not_see_them(database: ResultsDatabase) -> None:
@@ -68,8 +68,8 @@ def test_a_transaction_that_began_before_names_were_added_does_not_see_them(data
     with database.writing() as connection:
         every = add(connection, MORE)
     with database.reading() as connection:
-        known.every(connection, every)
-        assert known.every(connection, first) == FIRST
+        known.all(connection, every)
+        assert known.all(connection, first) == FIRST
         assert known.ordinal(connection, first, "d") is None
         assert known.ordinal(connection, every, "d") == 3
 

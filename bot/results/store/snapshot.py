@@ -18,7 +18,7 @@ from bot.results.store.tables.rename_pairs import renames_of
 def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:
     """Return it as JSON: runs with their tests, points with what changed at each, and for which commits are checks."""
     suites = {
-        row.suite: (row.id, names.every(connection, names.SuiteRow(row.id, row.names)))
+        row.suite: (row.id, names.read_all(connection, names.SuiteRow(row.id, row.names)))
         for row in connection.execute(sa.select(schema.suites).filter_by(repository=repository))
     }
     return {

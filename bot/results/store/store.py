@@ -23,12 +23,12 @@ from bot.results.compare.searching import Renames, written
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import snapshot
-from bot.results.store.failures.reported import FailureReports
-from bot.results.store.failures.timelines import Timelines
+from bot.results.store.failures.failures import FailureReports
 from bot.results.store.grid.grid import Grids
 from bot.results.store.history import baselines, durations, history
 from bot.results.store.history.baselines import Change, Flaky
 from bot.results.store.history.history import TestHistory
+from bot.results.store.history.timelines import Timelines
 from bot.results.store.lists import run_lists
 from bot.results.store.lists.commits_with_results import CommitsWithResults
 from bot.results.store.lists.lab_reports import LabReports
@@ -323,7 +323,7 @@ class ResultsStore:
         self, connection: sa.Connection, suite: SuiteRow, stored: Sequence[tuple[int, Run]]
     ) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
         columns = runs.columns(connection, [number for number, _ in stored])
-        return merge.verdicts(self._known.every(connection, suite), columns)
+        return merge.verdicts(self._known.all(connection, suite), columns)
 
     def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[Candidate]:
         """Return the commits that another may be compared with if they are ancestors of it, newest first."""

@@ -17,10 +17,8 @@ from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.context import FailureContext, failure_context
-from bot.results.store.failures.failures import newest_runs
-from bot.results.store.history.baselines import baselines
 from bot.results.store.history.windows import TestsInWindow, window_histories
-from bot.results.store.tables import names, runs, schema
+from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS
 from bot.results.store.tables.names import SuiteNames, SuiteRow
 from bot.results.store.tables.points import (
@@ -44,29 +42,19 @@ RECENT = 30 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFailures:
+class ContextQuery:
     """Failing tests of a suite, and the commit that its run was compared with; empty if there is none."""
 
     baseline: str
     tests: Collection[str]
 
 
-@dataclass(frozen=True, slots=True)
-class FailingTest:
-    """A test that fails in the newest nightly run of its suite, the commit `sha`."""
-
-    suite: str
-    test: str
-    sha: str
-    context: FailureContext
-
-
 NOWHERE: Place = (0, "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOnTarget:
-    """Tests that fail at the commit `sha` of a suite on a target; `baseline` is as in `AskedFailures`."""
+class TargetContextQuery:
+    """Tests that fail at the commit `sha` of a suite on a target; `baseline` is as in `ContextQuery`."""
 
     one: SuiteOnTarget
     sha: str
@@ -80,7 +68,7 @@ def of_suite(
     about: TargetKey,
     name: str,
     sha: str,
-    asked: AskedFailures,
+    asked: ContextQuery,
     aliases: Aliases,
     most_runs: int = MOST_RUNS,
 ) -> dict[str, FailureContext]:
@@ -89,7 +77,7 @@ def of_suite(
     `aliases` are the names of tests that maintainers renamed; `most_runs` is how many earlier runs are read.
     """
     for one in suites_on_targets(connection, about.repository, about.lab, about.target, name):
-        on_target = AskedOnTarget(one, sha, asked.baseline, asked.tests)
+        on_target = TargetContextQuery(one, sha, asked.baseline, asked.tests)
         return of_targets(connection, known, [on_target], aliases, most_runs)[one.series]
     return {}
 
@@ -97,7 +85,7 @@ def of_suite(
 def of_targets(
     connection: sa.Connection,
     known: SuiteNames,
-    asked: Sequence[AskedOnTarget],
+    asked: Sequence[TargetContextQuery],
     aliases: Aliases,
     most_runs: int = MOST_RUNS,
 ) -> dict[int, dict[str, FailureContext]]:
@@ -137,27 +125,7 @@ def of_targets(
     }
 
 
-def failing_now(
-    connection: sa.Connection, known: SuiteNames, about: TargetKey, limit: int, aliases: Aliases
-) -> tuple[list[FailingTest], int]:
-    """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
-    target, newest = runs.target_id(connection, about), newest_runs(connection, about)
-    found = list[FailingTest]()
-    for run in sorted(newest, key=lambda one: one.suite):
-        suite, room = names.find(connection, about.repository, run.suite), limit - len(found)
-        if target is None or suite is None or not run.failing or room <= 0:
-            continue
-        column = _column(connection, target, run.sha, run.suite)
-        name_of = known.every(connection, suite)
-        tests = sorted(name_of[ordinal] for ordinal, byte in enumerate(column) if byte in FAILS)[:room]
-        before = baselines(connection, about, run.suite, run.sha, 1)
-        asked = AskedFailures(before[0].sha if before else "", tests)
-        contexts = of_suite(connection, known, about, run.suite, run.sha, asked, aliases)
-        found += [FailingTest(run.suite, test, run.sha, contexts[test]) for test in tests]
-    return found, sum(run.failing for run in newest)
-
-
-def _positions(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dict[int, Position]:
+def _positions(connection: sa.Connection, asked: Sequence[TargetContextQuery]) -> dict[int, Position]:
     """Return the position of the commit that is asked about in each series that has it."""
     points = schema.points
     sha_of = {of.one.series: of.sha for of in asked}
@@ -172,7 +140,7 @@ def _positions(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dic
     }
 
 
-def _earlier(connection: sa.Connection, asked: Sequence[AskedOnTarget], most: int) -> dict[int, list[LinkedPoint]]:
+def _earlier(connection: sa.Connection, asked: Sequence[TargetContextQuery], most: int) -> dict[int, list[LinkedPoint]]:
     """Return the last runs of each series up to its baseline, in their order."""
     with_baseline = defaultdict[str, list[int]](list)
     for of in asked:
@@ -184,7 +152,7 @@ def _earlier(connection: sa.Connection, asked: Sequence[AskedOnTarget], most: in
     return found
 
 
-def _others(connection: sa.Connection, asked: Sequence[AskedOnTarget]) -> dict[int, dict[Place, str]]:
+def _others(connection: sa.Connection, asked: Sequence[TargetContextQuery]) -> dict[int, dict[Place, str]]:
     """Return the newest run of the suite on each other target, up to a commit, with the name of the target, by series.
 
     A run of the same commit comes first, whether it is on the nightly branch or not.
@@ -229,8 +197,3 @@ def _runs_elsewhere(suite: SuiteRow, here: Position) -> Iterator[sa.Select[Any]]
     # One of them may be the target that is asked about.
     for statement in (same, nightly):
         yield statement.limit(MOST_TARGETS + 1)
-
-
-def _column(connection: sa.Connection, target: int, sha: str, suite: str) -> bytes:
-    """Return the merged status column of a suite at a commit."""
-    return runs.statuses(connection, [runs.stored(runs.reported(connection, target, sha, suite))])[0]

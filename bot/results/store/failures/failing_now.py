@@ -82,7 +82,7 @@ def targets_now(
     for suites in by_target.values():
         room = limit
         for one in sorted(suites, key=lambda one: one.suite):
-            name_of = known.every(connection, one.row) if room and failing[one.series] else []
+            name_of = known.all(connection, one.row) if room and failing[one.series] else []
             some = sorted((name_of[place], place) for place in failing[one.series])[:room] if name_of else []
             listed[one.series] = some
             room -= len(some)
@@ -143,7 +143,7 @@ def _spans(
     for series, places in wanted.items():
         found[series] = {place: [(place, START, END)] for place in places}
         if aliases or renames[series]:
-            name_of = known.every(connection, every[series].row)
+            name_of = known.all(connection, every[series].row)
             then = series_names(connection, series, name_of, aliases, places, renames[series])
             found[series] = {place: list(then.spans(place)) for place in places}
     return found

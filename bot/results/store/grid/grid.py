@@ -130,7 +130,7 @@ class Grids:
     def names(self, line: GridLine) -> list[str]:
         """Return all names that tests of a suite have had, by their places."""
         with self._reading() as connection:
-            return self._known.every(connection, line.row)
+            return self._known.all(connection, line.row)
 
     def lines_of_test(self, asked: GridRange, test: str) -> list[GridLine]:
         """Return the lines of a part of a repository's results whose suite has a test of this name."""
@@ -256,7 +256,7 @@ class Grids:
         for series, points in fresh.items():
             quarantine = asked.quarantine(lines[series].about) if asked.quarantine else NO_QUARANTINE
             if quarantine.exact or quarantine.prefixes:
-                name_of = self._known.every(connection, suites[series])
+                name_of = self._known.all(connection, suites[series])
                 for one in points:
                     listed = [place for place in one.places if quarantine.of(name_of[place])]
                     found.setdefault((series, one.position[1]), []).extend(listed)
@@ -266,7 +266,7 @@ class Grids:
         self, connection: sa.Connection, line: GridLine, old: bytes, now: bytes, aliases: Aliases
     ) -> dict[int, int]:
         changed = list(differences(old, now))
-        name_of = self._known.every(connection, line.row)
+        name_of = self._known.all(connection, line.row)
         removed = {name_of[one]: one for one in changed if at(now, one) == ABSENT}
         added = {name_of[one]: one for one in changed if at(old, one) == ABSENT}
         return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
@@ -316,7 +316,7 @@ def _duration_codes(connection: sa.Connection, places: Mapping[int, int]) -> dic
     table, numbers = schema.columns, list(places)
     return {
         number: at(raw(blob), places[number])
-        for some in schema.in_parts(numbers)
+        for some in schema.in_chunks(numbers)
         for number, blob in connection.execute(
             sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(some))
         )
@@ -326,7 +326,7 @@ def _duration_codes(connection: sa.Connection, places: Mapping[int, int]) -> dic
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:
     table = schema.renames
     found: dict[int, dict[int, int]] = {}
-    for some in schema.in_parts(points):
+    for some in schema.in_chunks(points):
         statement = sa.select(table.c.point_id, table.c.pairs).where(
             table.c.series_id.in_(series), table.c.point_id.in_(some)
         )

@@ -71,7 +71,7 @@ def changed(
     places = [(target, sha) for sha in shas]
     reported = runs.reported_runs_at(connection, places, suite)
     before, after = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
-    name_of = known.every(connection, found)
+    name_of = known.all(connection, found)
     return {
         name_of[ordinal]: (_status(at(before, ordinal)), _status(at(after, ordinal)))
         for ordinal in differences(before, after)
@@ -103,7 +103,7 @@ def flakiest(
     counts = _flips(connection, series, since)
     for old, new in _latest_names(connection, series, counts):
         counts[new] += counts.pop(old, 0)
-    name_of = known.every(connection, found)
+    name_of = known.all(connection, found)
     _join_aliases(counts, name_of, aliases)
     # Names break ties, and are read only for tests that may be returned.
     enough = sorted(counts.values(), reverse=True)[:limit]

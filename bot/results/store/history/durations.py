@@ -26,7 +26,7 @@ def of_suite(connection: sa.Connection, known: SuiteNames, about: TargetKey, sui
     table = schema.columns
     statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}
-    name_of = known.every(connection, found)
+    name_of = known.all(connection, found)
     seconds: dict[str, float] = {}
     # In the order of the runs, so that a later one replaces what earlier ones measured. Code 0 is no duration.
     for column in (stored[number] for number in numbers):

@@ -95,7 +95,7 @@ def explained_places(
         if not aliases:  # an alias may make any test one of the flaky ones
             candidates &= all_names_of(renames[series], flaky[series])
         if candidates:
-            name_of = known.every(connection, suites[series]) if aliases else ()
+            name_of = known.all(connection, suites[series]) if aliases else ()
             then = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {place: list(then.spans(place)) for place in candidates}
     names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
@@ -139,7 +139,7 @@ def linked_windows(connection: sa.Connection, asked: Mapping[int, Sequence[Posit
     moments = [committed_at for positions in asked.values() for committed_at, _ in positions]
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(asked)
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         values = {"numbers": some, "first": min(moments), "last": max(moments)}
         for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
             found.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
@@ -152,7 +152,7 @@ def _flaky_places(
     """Return the tests of each series that became flaky, or ceased to be, at one of its points."""
     points = sorted(point.id for window in windows.values() for point in window)
     found = defaultdict[int, set[int]](set)
-    for some in schema.in_parts(points):
+    for some in schema.in_chunks(points):
         for series, ordinal in connection.execute(_FLAKY, {"points": some}):
             found[series].add(ordinal)
     return found

@@ -50,7 +50,7 @@ def of_tests(
         return {test: flakiness_of([(0, seen)], 1) for test, seen in now.items()}
     chain = [(row.committed_at, row.sha) for row in window]
     column = runs.statuses(connection, [runs.stored(runs.reported(connection, target, chain[-1][1], suite))])[0]
-    name_of = known.every(connection, found)
+    name_of = known.all(connection, found)
     places = known.places(connection, found)
     ordinals = sorted(places[test] for test in now if test in places)
     renames = series_names(connection, here.series_id, name_of, aliases, ordinals)

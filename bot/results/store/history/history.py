@@ -76,7 +76,7 @@ def history(
     if found is None or place is None:
         return {}
     lines = _lines(connection, repository, found, place)
-    name_of = known.every(connection, found)
+    name_of = known.all(connection, found)
     _trace(connection, lines, place, _OtherNames(name_of, aliases))
     starts = _starts(connection, lines, suite)
     traced = {line.about: _segments(line, starts[number], name_of) for number, line in lines.items()}

@@ -69,7 +69,7 @@ def series_names(
     found, asked = SeriesNames(), set(wanted)
     every = renames_of(connection, [series]) if renames is None else renames
     # An alias may join any tests, so all renames are needed; for many tests, one pass is faster than a search for each.
-    if aliases or len(asked) > schema.AT_ONCE:
+    if aliases or len(asked) > schema.MAX_IN_VALUES:
         for point in every:
             for new, old in point.pairs:
                 found.add(point.position, old, new)
@@ -158,7 +158,7 @@ def _pairs_at_once(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tup
         many += bool(those)
         for ordinal in sorted(those):
             looked_up = many * (len(tests) + (ordinal not in tests))
-            if pairs and (len(pairs) >= schema.AT_ONCE or looked_up > MOST_LOOKED_UP):
+            if pairs and (len(pairs) >= schema.MAX_IN_VALUES or looked_up > MOST_LOOKED_UP):
                 yield pairs
                 pairs, tests, many = [], set(), 1
             pairs.append((series, ordinal))
@@ -175,7 +175,7 @@ def changes_of(
     found: ChangesOf = {}
     wanted = sorted(ordinals)
     there = sa.true() if points is None else table.c.point_id.in_(points)
-    for part in schema.in_parts(wanted):
+    for part in schema.in_chunks(wanted):
         some = table.c.ordinal.in_(part)
         statement = sa.select(table, places.c.committed_at, places.c.sha).join(places)
         for row in connection.execute(statement.where(table.c.series_id == series, some, there)):

@@ -40,7 +40,7 @@ def window_histories(
         renames[point.series_id].append(point)
     spans = {}
     for tests in wanted:
-        series, name_of = tests.one.series, known.every(connection, tests.one.row)
+        series, name_of = tests.one.series, known.all(connection, tests.one.row)
         then = series_names(connection, series, name_of, aliases, tests.ordinals, renames[series])
         spans[series] = {ordinal: list(then.spans(ordinal)) for ordinal in tests.ordinals}
     names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}

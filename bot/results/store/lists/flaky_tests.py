@@ -20,7 +20,7 @@ from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.baselines import FLIPS
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import marked_places
 from bot.results.store.tables.names import SuiteNames
@@ -116,7 +116,7 @@ _Found = dict[tuple[int, int], tuple[int, int]]
 def flaky_tests(
     connection: sa.Connection,
     known: SuiteNames,
-    asked: AskedTests,
+    asked: ListedTests,
     since: float,
 ) -> FlakyList:
     """Return tests that were flaky in commits made since a moment."""
@@ -126,7 +126,7 @@ def flaky_tests(
     candidates = _under_present_names(connection, known, every, columns, found, asked.aliases)
     if asked.text:
         candidates = [
-            one for one in candidates if asked.text in known.every(connection, one.one.row)[one.ordinal].lower()
+            one for one in candidates if asked.text in known.all(connection, one.one.row)[one.ordinal].lower()
         ]
     shown = candidates[asked.start : asked.start + asked.limit]
     windows = newest_points(connection, {one.one.series for one in shown}, WINDOW)
@@ -140,7 +140,7 @@ def _candidates(
 ) -> _Found:
     ranked: list[tuple[int, int, int, int]] = []
     numbers = sorted(every)
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": some, "since": since}):
             # NULL if none of these tests became flaky.
             proofs = Counter((to_flaky or "").split(SEPARATOR))
@@ -173,7 +173,7 @@ def _under_present_names(
             absent[series].append(ordinal)
     for series, ordinals in absent.items():
         row = every[series].row
-        renames = series_names(connection, series, known.every(connection, row), aliases, ordinals)
+        renames = series_names(connection, series, known.all(connection, row), aliases, ordinals)
         for ordinal in ordinals:
             proofs, flips = found.pop((series, ordinal))
             now = renames.now(ordinal, (float("-inf"), ""))
@@ -205,7 +205,7 @@ def _followed(
     followed: dict[tuple[int, int], FlakyTest] = {}
     for series, candidates in of_series.items():
         suite, window, pasts = candidates[0].one, windows.get(series, []), histories.get(series, {})
-        name_of = known.every(connection, suite.row)
+        name_of = known.all(connection, suite.row)
         for one in candidates:
             past = pasts.get(one.ordinal, [])
             flakiness = flakiness_of(past, len(window))

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import sqlalchemy as sa
 
 from bot.results.store.lists.flaky_tests import FlakyList, flaky_tests
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.lists.skipped_tests import SkippedList, skipped_tests
 from bot.results.store.lists.slow_tests import Durations, durations_of
 from bot.results.store.tables.names import SuiteNames
@@ -21,17 +21,17 @@ class ListsOfTests:
         self._reading = reading
         self._known = known
 
-    def flaky(self, asked: AskedTests, since: float) -> FlakyList:
+    def flaky(self, asked: ListedTests, since: float) -> FlakyList:
         """Return the tests that were flaky in commits made since a moment."""
         with self._reading() as connection:
             return flaky_tests(connection, self._known, asked, since)
 
-    def slow(self, asked: AskedTests) -> Durations:
+    def slow(self, asked: ListedTests) -> Durations:
         """Return how long the tests of a target take, and the slowest of them."""
         with self._reading() as connection:
             return durations_of(connection, self._known, asked)
 
-    def skipped(self, asked: AskedTests, since: float) -> SkippedList:
+    def skipped(self, asked: ListedTests, since: float) -> SkippedList:
         """Return the tests that the newest runs skipped, and those that ran nowhere since a moment."""
         with self._reading() as connection:
             return skipped_tests(connection, self._known, asked, since)

@@ -14,7 +14,7 @@ from nightjar_formats.model import Status, TargetKey
 from bot.results.compare.flaky import WINDOW
 from bot.results.compare.lasting import Segment
 from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.names import SuiteNames, SuiteRow
 from bot.results.store.tables.points import (
@@ -93,7 +93,7 @@ class _Newest:
     column: bytes
 
 
-def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: AskedTests, since: float) -> SkippedList:
+def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: ListedTests, since: float) -> SkippedList:
     """Return the tests that are skipped in the newest runs, and those that ran on no target since a moment."""
     newest, stored = _newest(connection, suites_on_targets(connection, asked.repository, *(asked.target or ())))
     by_suite = defaultdict[SuiteRow, list[_Newest]](list)
@@ -104,7 +104,7 @@ def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: AskedTest
     skipped: list[tuple[str, str, SuiteRow, int]] = []
     idle: list[tuple[str, str, SuiteRow, int]] = []
     for row in sorted(by_suite, key=suite_of.__getitem__):
-        name_of, those = known.every(connection, row), by_suite[row]
+        name_of, those = known.all(connection, row), by_suite[row]
         for places, into in (
             (_places(_any(run.column.translate(_SKIPPED) for run in those)), skipped),
             (_idle(connection, those, since), idle),
@@ -198,7 +198,7 @@ def _idle_test(named: tuple[str, str, SuiteRow, int], those: Sequence[_Newest], 
 def _described(
     connection: sa.Connection,
     known: SuiteNames,
-    asked: AskedTests,
+    asked: ListedTests,
     shown: Sequence[tuple[str, str, SuiteRow, int]],
     by_suite: Mapping[SuiteRow, list[_Newest]],
     stored: Mapping[Place, list[runs.BareRun]],

@@ -17,7 +17,7 @@ from nightjar_formats.model import Status
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.windows import TestsInWindow, window_histories
-from bot.results.store.lists.query import AskedTests
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.names import SuiteNames
@@ -88,7 +88,7 @@ class _Timed:
     seconds: float
 
 
-def durations_of(connection: sa.Connection, known: SuiteNames, asked: AskedTests) -> Durations:
+def durations_of(connection: sa.Connection, known: SuiteNames, asked: ListedTests) -> Durations:
     """Return how long the tests of the asked target take."""
     every = suites_on_targets(connection, asked.repository, *(asked.target or ()))
     points = newest_points(connection, {one.series for one in every}, GOOD_RUNS)
@@ -138,7 +138,7 @@ def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.B
     table = schema.columns
     numbers = [number for of in numbers_of(stored).values() for number in of]
     blobs: dict[int, bytes] = {}
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         wanted = table.c.run_id.in_(some)
         for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
             blobs[row.run_id] = raw(row.durations)
@@ -177,7 +177,7 @@ def _slowest(
     if not means:
         return []
     if text:
-        name_of = known.every(connection, one.row)
+        name_of = known.all(connection, one.row)
         places = [place for place in range(len(combinations)) if text in name_of[place].lower()]
     else:
         places = list(range(len(combinations)))
@@ -200,7 +200,7 @@ def _cut_off(counted: Counter[float], seconds: int) -> CutOff:
 
 
 def _with_failures(
-    connection: sa.Connection, known: SuiteNames, shown: Sequence[_Timed], asked: AskedTests
+    connection: sa.Connection, known: SuiteNames, shown: Sequence[_Timed], asked: ListedTests
 ) -> list[SlowTest]:
     every = {test.one.series: test.one for test in shown}
     columns = newest_columns(connection, every.values())
@@ -219,6 +219,6 @@ def _with_failures(
     for test in shown:
         series = test.one.series
         of = flakiness_of(pasts.get(series, {}).get(test.ordinal, []), len(windows.get(series, [])))
-        name = known.every(connection, test.one.row)[test.ordinal]
+        name = known.all(connection, test.one.row)[test.ordinal]
         found.append(SlowTest(test.one.suite, name, test.seconds, of.failed + of.row, of.runs + of.row))
     return found

@@ -16,7 +16,7 @@ def relations(connection: sa.Connection, repository: str, shas: Collection[str])
     table = schema.ancestry
     found = []
     wanted = sorted(shas)
-    for some in schema.in_parts(wanted):
+    for some in schema.in_chunks(wanted):
         statement = sa.select(table).where(table.c.repository == repository, table.c.sha.in_(some))
         found += [
             Relation(row.sha, row.other, row.is_ancestor, row.url, row.met_at) for row in connection.execute(statement)

@@ -77,7 +77,7 @@ def _write(connection: sa.Connection, prepared: NewTexts) -> None:
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
     found = dict[bytes, int]()
-    for part in schema.in_parts(digests):
+    for part in schema.in_chunks(digests):
         wanted = {"digests": part}
         found |= {row.digest: row.number for row in connection.execute(_KNOWN, wanted)}
     return found

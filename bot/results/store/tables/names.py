@@ -60,7 +60,7 @@ def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[i
     return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
 
 
-def every(connection: sa.Connection, suite: SuiteRow) -> list[str]:
+def read_all(connection: sa.Connection, suite: SuiteRow) -> list[str]:
     """Return all names of a suite."""
     return list(read_names(blocks(connection, suite).values()))
 
@@ -109,7 +109,7 @@ class SuiteNames:
         self._placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_PLACED, getsizeof=len)
         self._lock = threading.Lock()
 
-    def every(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
+    def all(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
         """Return all names of a suite, which are not to be changed."""
         return self._committed(connection, suite).ordered
 
@@ -163,7 +163,7 @@ class SuiteNames:
         with self._lock:
             known = self._suites.get(suite.id)
         if known is None:
-            return NamesAtMoment(every(connection, suite))
+            return NamesAtMoment(read_all(connection, suite))
         count = len(known.ordered)
         if count == suite.names:
             return known

@@ -121,7 +121,7 @@ def newest_points(
     )
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(series)
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
             .select_from(joined)
@@ -148,7 +148,7 @@ def reported_runs(
     """Return what `runs.reported_runs_at` does, of any number of places: pairs of a target's number and a commit."""
     found: dict[tuple[int, str], list[runs.Numbered]] = {}
     ordered = sorted(places)
-    for some in schema.in_parts(ordered):
+    for some in schema.in_chunks(ordered):
         found |= runs.reported_runs_at(connection, some)
     return found
 
@@ -157,7 +157,7 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[in
     """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
     found: dict[Place, bytes] = {}
     every = list(stored)
-    for places in schema.in_parts(every):
+    for places in schema.in_chunks(every):
         groups = [stored[place] for place in places]
         found |= zip(places, runs.statuses(connection, groups), strict=True)
     return found

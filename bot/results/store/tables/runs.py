@@ -228,7 +228,7 @@ def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunK
         if (target := target_id(connection, about)) is None:
             continue
         shas = sorted({sha for sha, _ in wanted})
-        for some in schema.in_parts(shas):
+        for some in schema.in_chunks(shas):
             of = table.c.sha.in_(some)
             fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
             for row in connection.execute(sa.select(*fields).where(table.c.target_id == target, of)):
@@ -272,7 +272,7 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
     targets, shas = sorted({target for target, _, _ in wanted}), sorted({sha for _, sha, _ in wanted})
     found: dict[Place, list[BareRun]] = {}
     claimed: dict[int, str] = {}
-    for some in schema.in_parts(shas):
+    for some in schema.in_chunks(shas):
         for number, target, sha, suite, run_id, state, claims in connection.execute(
             _BARE, {"targets": targets, "shas": some}
         ):
@@ -302,14 +302,14 @@ def columns(
 
 def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Stored]]:
     """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         for row in connection.execute(_COLUMNS, {"numbers": some}):
             yield row.run_id, Stored(raw(row.statuses), read_reasons(row.reasons))
 
 
 def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
     """Yield the reasons of stored runs, each with the number of its run, in any order."""
-    for some in schema.in_parts(numbers):
+    for some in schema.in_chunks(numbers):
         for row in connection.execute(_REASONS, {"numbers": some}):
             yield row.run_id, read_reasons(row.reasons)
 

@@ -32,16 +32,16 @@ class Storable(sa.types.TypeDecorator[str]):
         return None if value is None else text.original(value)
 
 
-AT_ONCE = 500
+MAX_IN_VALUES = 500
 """The most values of one IN. SQLite allows 32,766 (https://sqlite.org/limits.html#max_variable_number)."""
 
 Value = TypeVar("Value")
 
 
-def in_parts(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    """Yield values in parts of AT_ONCE at most: those of one statement."""
-    for start in range(0, len(values), AT_ONCE):
-        yield values[start : start + AT_ONCE]
+def in_chunks(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    """Yield values in parts of MAX_IN_VALUES at most: those of one statement."""
+    for start in range(0, len(values), MAX_IN_VALUES):
+        yield values[start : start + MAX_IN_VALUES]
 
 
 metadata = sa.MetaData()

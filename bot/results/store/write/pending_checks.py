@@ -161,7 +161,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
 def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
     """Return the commits that lack no suite, shard or file. Nothing more is expected of unusable runs."""
     found = set[str]()
-    for some in schema.in_parts(shas):
+    for some in schema.in_chunks(shas):
         arrived, awaited = _arrived(connection, target, some)
         here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
         moments = {

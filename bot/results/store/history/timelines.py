@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,10 +12,6 @@ import sqlalchemy as sa
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.context import FailureContext
-from bot.results.store.failures import contexts
-from bot.results.store.failures.contexts import AskedFailures, AskedOnTarget, FailingTest
-from bot.results.store.failures.failing_now import TargetNow, targets_now
 from bot.results.store.history import history
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import names, runs, schema
@@ -45,33 +41,6 @@ class TimelineRun:
     name: str
     left_out: LeftOut = LeftOut.NOTHING
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureMessage:
-    """A message about a lasting failure of a test, and how the failure ended.
-
-    The failure began at the commit `since`; the test last passed at `good`, which is empty if it never did. The run of
-    `reported_in` led to the message. `ended` is empty while the failure lasts. Moments are in seconds since 1970.
-    """
-
-    since: str
-    good: str
-    reported_in: str
-    reported_at: float
-    ended: str
-    ended_in: str
-    ended_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionMessage:
-    """A message about a lasting failure, with its target, suite and test."""
-
-    about: TargetKey
-    suite: str
-    test: str
-    message: FailureMessage
 
 
 class Timelines:
@@ -125,7 +94,7 @@ class Timelines:
         """Return all names that tests of a suite have had, on any target."""
         with self._reading() as connection:
             found = names.find(connection, about.repository, suite)
-            return [] if found is None else self._known.every(connection, found)
+            return [] if found is None else self._known.all(connection, found)
 
     def of_test(
         self,
@@ -145,99 +114,6 @@ class Timelines:
             if traced is None:
                 traced = history.history(connection, self._known, about.repository, suite, test_id, aliases)
             return [_run(point, traced.get(about, ()), test_id) for point in points]
-
-    def contexts(
-        self,
-        about: TargetKey,
-        sha: str,
-        asked: Mapping[str, AskedFailures],
-        aliases: Aliases = NO_ALIASES,
-        most_runs: int = contexts.MOST_RUNS,
-    ) -> dict[tuple[str, str], FailureContext]:
-        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite.
-
-        At most `most_runs` earlier runs of each suite are read.
-        """
-        with self._reading() as connection:
-            return {
-                (suite, test): context
-                for suite, of_suite in asked.items()
-                for test, context in contexts.of_suite(
-                    connection, self._known, about, suite, sha, of_suite, aliases, most_runs
-                ).items()
-            }
-
-    def contexts_on(
-        self, asked: Sequence[AskedOnTarget], aliases: Aliases = NO_ALIASES
-    ) -> dict[int, dict[str, FailureContext]]:
-        """Return the contexts of failures of one suite on some targets, by series and test."""
-        with self._reading() as connection:
-            return contexts.of_targets(connection, self._known, asked, aliases) if asked else {}
-
-    def failing(self, about: TargetKey, limit: int, aliases: Aliases = NO_ALIASES) -> tuple[list[FailingTest], int]:
-        """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
-        with self._reading() as connection:
-            return contexts.failing_now(connection, self._known, about, limit, aliases)
-
-    def targets_now(self, repository: str, limit: int, aliases: Aliases = NO_ALIASES) -> dict[TargetKey, TargetNow]:
-        """Return the tests that fail now on each target of a repository, at most `limit` of each."""
-        with self._reading() as connection:
-            return targets_now(connection, self._known, repository, limit, aliases)
-
-    def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
-        """Return the messages about a test, oldest first; `called` are all names that it had."""
-        table = schema.reports
-        with self._reading() as connection:
-            found = names.find(connection, about.repository, suite)
-            if found is None:
-                return []
-            ordinals = [self._known.ordinal(connection, found, name) for name in called]
-            statement = (
-                sa.select(table)
-                .where(table.c.series_id.in_(_series(found, runs.target_id(connection, about))))
-                .where(table.c.ordinal.in_([one for one in ordinals if one is not None]))
-                .order_by(table.c.reported_at, table.c.since)
-            )
-            return [_message(row) for row in connection.execute(statement).mappings()]
-
-    def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
-        """Return the newest messages about tests of a repository since a moment, newest first."""
-        table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
-        other = table.alias()
-        # No older message is listed: one series alone has `limit` newer ones, and those of others only add to them.
-        last = (
-            sa.select(other.c.reported_at)
-            .where(other.c.series_id == series.c.id)
-            .order_by(other.c.reported_at.desc())
-            .limit(1)
-            .offset(limit - 1)
-            .correlate(series)
-            .scalar_subquery()
-        )
-        joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
-        statement = (
-            sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
-            .add_columns(targets.c.lab, targets.c.target)
-            .select_from(joined.join(table, table.c.series_id == series.c.id))
-            .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(last, since))
-            .where(table.c.reported_at >= since)
-            .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
-            .limit(limit)
-        )
-        with self._reading() as connection:
-            return [
-                RegressionMessage(
-                    TargetKey(repository, row["lab"], row["target"]),
-                    row["suite"],
-                    self._known.every(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
-                    _message(row),
-                )
-                for row in connection.execute(statement).mappings().all()
-            ]
-
-
-def _message(row: sa.RowMapping) -> FailureMessage:
-    return FailureMessage(**{name: row[name] for name in FailureMessage.__dataclass_fields__})
 
 
 def _series(suite: names.SuiteRow, target: int | None) -> sa.Select[tuple[int]]:

@@ -8,7 +8,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTests:
+class ListedTests:
     """Which tests of a repository a list has: `limit` of them, from the place `start` on.
 
     `target` is a lab and its target, None for all; `text` is a part of their IDs, in lower case. `aliases` are the
