@@ -106,7 +106,7 @@ async def fill(url: str, folder: Path) -> None:
     with opened_results(url) as store:
         for upload in UPLOADS:
             assert store.put(upload.run, upload.columns)
-        assert store.note(WAITING_RUN)
+        assert store.put_state(WAITING_RUN)
 
 
 async def _accept(engine: Engine, deliveries: Mapping[str, Mapping[str, Any]]) -> None:

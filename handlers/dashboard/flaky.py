@@ -100,7 +100,7 @@ def _row(one: FlakyTest) -> FlakyTestRow:
         for proof in one.proofs
     ]
     return FlakyTestRow(
-        target=one.about.full_name,
+        target=one.target.full_name,
         suite=one.suite,
         test=one.test,
         proved=one.proved,

@@ -181,7 +181,7 @@ def _tests(
     """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
     newest = store.grids.read(replace(asked, newest_only=True, explain=wanted.status in EXPLAINED))
     tests = find_tests(newest, store.grids.names, wanted)
-    grid = store.grids.read(replace(asked, places={series: set(places) for series, places in tests.places.items()}))
+    grid = store.grids.read(replace(asked, ordinals={series: set(places) for series, places in tests.places.items()}))
     return grid, rows_of_tests(grid, store.grids.names, tests, configured, now)
 
 

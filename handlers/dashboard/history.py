@@ -112,7 +112,7 @@ def read_test(
     found = []
     for _, of_suite in groupby(sorted(shown, key=lambda line: line.suite), key=lambda line: line.suite):
         found += _on_targets(store, settings, list(of_suite), query.id, links, now)
-    order = {(line.about, line.suite): place for place, line in enumerate(shown)}
+    order = {(line.target, line.suite): place for place, line in enumerate(shown)}
     found.sort(key=lambda one: order[TargetKey(repository, one.lab, one.target), one.suite])
     return HistoryPage(id=query.id, targets=found, more=len(lines) - len(shown))
 
@@ -126,7 +126,7 @@ def _on_targets(
     now: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite; one statement reads what all of the targets need."""
-    repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
+    repository, suite, aliases = lines[0].target.repository, lines[0].suite, settings.aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
     asked = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, now))
@@ -135,7 +135,7 @@ def _on_targets(
     seconds = store.grids.durations(lines[0].row, called)
     every = []
     for line in lines:
-        segments = traced.get(line.about, ())
+        segments = traced.get(line.target, ())
         if last := _last_seen(store, line, runs[line.series], segments):
             every.append(TestOnLine(line, runs[line.series], segments, last))
     flaky = _flakiness(store, [seen for seen in every if seen.flaky], test, settings)
@@ -161,7 +161,7 @@ class TestOnLine:
     @property
     def flaky(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
-        return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
+        return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
 
     @property
     def is_failing(self) -> bool:
@@ -185,8 +185,8 @@ def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], seg
     A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
     """
     for run in runs:
-        if run.linked and (status := status_of(run.now)):
-            return Segment(run.sha, run.committed_at, status, is_flaky(run.now), run.name)
+        if run.linked and (status := status_of(run.status)):
+            return Segment(run.sha, run.committed_at, status, is_flaky(run.status), run.name)
     until = END
     for one in reversed(segments):
         if one.status is not None and (position := store.grids.last_run_before(line, until)):
@@ -207,12 +207,12 @@ def _on_target(
     failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
     line, last = seen.line, seen.last
-    expected = line.about.full_name in configured_targets(settings)
+    expected = line.target.full_name in configured_targets(settings)
     steps = _reproduce(settings, line, last, test)
     shown = failing.shown if failing else None
     return HistoryOnTarget(
-        lab=line.about.lab,
-        target=line.about.target,
+        lab=line.target.lab,
+        target=line.target.target,
         suite=line.suite,
         runs=list(_commits(seen, nightly, seconds, test, now, expected=expected)),
         failing=shown,
@@ -244,7 +244,7 @@ def _commits(
         yield HistoryCommit(
             sha=sha,
             committed_at=datetime.fromtimestamp(committed_at, UTC),
-            cell=test_cell(run.run_id, run.infra, run.was, run.now, complete=run.complete)
+            cell=test_cell(run.run_id, run.infra, run.previous, run.status, complete=run.complete)
             if run
             else no_cell(seen.line, committed_at, now, expected=expected),
             name=run.name if run else test,
@@ -311,7 +311,7 @@ def _flakiness(
         sha, found = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             now = {test: SeenTest(last.status, last.flaky)}
-            of_last = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases)
+            of_last = store.failures.flakiness(line.target, line.suite, last.sha, now, settings.aliases)
             found = of_last.get(test, Flakiness())
         if found.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
@@ -321,18 +321,18 @@ def _flakiness(
 
 
 def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, now: float) -> HistoryQuarantine | None:
-    item = quarantine_of(settings, now)(line.about).of(last.name)
+    item = quarantine_of(settings, now)(line.target).of(last.name)
     if item is None:
         return None
     return HistoryQuarantine(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until)
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
-    lab = settings.results.labs.get(line.about.lab) if settings.results else None
+    lab = settings.results.labs.get(line.target.lab) if settings.results else None
     if lab is None or not lab.reproduce or last.status is None:
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})
-    return command(lab.reproduce, failure, line.about.target, last.sha)
+    return command(lab.reproduce, failure, line.target.target, last.sha)
 
 
 def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) -> HistorySource | None:
@@ -350,8 +350,8 @@ def _issue_url(
     flaky: HistoryFlakiness | None,
     reproduce: str,
 ) -> str:
-    target = line.about.full_name
-    page = history_path(line.about.repository, test, target)
+    target = line.target.full_name
+    page = history_path(line.target.repository, test, target)
     return IssueDraft(
         links.page,
         test,

@@ -148,8 +148,8 @@ def _wanted_tests(
 ) -> bytes:
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
-    pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
-    ended = pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete))
+    pairs = paired_column(newest.previous, newest.column).ljust(line.row.names, b"\0")
+    ended = pairs.translate(_table_of(wanted.status or "", newest.previous is not None, newest.complete))
     if not (wanted.text or wanted.folder):
         return ended
     if line.row not in named:
@@ -171,7 +171,7 @@ class _Rows:
         """Return a row for each target: those of app.yaml first, with or without results, then all others."""
         lines: dict[str, list[GridLine]] = {target: [] for target in configured}
         for line in self._grid.lines:
-            lines.setdefault(line.about.full_name, []).append(line)
+            lines.setdefault(line.target.full_name, []).append(line)
         return RowsFound([self._target_row(target, of) for target, of in lines.items()])
 
     def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
@@ -186,10 +186,10 @@ class _Rows:
     def suite(self, line: GridLine) -> GridRow:
         """Return the row of a suite on one target."""
         cells = self._cells(
-            line, lambda point: counted_cell(point, point.counts or count_cell(point.before, point.now))
+            line, lambda point: counted_cell(point, point.counts or count_cell(point.previous, point.column))
         )
         return GridRow(
-            kind=RowKind.SUITE, name=line.suite, target=line.about.full_name, suite=line.suite, folder="", cells=cells
+            kind=RowKind.SUITE, name=line.suite, target=line.target.full_name, suite=line.suite, folder="", cells=cells
         )
 
     def folders(self, folder: str) -> RowsFound:
@@ -210,7 +210,7 @@ class _Rows:
             PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
         ]
         points = self._points(line)
-        counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
+        counts = [count_groups(point.previous, point.column, groups) if point else {} for point in points]
         ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
         seen = [(child, number) for child, number in ordered if any(number in one for one in counts)]
         rows = []
@@ -235,7 +235,7 @@ class _Rows:
             yield self._row(line, RowKind.TEST, names[place], names[place], cells)
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
-        return GridRow(kind=kind, name=name, target=line.about.full_name, suite=line.suite, folder=folder, cells=cells)
+        return GridRow(kind=kind, name=name, target=line.target.full_name, suite=line.suite, folder=folder, cells=cells)
 
     def _points(self, line: GridLine) -> list[GridPoint | None]:
         return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]
@@ -245,7 +245,7 @@ class _Rows:
 
     def _none(self, line: GridLine, place: int) -> GridCell:
         committed_at = self._grid.commits[place][0]
-        return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
+        return no_cell(line, committed_at, self._now, expected=line.target.full_name in self._configured)
 
 
 @cache
@@ -260,8 +260,8 @@ def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
 
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:
-    was = None if point.before is None else at(point.before, place)
-    return test_cell(point.run.key.run_id, point.infra, was, at(point.now, place), complete=point.complete)
+    was = None if point.previous is None else at(point.previous, place)
+    return test_cell(point.run.key.run_id, point.infra, was, at(point.column, place), complete=point.complete)
 
 
 def _child(name: str, folder: str) -> str:

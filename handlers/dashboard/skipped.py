@@ -108,7 +108,7 @@ def _row(one: SkippedTest) -> SkippedTestRow:
 
 def _here(where: SkippedOn) -> SkippedHere:
     return SkippedHere(
-        target=where.about.full_name,
+        target=where.target.full_name,
         since=where.since,
         since_at=moment_of(where.since_at),
         at_least=where.at_least,

@@ -78,7 +78,7 @@ class RunListing:
             target=asked.target,
             sha=asked.sha,
             state=asked.state,
-            before=replace(asked.before, repository=repository) if asked.before else None,
+            last_listed=replace(asked.before, repository=repository) if asked.before else None,
             limit=asked.limit,
         )
         try:

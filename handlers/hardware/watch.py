@@ -214,7 +214,7 @@ class Watch:
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
         # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
-        known = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in found})
+        known = await asyncio.to_thread(self._store.processed, {key: arrival.version for arrival, key in found})
         new = [(arrival, key) for arrival, key in found if key not in known]
         for arrival, key in new:
             await self._announce_run(arrival, key)

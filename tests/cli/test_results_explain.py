@@ -27,7 +27,7 @@ TARGET = f"{ABOUT.lab}/{ABOUT.target}"
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResultsStore]:
     url = with_tables(f"sqlite:///{tmp_path}/nightjar.db")
     monkeypatch.setenv("DATABASE_URL", url)
-    with closing(ResultsStore(url, now=lambda: AT)) as store:
+    with closing(ResultsStore(url, clock=lambda: AT)) as store:
         store.open()
         yield store
 

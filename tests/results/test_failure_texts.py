@@ -41,13 +41,13 @@ def saved(database: ResultsDatabase, *runs: Columns) -> None:
 
 
 def read(database: ResultsDatabase, columns: Columns, numbers: Mapping[int, int]) -> dict[int, str]:
-    reader, whys = TextReader(database.reading), list(columns.whys)
-    return {key: reader.text(numbers[whys[why].text]) for key, why in columns.reasons.items()}
+    reader, reasons = TextReader(database.reading), list(columns.whys)
+    return {key: reader.text(numbers[reasons[reason].text]) for key, reason in columns.reasons.items()}
 
 
 def of(columns: Columns) -> dict[int, str]:
-    texts, whys = [text for pack in columns.packs for text in unpacked(pack.blob)], list(columns.whys)
-    return {key: texts[whys[why].text - 1].decode() for key, why in columns.reasons.items()}
+    texts, reasons = [text for pack in columns.packs for text in unpacked(pack.blob)], list(columns.whys)
+    return {key: texts[reasons[reason].text - 1].decode() for key, reason in columns.reasons.items()}
 
 
 def stored(database: ResultsDatabase) -> list[str]:

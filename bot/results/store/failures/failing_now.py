@@ -1,6 +1,6 @@
 """Find what fails now on each target of a repository, and since when, with a few statements for all targets.
 
-`contexts.failing_now` returns more about one target; both agree in what they have in common.
+`FailureReports.failing` returns more about one target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.core.aliases import Aliases
 from bot.results.compare.context import failure_context
 from bot.results.store.failures.contexts import MOST_RUNS
 from bot.results.store.history.series_names import END, changes_since, series_names
-from bot.results.store.history.windows import past_of
+from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FAILURE, marked_places
 from bot.results.store.tables.names import SuiteNames
@@ -37,7 +37,7 @@ START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
 NameSpan = tuple[int, Position, Position]
-"""A name of a test, by its place, and the moments from and until which it had it."""
+"""The ordinal of a name of a test, and the commits from and until which the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,100 +63,116 @@ class TargetNow:
 
 
 def targets_now(
-    connection: sa.Connection, known: SuiteNames, repository: str, limit: int, aliases: Aliases
+    connection: sa.Connection, suite_names: SuiteNames, repository: str, limit: int, aliases: Aliases
 ) -> dict[TargetKey, TargetNow]:
-    """Return what fails on each target of a repository with complete results, with at most `limit` tests of each."""
-    every = {one.series: one for one in suites_on_targets(connection, repository)}
-    newest = {series: found[-1] for series, found in newest_points(connection, every, 1).items()}
-    places = {series: (every[series].target_id, point.sha, every[series].suite) for series, point in newest.items()}
+    """Return what fails on each target of a repository with complete results; at most `limit` tests are listed."""
+    suites = {suite.series: suite for suite in suites_on_targets(connection, repository)}
+    newest = {series: points[-1] for series, points in newest_points(connection, suites, 1).items()}
+    places = {series: (suites[series].target_id, point.sha, suites[series].suite) for series, point in newest.items()}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     failing = {
         series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
         for series, place in places.items()
     }
     by_target = dict[TargetKey, list[SuiteOnTarget]]()
-    for series, one in every.items():
+    for series, suite in suites.items():
         if series in newest:
-            by_target.setdefault(one.about, []).append(one)
+            by_target.setdefault(suite.target, []).append(suite)
     listed = dict[int, list[tuple[str, int]]]()
-    for suites in by_target.values():
+    for target_suites in by_target.values():
         room = limit
-        for one in sorted(suites, key=lambda one: one.suite):
-            name_of = known.all(connection, one.row) if room and failing[one.series] else []
-            some = sorted((name_of[place], place) for place in failing[one.series])[:room] if name_of else []
-            listed[one.series] = some
-            room -= len(some)
-    since = _since(connection, known, every, newest, listed, aliases)
-    found = {}
-    for about, suites in by_target.items():
-        latest = max((newest[one.series].committed_at, newest[one.series].sha, one.suite) for one in suites)
+        for suite in sorted(target_suites, key=lambda suite: suite.suite):
+            name_of = suite_names.all(connection, suite.row) if room and failing[suite.series] else []
+            tests = sorted((name_of[ordinal], ordinal) for ordinal in failing[suite.series])[:room] if name_of else []
+            listed[suite.series] = tests
+            room -= len(tests)
+    since = _since(connection, suite_names, suites, newest, listed, aliases)
+    target_now = {}
+    for target, target_suites in by_target.items():
+        latest = max(
+            (newest[suite.series].committed_at, newest[suite.series].sha, suite.suite) for suite in target_suites
+        )
         failures = [
-            FailingSince(one.suite, name, since[one.series, place])
-            for one in sorted(suites, key=lambda one: one.suite)
-            for name, place in listed[one.series]
+            FailingSince(suite.suite, name, since[suite.series, ordinal])
+            for suite in sorted(target_suites, key=lambda suite: suite.suite)
+            for name, ordinal in listed[suite.series]
         ]
-        found[about] = TargetNow(latest[1], len(suites), sum(len(failing[one.series]) for one in suites), failures)
-    return found
+        target_now[target] = TargetNow(
+            latest[1], len(target_suites), sum(len(failing[suite.series]) for suite in target_suites), failures
+        )
+    return target_now
 
 
 def _since(
     connection: sa.Connection,
-    known: SuiteNames,
-    every: Mapping[int, SuiteOnTarget],
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
     newest: Mapping[int, LinkedPoint],
     listed: Mapping[int, Sequence[tuple[str, int]]],
     aliases: Aliases,
 ) -> dict[tuple[int, int], str]:
-    """Return the commit at which the failure of each test began, by its series and place."""
-    wanted = {series: [place for _, place in tests] for series, tests in listed.items() if tests}
-    if not wanted:
+    """Return the commit at which the failure of each test began, by its series and ordinal."""
+    ordinals = {series: [ordinal for _, ordinal in tests] for series, tests in listed.items() if tests}
+    if not ordinals:
         return {}
-    oldest = _oldest(connection, wanted)
-    spans = _spans(connection, known, every, wanted, aliases)
-    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
-    changes = changes_since(connection, names, min(at for at, _ in oldest.values()))
-    found = {}
-    for series, of_series in spans.items():
-        here = (newest[series].committed_at, newest[series].sha)
-        for place, those in of_series.items():
+    oldest = _oldest(connection, ordinals)
+    spans = _spans(connection, suite_names, suites, ordinals, aliases)
+    names = {
+        series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
+        for series, spans_of_series in spans.items()
+    }
+    changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
+    first_failed = {}
+    for series, spans_of_series in spans.items():
+        newest_position = (newest[series].committed_at, newest[series].sha)
+        for ordinal, spans_of_test in spans_of_series.items():
             # Between two of its changes a test always ended in the same way, so other commits are not needed.
-            moments = {row[0] for name, _, _ in those for row in changes[series].get(name, ())}
-            chain = sorted({one for one in {*moments, oldest[series]} if oldest[series] <= one < here})
+            positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
+            chain = sorted(
+                {position for position in {*positions, oldest[series]} if oldest[series] <= position < newest_position}
+            )
             # If nothing has changed, it ended at all commits as it does now.
-            past = past_of(those, changes[series], chain, FAILED) if chain else []
-            found[series, place] = failure_context(past, [sha for _, sha in chain]).since or here[1]
-    return found
+            history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
+            first_failed[series, ordinal] = (
+                failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
+            )
+    return first_failed
 
 
 def _spans(
     connection: sa.Connection,
-    known: SuiteNames,
-    every: Mapping[int, SuiteOnTarget],
-    wanted: Mapping[int, Sequence[int]],
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
+    ordinals: Mapping[int, Sequence[int]],
     aliases: Aliases,
 ) -> dict[int, dict[int, list[NameSpan]]]:
-    """Return the names of each test, and when it had them, by its series and place."""
+    """Return the names of each test, and when it had them, by its series and ordinal."""
     renames = defaultdict[int, list[PointRenames]](list)
-    for point in renames_of(connection, sorted(wanted)):
+    for point in renames_of(connection, sorted(ordinals)):
         renames[point.series_id].append(point)
-    found: dict[int, dict[int, list[NameSpan]]] = {}
-    for series, places in wanted.items():
-        found[series] = {place: [(place, START, END)] for place in places}
+    spans: dict[int, dict[int, list[NameSpan]]] = {}
+    for series, ordinals_of_series in ordinals.items():
+        spans[series] = {ordinal: [(ordinal, START, END)] for ordinal in ordinals_of_series}
         if aliases or renames[series]:
-            name_of = known.all(connection, every[series].row)
-            then = series_names(connection, series, name_of, aliases, places, renames[series])
-            found[series] = {place: list(then.spans(place)) for place in places}
-    return found
+            name_of = suite_names.all(connection, suites[series].row)
+            names = series_names(connection, series, name_of, aliases, ordinals_of_series, renames[series])
+            spans[series] = {ordinal: list(names.spans(ordinal)) for ordinal in ordinals_of_series}
+    return spans
 
 
 def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Position]:
     """Return the oldest commit of each series within the last `MOST_RUNS` runs."""
     table, points = schema.series, schema.points
-    other = points.alias()
-    linked = sa.select(other.c.id).where(other.c.series_id == table.c.id, other.c.linked).limit(1).correlate(table)
-    last = linked.order_by(other.c.committed_at.desc(), other.c.sha.desc()).offset(MOST_RUNS)
+    linked_points = points.alias()
+    linked = (
+        sa.select(linked_points.c.id)
+        .where(linked_points.c.series_id == table.c.id, linked_points.c.linked)
+        .limit(1)
+        .correlate(table)
+    )
+    last = linked.order_by(linked_points.c.committed_at.desc(), linked_points.c.sha.desc()).offset(MOST_RUNS)
     # For a series with fewer runs.
-    first = linked.order_by(other.c.committed_at, other.c.sha)
+    first = linked.order_by(linked_points.c.committed_at, linked_points.c.sha)
     statement = (
         sa.select(table.c.id, points.c.committed_at, points.c.sha)
         .select_from(

@@ -121,7 +121,7 @@ class RegressionMessage:
 
 
 class FailureReports:
-    """Reads failures of targets, and reads and stores reports of them; calls block, as those of `ResultsStore`.
+    """Reads failures of targets, and reads and stores reports of them. Its methods block.
 
     `aliases` are the names of tests that maintainers renamed. Times are in seconds since 1970.
     """

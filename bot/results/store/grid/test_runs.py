@@ -31,10 +31,10 @@ from bot.results.store.tables.points import Position, stored_runs
 class TestRun:
     """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
 
-    `was` is its status byte at the commit that this one is compared with, None if there is none, and `now` that at
-    this one. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name` is what
-    it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise, `infra` may
-    say why not.
+    `status` is its status byte at this commit, and `previous` that at the commit that this one is compared with, None
+    if there is none. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name`
+    is what it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise,
+    `infra` may say why not.
 
     `run_id` is the last of the suite's runs, and `stored` has the numbers of those with results, in their order.
     """
@@ -46,8 +46,8 @@ class TestRun:
     infra: str
     run_id: str
     stored: Sequence[int]
-    was: int | None
-    now: int
+    previous: int | None
+    status: int
     name: str
 
     @property
@@ -58,56 +58,57 @@ class TestRun:
 
 def test_runs(
     connection: sa.Connection,
-    known: SuiteNames,
+    suite_names: SuiteNames,
     lines: Mapping[int, GridLine],
     test: str,
     traced: Mapping[int, TestHistory],
-    asked: GridRange,
+    grid_range: GridRange,
 ) -> dict[int, list[TestRun]]:
-    """Return the newest runs of each line of one suite, as many as are asked for, by series, newest first.
+    """Return the newest runs of each line of one suite, at most `grid_range.limit`, by series, newest first.
 
-    `traced` is the outcome of the test in each series, by which its outcome in a linked run is known.
+    `traced` is the history of the test in each series, which has its outcome in linked runs.
     """
-    rows, previous = newest_rows(connection, lines, asked.limit)
+    rows, previous = newest_rows(connection, lines, grid_range.limit)
     suite = first_of(lines.values()).suite
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
-    found: dict[int, list[TestRun]] = {series: [] for series in lines}
-    ended = {series: _Ended(traced.get(series, ()), test) for series in lines}
+    runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
+    outcomes = {series: _LinkedOutcomes(traced.get(series, ()), test) for series in lines}
     for row, earlier in with_earlier(rows, previous):
         series, line = row["series_id"], lines[row["series_id"]]
-        bare = reported.get((line.target_id, row["sha"], suite), [])
-        if not bare:
+        bare_runs = reported.get((line.target_id, row["sha"], suite), [])
+        if not bare_runs:
             continue
-        was = None
-        now, name = ended[series].at((row["committed_at"], row["sha"]))
+        previous_status = None
+        status, name = outcomes[series].at((row["committed_at"], row["sha"]))
         # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
-            place = known.ordinal(connection, line.row, name)
-            now = ABSENT if place is None else at(unlinked[row["id"]], place)
+            ordinal = suite_names.ordinal(connection, line.row, name)
+            status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
         if earlier is not None and not row["infra"]:
-            was, _ = ended[series].at((earlier["committed_at"], earlier["sha"]))
+            previous_status, _ = outcomes[series].at((earlier["committed_at"], earlier["sha"]))
         facts = (row["sha"], row["committed_at"], row["linked"], row["complete"], row["infra"])
-        stored = [one.number for one in bare if one.is_stored]
-        found[series].append(TestRun(*facts, bare[-1].run_id, stored, was, now, name))
-    explained = _explained(connection, lines, found, ended, asked)
+        stored = [run.number for run in bare_runs if run.is_stored]
+        runs_of_series[series].append(TestRun(*facts, bare_runs[-1].run_id, stored, previous_status, status, name))
+    explained = _explained(connection, lines, runs_of_series, outcomes, grid_range)
     # `with_earlier` goes from old to new.
     return {
         series: [
-            replace(one, was=CODES[Status.FAILED]) if (series, one.sha) in explained else one for one in reversed(of)
+            replace(run, previous=CODES[Status.FAILED]) if (series, run.sha) in explained else run
+            for run in reversed(test_runs)
         ]
-        for series, of in found.items()
+        for series, test_runs in runs_of_series.items()
     }
 
 
 def last_run_before(connection: sa.Connection, series: int, position: Position) -> Position | None:
-    """Return the last linked point of a series before a position, None if there is none."""
+    """Return the last linked point of a series before a position; None if there is none."""
     points = schema.points
-    here = sa.tuple_(sa.literal(position[0], sa.Double), sa.literal(position[1], sa.Text))
+    reference = sa.tuple_(sa.literal(position[0], sa.Double), sa.literal(position[1], sa.Text))
     statement = (
         sa.select(points.c.committed_at, points.c.sha)
         .where(points.c.series_id == series, points.c.linked)
-        .where(sa.tuple_(points.c.committed_at, points.c.sha) < here)
+        .where(sa.tuple_(points.c.committed_at, points.c.sha) < reference)
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
         .limit(1)
     )
@@ -124,14 +125,14 @@ class TestAt:
     name: str
 
 
-def reasons_of(connection: sa.Connection, known: SuiteNames, asked: Mapping[int, TestAt]) -> dict[int, Reason]:
+def reasons_of(connection: sa.Connection, suite_names: SuiteNames, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
     """Return why tests did not simply pass, by series, each from the last run that has the test."""
-    ordinals = {series: known.ordinal(connection, one.line.row, one.name) for series, one in asked.items()}
-    series_at = {(one.line.target_id, one.sha, one.line.suite): series for series, one in asked.items()}
+    ordinals = {series: suite_names.ordinal(connection, test.line.row, test.name) for series, test in tests.items()}
+    series_at = {(test.line.target_id, test.sha, test.line.suite): series for series, test in tests.items()}
     order = {
         run.number: (series_at[place], rank)
-        for place, of_place in stored_runs(connection, series_at).items()
-        for rank, run in enumerate(of_place)
+        for place, place_runs in stored_runs(connection, series_at).items()
+        for rank, run in enumerate(place_runs)
     }
     last: dict[int, tuple[int, Reason | None]] = {}
     # They come in any order, so the rank decides which run is the last one.
@@ -150,80 +151,81 @@ def _read_unlinked(
     suite: str,
     reported: Mapping[runs.Place, Sequence[runs.BareRun]],
 ) -> dict[int, bytes]:
-    """Return the status columns of points outside the series, by their numbers: there are no changes at those."""
+    """Return the status columns of points outside the series, by their numbers. The series has no changes for them."""
     groups = {
-        row["id"]: [one.number for one in bare if one.is_stored]
+        row["id"]: [run.number for run in bare_runs if run.is_stored]
         for row in rows
         if not (row["linked"] or row["infra"])
-        and (bare := reported.get((lines[row["series_id"]].target_id, row["sha"], suite)))
+        and (bare_runs := reported.get((lines[row["series_id"]].target_id, row["sha"], suite)))
     }
     return dict(zip(groups, runs.statuses(connection, list(groups.values())), strict=True))
 
 
-class _Ended:
-    """How a test ended at the linked points of a series, and what it was called, by its segments there."""
+class _LinkedOutcomes:
+    """How a test ended at the linked points of a series, and what it was called, from its segments."""
 
     def __init__(self, segments: Sequence[Segment], test: str) -> None:
-        self._begin = [(one.committed_at, one.sha) for one in segments]
-        self._ended = [
-            (ABSENT if one.status is None else status_byte(one.status, one.flaky), one.name) for one in segments
+        self._begins = [(segment.committed_at, segment.sha) for segment in segments]
+        self._outcomes = [
+            (ABSENT if segment.status is None else status_byte(segment.status, segment.flaky), segment.name)
+            for segment in segments
         ]
-        self._before = ABSENT, segments[0].name if segments else test
-        self.was_flaky = any(one.flaky for one in segments)
+        self._first = ABSENT, segments[0].name if segments else test
+        self.was_flaky = any(segment.flaky for segment in segments)
 
     def at(self, position: Position) -> tuple[int, str]:
         """Return the status byte of the test at a point, and its name."""
-        place = bisect_right(self._begin, position)
-        return self._ended[place - 1] if place else self._before
+        index = bisect_right(self._begins, position)
+        return self._outcomes[index - 1] if index else self._first
 
     def over(self, chain: Sequence[Position]) -> list[LastingSegment]:
         """Return the segments of the test over some points that follow each other."""
         first = self.at(chain[0])[0]
-        found = [(0, SEEN[first] if first else None)]
-        for place in range(bisect_right(self._begin, chain[0]), bisect_right(self._begin, chain[-1])):
-            byte = self._ended[place][0]
-            found.append((bisect_left(chain, self._begin[place]), SEEN[byte] if byte else None))
-        return found
+        segments = [(0, SEEN[first] if first else None)]
+        for index in range(bisect_right(self._begins, chain[0]), bisect_right(self._begins, chain[-1])):
+            byte = self._outcomes[index][0]
+            segments.append((bisect_left(chain, self._begins[index]), SEEN[byte] if byte else None))
+        return segments
 
 
 def _explained(
     connection: sa.Connection,
     lines: Mapping[int, GridLine],
-    found: Mapping[int, Sequence[TestRun]],
-    ended: Mapping[int, _Ended],
-    asked: GridRange,
+    runs_of_series: Mapping[int, Sequence[TestRun]],
+    outcomes: Mapping[int, _LinkedOutcomes],
+    grid_range: GridRange,
 ) -> set[tuple[int, str]]:
-    """Return where a new failure is explained by a quarantine or the flakiness of the test: series and commits."""
+    """Return the series and commits at which a quarantine or the flakiness of the test explains a new failure."""
     fresh, explained = dict[int, list[TestRun]](), set[tuple[int, str]]()
-    for series, of in found.items():
-        quarantine = asked.quarantine(lines[series].about) if asked.quarantine else NO_QUARANTINE
-        for one in of:
-            if not is_new_failure(one.was, one.now):
+    for series, test_runs in runs_of_series.items():
+        quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
+        for run in test_runs:
+            if not is_new_failure(run.previous, run.status):
                 continue
-            if quarantine.of(one.name):
-                explained.add((series, one.sha))
-            elif ended[series].was_flaky or is_flaky(one.now):
-                fresh.setdefault(series, []).append(one)
-    positions = {series: [one.position for one in of] for series, of in fresh.items()}
+            if quarantine.of(run.name):
+                explained.add((series, run.sha))
+            elif outcomes[series].was_flaky or is_flaky(run.status):
+                fresh.setdefault(series, []).append(run)
+    positions = {series: [run.position for run in test_runs] for series, test_runs in fresh.items()}
     windows = linked_windows(connection, positions) if positions else {}
-    for series, of in fresh.items():
+    for series, test_runs in fresh.items():
         chain = [(point.committed_at, point.sha) for point in windows.get(series, ())]
-        explained |= {(series, one.sha) for one in of if _is_explained(one, chain, ended[series])}
+        explained |= {(series, run.sha) for run in test_runs if _is_explained(run, chain, outcomes[series])}
     return explained
 
 
-def _is_explained(one: TestRun, chain: Sequence[Position], ended: _Ended) -> bool:
-    end = bisect_right(chain, one.position)
+def _is_explained(run: TestRun, chain: Sequence[Position], outcomes: _LinkedOutcomes) -> bool:
+    end = bisect_right(chain, run.position)
     window = chain[max(0, end - WINDOW) : end]
-    past, runs = ended.over(window) if window else [], len(window)
-    if not window or window[-1] != one.position:
-        past, runs = [*past, (runs, SEEN[one.now])], runs + 1
-    return flakiness_of(past, runs).explains
+    history, runs = outcomes.over(window) if window else [], len(window)
+    if not window or window[-1] != run.position:
+        history, runs = [*history, (runs, SEEN[run.status])], runs + 1
+    return flakiness_of(history, runs).explains
 
 
-def is_new_failure(was: int | None, now: int) -> bool:
-    """Say whether a status byte is that of a failure that there was not before."""
-    return was is not None and _is_bad(now) and not _is_bad(was)
+def is_new_failure(previous: int | None, status: int) -> bool:
+    """Return whether a test fails that did not fail at the commit before; `previous` is None without such a commit."""
+    return previous is not None and _is_bad(status) and not _is_bad(previous)
 
 
 def _is_bad(byte: int) -> bool:

@@ -1,4 +1,4 @@
-"""Query the series of a suite: the commits to compare with, and the tests that change most."""
+"""Find the commits that a commit may be compared with, what changed between two, and the tests that change most."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.results.store.tables.names import SuiteNames
 from bot.results.store.tables.rename_pairs import renames_of
 
 # All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
-FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
+FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
 
 
 Change = tuple[SeenTest | None, SeenTest | None]
@@ -34,15 +34,15 @@ class Flaky:
     flips: int
 
 
-def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[Candidate]:
+def baselines(connection: sa.Connection, target: TargetKey, suite: str, sha: str, limit: int) -> list[Candidate]:
     """Return commits of the nightly branch that are not newer than a commit, complete and not infra, newest first.
 
     Heads of pull requests are left out: with one as the baseline, a failure of the pull request would no longer be new.
     """
-    points, own = schema.points, schema.points.alias()
-    of_target = (schema.targets.c.lab == about.lab, schema.targets.c.target == about.target)
-    of_suite = _of_suite(sa.select(points.c.series_id), about.repository, suite).where(*of_target).scalar_subquery()
-    moment = sa.select(sa.func.min(own.c.committed_at)).where(own.c.series_id.in_(of_suite), own.c.sha == sha)
+    points, point = schema.points, schema.points.alias()
+    of_target = (schema.targets.c.lab == target.lab, schema.targets.c.target == target.target)
+    of_suite = _of_suite(sa.select(points.c.series_id), target.repository, suite).where(*of_target).scalar_subquery()
+    moment = sa.select(sa.func.min(point.c.committed_at)).where(point.c.series_id.in_(of_suite), point.c.sha == sha)
     statement = (
         sa.select(points.c.sha, points.c.committed_at)
         .where(points.c.series_id.in_(of_suite), points.c.sha != sha)
@@ -61,20 +61,20 @@ def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Sele
 
 
 def changed(
-    connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, shas: tuple[str, str]
+    connection: sa.Connection, suite_names: SuiteNames, target: TargetKey, suite: str, shas: tuple[str, str]
 ) -> dict[str, Change]:
     """Return the tests of a suite with different results at two commits."""
-    found = names.find(connection, about.repository, suite)
-    target = runs.target_id(connection, about)
-    if found is None or target is None:
+    row = names.find(connection, target.repository, suite)
+    target_id = runs.target_id(connection, target)
+    if row is None or target_id is None:
         return {}
-    places = [(target, sha) for sha in shas]
+    places = [(target_id, sha) for sha in shas]
     reported = runs.reported_runs_at(connection, places, suite)
-    before, after = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
-    name_of = known.all(connection, found)
+    old_column, new_column = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
+    name_of = suite_names.all(connection, row)
     return {
-        name_of[ordinal]: (_status(at(before, ordinal)), _status(at(after, ordinal)))
-        for ordinal in differences(before, after)
+        name_of[ordinal]: (_status(at(old_column, ordinal)), _status(at(new_column, ordinal)))
+        for ordinal in differences(old_column, new_column)
     }
 
 
@@ -84,32 +84,32 @@ def _status(byte: int) -> SeenTest | None:
 
 def flakiest(
     connection: sa.Connection,
-    known: SuiteNames,
-    about: TargetKey,
+    suite_names: SuiteNames,
+    target: TargetKey,
     suite: str,
     limit: int,
     since: float,
     aliases: Aliases,
 ) -> list[Flaky]:
-    """Return the tests of a suite with the most flips; equal ones by name."""
-    found = names.find(connection, about.repository, suite)
-    target = runs.target_id(connection, about)
-    if found is None or target is None:
+    """Return the tests of a suite with the most flips, sorted by flips and name."""
+    row = names.find(connection, target.repository, suite)
+    target_id = runs.target_id(connection, target)
+    if row is None or target_id is None:
         return []
-    statement = sa.select(schema.series.c.id).filter_by(suite_id=found.id, target_id=target)
+    statement = sa.select(schema.series.c.id).filter_by(suite_id=row.id, target_id=target_id)
     series = connection.execute(statement).scalar()
     if series is None:
         return []
     counts = _flips(connection, series, since)
     for old, new in _latest_names(connection, series, counts):
         counts[new] += counts.pop(old, 0)
-    name_of = known.all(connection, found)
+    name_of = suite_names.all(connection, row)
     _join_aliases(counts, name_of, aliases)
     # Names break ties, and are read only for tests that may be returned.
-    enough = sorted(counts.values(), reverse=True)[:limit]
-    wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
-    ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)
-    return sorted(ranked, key=lambda one: -one.flips)[:limit]
+    highest = sorted(counts.values(), reverse=True)[:limit]
+    likely = [ordinal for ordinal, count in counts.items() if count >= highest[-1]] if highest else []
+    ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in likely), key=lambda test: test.test_id)
+    return sorted(ranked, key=lambda test: -test.flips)[:limit]
 
 
 def _join_aliases(counts: Counter[int], name_of: Sequence[str], aliases: Aliases) -> None:
@@ -117,9 +117,9 @@ def _join_aliases(counts: Counter[int], name_of: Sequence[str], aliases: Aliases
     renamed = {ordinal: chain for ordinal in counts if len(chain := aliases.chain(name_of[ordinal])) > 1}
     if not renamed:
         return
-    place_of = {name: place for place, name in enumerate(name_of)}
+    ordinal_of = {name: ordinal for ordinal, name in enumerate(name_of)}
     for ordinal, chain in renamed.items():
-        newest = first_of(place_of[name] for name in reversed(chain) if name in place_of)
+        newest = first_of(ordinal_of[name] for name in reversed(chain) if name in ordinal_of)
         if newest != ordinal:
             counts[newest] += counts.pop(ordinal)
 
@@ -136,10 +136,10 @@ def _flips(connection: sa.Connection, series: int, since: float) -> Counter[int]
 
 def _latest_names(connection: sa.Connection, series: int, counts: Counter[int]) -> list[tuple[int, int]]:
     """Return the renames of tests with flips, in the order of the commits."""
-    concerned = set(counts)
-    found = []
+    affected = set(counts)
+    latest = []
     for _, _, pairs in renames_of(connection, [series]):
-        renamed = [(old, new) for old in sorted(concerned) if (new := pairs.new_of(old)) is not None]
-        concerned.update(new for _, new in renamed)
-        found += renamed
-    return found
+        renamed = [(old, new) for old in sorted(affected) if (new := pairs.new_of(old)) is not None]
+        affected.update(new for _, new in renamed)
+        latest += renamed
+    return latest

@@ -17,30 +17,30 @@ from nightjar_formats.columns import FLAKY, SEEN, at, is_flaky
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
-from bot.results.store.history.windows import past_of
+from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteNames, SuiteRow
 from bot.results.store.tables.points import LinkedPoint, Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
-Place = tuple[int, str]
+SeriesCommit = tuple[int, str]
 """A series, and a commit."""
 
 
 NameSpan = tuple[int, Position, Position]
-"""A name of a test by its place, and from and until which commit the test had it."""
+"""The ordinal of a name of a test, and from and until which commit the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreshFailures:
-    """The new failures of a suite at a commit, by their places.
+    """The new failures of a suite at a commit.
 
-    `now` is how its tests ended there, and `linked` likewise at the newest linked point up to there, mostly itself.
+    `column` is the status column there, and `linked` that of the newest linked point up to there, mostly itself.
     """
 
     position: Position
-    places: Sequence[int]
-    now: bytes
+    ordinals: Sequence[int]
+    column: bytes
     linked: bytes
 
 
@@ -71,57 +71,65 @@ _FLAKY = (
 )
 
 
-def explained_places(
+def explained_ordinals(
     connection: sa.Connection,
-    known: SuiteNames,
+    suite_names: SuiteNames,
     suites: Mapping[int, SuiteRow],
-    asked: Mapping[int, Sequence[FreshFailures]],
+    fresh: Mapping[int, Sequence[FreshFailures]],
     aliases: Aliases,
-) -> dict[Place, list[int]]:
-    """Return which of some new failures, by their series, are explained; `suites` has the suite of each series."""
-    if not asked:
+) -> dict[SeriesCommit, list[int]]:
+    """Return which of the `fresh` failures of each series are explained, by series and commit.
+
+    `suites` has the suite of each series.
+    """
+    if not fresh:
         return {}
-    windows = linked_windows(connection, {series: [one.position for one in of] for series, of in asked.items()})
-    flaky = _flaky_places(connection, windows)
-    for series, points in asked.items():
+    windows = linked_windows(
+        connection, {series: [failures.position for failures in points] for series, points in fresh.items()}
+    )
+    flaky = _flaky_ordinals(connection, windows)
+    for series, points in fresh.items():
         flaky[series].update(*map(_flaky_now, points))
-    had_both = sorted(series for series, places in flaky.items() if places)
+    had_both = sorted(series for series, ordinals in flaky.items() if ordinals)
     renames = defaultdict[int, list[PointRenames]](list)
     for point in renames_of(connection, had_both) if had_both else ():
         renames[point.series_id].append(point)
     spans: dict[int, dict[int, list[NameSpan]]] = {}
     for series in had_both:
-        candidates = {place for one in asked[series] for place in one.places}
+        candidates = {ordinal for failures in fresh[series] for ordinal in failures.ordinals}
         if not aliases:  # an alias may make any test one of the flaky ones
             candidates &= all_names_of(renames[series], flaky[series])
         if candidates:
-            name_of = known.all(connection, suites[series]) if aliases else ()
-            then = series_names(connection, series, name_of, aliases, candidates, renames[series])
-            spans[series] = {place: list(then.spans(place)) for place in candidates}
-    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
+            name_of = suite_names.all(connection, suites[series]) if aliases else ()
+            series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
+            spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
+    names = {
+        series: {name for name_spans in spans_of.values() for name, _, _ in name_spans}
+        for series, spans_of in spans.items()
+    }
     first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
     changes = changes_since(connection, names, first) if names else {}
     return {
-        (series, one.position[1]): sorted(
-            place
-            for place in of.keys() & set(one.places)
-            if _is_explained(one, place, of[place], changes[series], windows.get(series, []))
+        (series, failures.position[1]): sorted(
+            ordinal
+            for ordinal in spans_of.keys() & set(failures.ordinals)
+            if _is_explained(failures, ordinal, spans_of[ordinal], changes[series], windows.get(series, []))
         )
-        for series, of in spans.items()
-        for one in asked[series]
+        for series, spans_of in spans.items()
+        for failures in fresh[series]
     }
 
 
 def _is_explained(
-    one: FreshFailures, place: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
+    failures: FreshFailures, ordinal: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
 ) -> bool:
     chain = [(point.committed_at, point.sha) for point in window]
-    end = bisect_right(chain, one.position)
-    part = chain[max(0, end - WINDOW) : end]
-    history, runs = past_of(spans, changes, part, at(one.linked, place)), len(part)
+    end = bisect_right(chain, failures.position)
+    window_chain = chain[max(0, end - WINDOW) : end]
+    history, runs = segments_over(spans, changes, window_chain, at(failures.linked, ordinal)), len(window_chain)
     # A run outside the series comes after the runs of its window.
-    if not part or part[-1] != one.position:
-        history, runs = [*history, (runs, SEEN[at(one.now, place)])], runs + 1
+    if not window_chain or window_chain[-1] != failures.position:
+        history, runs = [*history, (runs, SEEN[at(failures.column, ordinal)])], runs + 1
     return flakiness_of(history, runs).explains
 
 
@@ -129,30 +137,39 @@ _NOT_FLAKY = bytes(range(FLAKY))
 
 
 def _flaky_now(fresh: FreshFailures) -> set[int]:
-    if not (fresh.now + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
+    if not (fresh.column + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
         return set()
-    return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
+    return {
+        ordinal
+        for ordinal in fresh.ordinals
+        if is_flaky(at(fresh.column, ordinal)) or is_flaky(at(fresh.linked, ordinal))
+    }
 
 
-def linked_windows(connection: sa.Connection, asked: Mapping[int, Sequence[Position]]) -> dict[int, list[LinkedPoint]]:
-    """Return the linked points of each series from the window of the oldest of some commits on, oldest first."""
-    moments = [committed_at for positions in asked.values() for committed_at, _ in positions]
-    found: dict[int, list[LinkedPoint]] = {}
-    numbers = sorted(asked)
-    for some in schema.in_chunks(numbers):
-        values = {"numbers": some, "first": min(moments), "last": max(moments)}
+def linked_windows(
+    connection: sa.Connection, positions: Mapping[int, Sequence[Position]]
+) -> dict[int, list[LinkedPoint]]:
+    """Return the linked points of each series, oldest first, that the windows of some commits may contain.
+
+    They begin with the window of the oldest of all these commits, and end with the newest commit.
+    """
+    moments = [committed_at for commits in positions.values() for committed_at, _ in commits]
+    windows: dict[int, list[LinkedPoint]] = {}
+    numbers = sorted(positions)
+    for chunk in schema.in_chunks(numbers):
+        values = {"numbers": chunk, "first": min(moments), "last": max(moments)}
         for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
-            found.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
-    return found
+            windows.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
+    return windows
 
 
-def _flaky_places(
+def _flaky_ordinals(
     connection: sa.Connection, windows: Mapping[int, Collection[LinkedPoint]]
 ) -> defaultdict[int, set[int]]:
     """Return the tests of each series that became flaky, or ceased to be, at one of its points."""
     points = sorted(point.id for window in windows.values() for point in window)
-    found = defaultdict[int, set[int]](set)
-    for some in schema.in_chunks(points):
-        for series, ordinal in connection.execute(_FLAKY, {"points": some}):
-            found[series].add(ordinal)
-    return found
+    flaky = defaultdict[int, set[int]](set)
+    for chunk in schema.in_chunks(points):
+        for series, ordinal in connection.execute(_FLAKY, {"points": chunk}):
+            flaky[series].add(ordinal)
+    return flaky

@@ -18,68 +18,68 @@ from bot.results.store.tables.points import SuiteOnTarget, newest_columns, newes
 
 def of_tests(
     connection: sa.Connection,
-    known: SuiteNames,
-    about: TargetKey,
+    suite_names: SuiteNames,
+    target: TargetKey,
     suite: str,
     sha: str,
-    now: Mapping[str, SeenTest],
+    results: Mapping[str, SeenTest],
     aliases: Aliases,
 ) -> dict[str, Flakiness]:
-    """Return the flakiness of tests of a suite up to a commit, at which `now` are their results."""
-    target, found = runs.target_id(connection, about), names.find(connection, about.repository, suite)
-    if not now or target is None or found is None:
+    """Return the flakiness of tests of a suite up to a commit, at which they have these results."""
+    target_id, row = runs.target_id(connection, target), names.find(connection, target.repository, suite)
+    if not results or target_id is None or row is None:
         return {}
     points = schema.points
-    series = sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=found.id)
-    here = connection.execute(
+    series = sa.select(schema.series.c.id).filter_by(target_id=target_id, suite_id=row.id)
+    point = connection.execute(
         sa.select(points.c.series_id, points.c.committed_at).where(points.c.series_id.in_(series), points.c.sha == sha)
     ).first()
-    if here is None:
+    if point is None:
         return {}
-    position = sa.tuple_(sa.literal(here.committed_at, sa.Double), sa.literal(sha, sa.Text))
-    until = (
+    position = sa.tuple_(sa.literal(point.committed_at, sa.Double), sa.literal(sha, sa.Text))
+    statement = (
         sa.select(points.c.id, points.c.committed_at, points.c.sha)
-        .where(points.c.series_id == here.series_id, points.c.linked)
+        .where(points.c.series_id == point.series_id, points.c.linked)
         .where(sa.tuple_(points.c.committed_at, points.c.sha) <= position)
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
         .limit(WINDOW)
     )
-    window = connection.execute(until).all()[::-1]
+    window = connection.execute(statement).all()[::-1]
     # Nothing to compare with: the result at the commit itself is all that is known.
     if not window:
-        return {test: flakiness_of([(0, seen)], 1) for test, seen in now.items()}
+        return {test: flakiness_of([(0, seen)], 1) for test, seen in results.items()}
     chain = [(row.committed_at, row.sha) for row in window]
-    column = runs.statuses(connection, [runs.stored(runs.reported(connection, target, chain[-1][1], suite))])[0]
-    name_of = known.all(connection, found)
-    places = known.places(connection, found)
-    ordinals = sorted(places[test] for test in now if test in places)
-    renames = series_names(connection, here.series_id, name_of, aliases, ordinals)
+    column = runs.statuses(connection, [runs.stored(runs.reported(connection, target_id, chain[-1][1], suite))])[0]
+    name_of = suite_names.all(connection, row)
+    ordinal_of = suite_names.ordinals(connection, row)
+    ordinals = sorted(ordinal_of[test] for test in results if test in ordinal_of)
+    renames = series_names(connection, point.series_id, name_of, aliases, ordinals)
     ids = [row.id for row in window]
-    pasts = histories(connection, here.series_id, renames, chain, column, ordinals, ids)
+    segments = histories(connection, point.series_id, renames, chain, column, ordinals, ids)
     if chain[-1][1] == sha:
-        return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in pasts}
+        return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in segments}
     # The commit is not in the series, for example the head of a pull request, so its run comes after the series'.
     return {
-        name_of[ordinal]: flakiness_of([*history, (len(chain), now[name_of[ordinal]])], len(chain) + 1)
-        for ordinal, history in pasts
+        name_of[ordinal]: flakiness_of([*history, (len(chain), results[name_of[ordinal]])], len(chain) + 1)
+        for ordinal, history in segments
     }
 
 
 def at_newest_runs(
-    connection: sa.Connection, known: SuiteNames, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases
+    connection: sa.Connection, suite_names: SuiteNames, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases
 ) -> dict[int, tuple[str, Flakiness]]:
     """Return the commit of the newest run of each suite that has a test, and how flaky the test is there, by series."""
-    windows = newest_points(connection, [one.series for one in suites], WINDOW)
+    windows = newest_points(connection, [suite.series for suite in suites], WINDOW)
     columns = newest_columns(connection, suites)
-    places = {one.series: known.ordinal(connection, one.row, test) for one in suites}
-    asked = [
-        TestsInWindow(one, windows[one.series], columns[one.series], [place])
-        for one in suites
-        if one.series in columns and (place := places[one.series]) is not None
+    ordinals = {suite.series: suite_names.ordinal(connection, suite.row, test) for suite in suites}
+    tests_in_windows = [
+        TestsInWindow(suite, windows[suite.series], columns[suite.series], [ordinal])
+        for suite in suites
+        if suite.series in columns and (ordinal := ordinals[suite.series]) is not None
     ]
-    histories = window_histories(connection, known, asked, aliases)
+    histories = window_histories(connection, suite_names, tests_in_windows, aliases)
     return {
-        tests.one.series: (tests.window[-1].sha, flakiness_of(past, len(tests.window)))
-        for tests in asked
-        for past in histories[tests.one.series].values()
+        tests.suite.series: (tests.window[-1].sha, flakiness_of(history, len(tests.window)))
+        for tests in tests_in_windows
+        for history in histories[tests.suite.series].values()
     }

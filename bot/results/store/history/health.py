@@ -28,62 +28,62 @@ MOST_BYTES = 16_000_000
 """Bytes of the columns that are in memory at the same time."""
 
 
-def _bits(of: set[int]) -> bytes:
-    return bytes(byte in of for byte in range(256))
+def _byte_table(statuses: set[int]) -> bytes:
+    return bytes(byte in statuses for byte in range(256))
 
 
-_FAILED = _bits(set(FAILS))
-_PASSED = _bits({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD or is_flaky(byte)})
+_FAILED = _byte_table(set(FAILS))
+_PASSED = _byte_table({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD or is_flaky(byte)})
 """A flaky failure counts as a pass, as in all other modules."""
 
 
-def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
+def of_target(connection: sa.Connection, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
     """Return the health of each suite of a target at a commit, by default at its newest run."""
-    every = suites_on_targets(connection, about.repository, about.lab, about.target)
-    found = flips_of_suites(connection, every, sha)
-    return {one.suite: suite_health(found[one.series]) for one in every if one.series in found}
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    flips_of = flips_of_suites(connection, suites, sha)
+    return {suite.suite: suite_health(flips_of[suite.series]) for suite in suites if suite.series in flips_of}
 
 
 def flips_of_suites(
-    connection: sa.Connection, every: Collection[SuiteOnTarget], sha: str = ""
+    connection: sa.Connection, suites: Collection[SuiteOnTarget], sha: str = ""
 ) -> dict[int, list[RunFlips]]:
     """Return the flips of the last runs of each suite on its target, oldest first, by series.
 
-    The last runs are those up to a commit; by default, the newest ones.
+    The last runs end with the commit `sha`; by default, with the newest run.
     """
-    by_series = {one.series: one for one in every}
+    by_series = {suite.series: suite for suite in suites}
     windows = newest_points(connection, by_series, WINDOW, sha)
-    place_of = {number: (one.target_id, one.suite) for number, one in by_series.items()}
+    place_of = {number: (suite.target_id, suite.suite) for number, suite in by_series.items()}
     places = {
         number: [(place_of[number][0], point.sha, place_of[number][1]) for point in window]
         for number, window in windows.items()
     }
-    stored = numbers_of(stored_runs(connection, (place for those in places.values() for place in those)))
-    found = {}
-    for some in _few_bytes(by_series, places):
+    stored = numbers_of(stored_runs(connection, (place for suite_places in places.values() for place in suite_places)))
+    flips_of = {}
+    for chunk in _chunks_by_size(by_series, places):
         columns = status_columns(
-            connection, {place: stored.get(place, []) for number in some for place in places[number]}
+            connection, {place: stored.get(place, []) for number in chunk for place in places[number]}
         )
-        for number in some:
+        for number in chunk:
             shas = [point.sha for point in windows[number]]
-            found[number] = list(flips(shas, [columns[place] for place in places[number]]))
-    return found
+            flips_of[number] = list(flips(shas, [columns[place] for place in places[number]]))
+    return flips_of
 
 
-def _few_bytes(
+def _chunks_by_size(
     by_series: Mapping[int, SuiteOnTarget], places: Mapping[int, Sequence[Place]]
 ) -> Iterator[Sequence[int]]:
-    """Yield series in parts whose columns together take at most `MOST_BYTES`."""
-    some, size = list[int](), 0
-    for number, those in places.items():
+    """Yield series in chunks whose columns together take at most `MOST_BYTES`."""
+    chunk, size = list[int](), 0
+    for number, suite_places in places.items():
         # A column has at most one byte for each name of its suite.
-        size += by_series[number].row.names * len(those)
-        if some and size > MOST_BYTES:
-            yield some
-            some, size = [], by_series[number].row.names * len(those)
-        some.append(number)
-    if some:
-        yield some
+        size += by_series[number].row.names * len(suite_places)
+        if chunk and size > MOST_BYTES:
+            yield chunk
+            chunk, size = [], by_series[number].row.names * len(suite_places)
+        chunk.append(number)
+    if chunk:
+        yield chunk
 
 
 def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:
@@ -93,10 +93,10 @@ def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:
     for sha, column in zip(shas, columns, strict=True):
         passes, fails = (int.from_bytes(column.translate(table), "little") for table in (_PASSED, _FAILED))
         flipped = (passed & fails) | (failed & passes)
-        before = 0
-        for one in recent:
-            before |= one
-        yield RunFlips(sha, (flipped & before).bit_count(), (passes | fails).bit_count())
+        recently_flipped = 0
+        for earlier_flips in recent:
+            recently_flipped |= earlier_flips
+        yield RunFlips(sha, (flipped & recently_flipped).bit_count(), (passes | fails).bit_count())
         recent.append(flipped)
         # The last outcome of each test: runs in which it was skipped or absent change nothing.
         passed, failed = (passed & ~fails) | passes, (failed & ~passes) | fails

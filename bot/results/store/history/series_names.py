@@ -32,25 +32,25 @@ class SeriesNames:
     def add(self, position: Position, old: int, new: int) -> None:
         """Add a rename, in place of another one of the same test at the same commit."""
         self.old_of[new].append((position, old))
-        self.new_of[old] = [*(one for one in self.new_of[old] if one[0] != position), (position, new)]
+        self.new_of[old] = [*(rename for rename in self.new_of[old] if rename[0] != position), (position, new)]
 
     def now(self, ordinal: int, since: Position) -> int:
-        """Return what a test is called now that had a name at a moment."""
+        """Return the present name of the test that had a name after a commit."""
         while True:
-            later = [one for one in self.new_of.get(ordinal, ()) if one[0] > since]
-            if not later:
+            later_renames = [rename for rename in self.new_of.get(ordinal, ()) if rename[0] > since]
+            if not later_renames:
                 return ordinal
-            since, ordinal = min(later)
+            since, ordinal = min(later_renames)
 
     def spans(self, ordinal: int) -> Iterator[tuple[int, Position, Position]]:
-        """Yield the names of a test, newest first, each with the moments from and until which it had it."""
+        """Yield the names of a test, newest first, each with the commits from and until which the test had it."""
         until = END
         while True:
-            came = max((one for one in self.old_of.get(ordinal, ()) if one[0] < until), default=None)
-            yield ordinal, came[0] if came else (float("-inf"), ""), until
-            if came is None:
+            rename = max((rename for rename in self.old_of.get(ordinal, ()) if rename[0] < until), default=None)
+            yield ordinal, rename[0] if rename else (float("-inf"), ""), until
+            if rename is None:
                 return
-            until, ordinal = came
+            until, ordinal = rename
 
 
 def series_names(
@@ -58,58 +58,58 @@ def series_names(
     series: int,
     name_of: Sequence[str],
     aliases: Aliases,
-    wanted: Iterable[int],
+    tests: Iterable[int],
     renames: Sequence[PointRenames] | None = None,
 ) -> SeriesNames:
-    """Return the renames of a series; `aliases`, which maintainers list, are applied to the `wanted` tests.
+    """Return the renames of a series; `aliases`, which maintainers list, are applied to `tests`.
 
-    `name_of` are all names of the suite, and `renames` those of the series that were found, where they are known.
+    `name_of` are all names of the suite. `renames` are the stored renames of the series; they are read if it is None.
     Nothing is stored, so an alias has no effect once it is removed from the list.
     """
-    found, asked = SeriesNames(), set(wanted)
-    every = renames_of(connection, [series]) if renames is None else renames
+    names, ordinals = SeriesNames(), set(tests)
+    point_renames = renames_of(connection, [series]) if renames is None else renames
     # An alias may join any tests, so all renames are needed; for many tests, one pass is faster than a search for each.
-    if aliases or len(asked) > schema.MAX_IN_VALUES:
-        for point in every:
+    if aliases or len(ordinals) > schema.MAX_IN_VALUES:
+        for point in point_renames:
             for new, old in point.pairs:
-                found.add(point.position, old, new)
-    elif every:
-        _add_renames_of(every, asked, found)
-    if aliases and (groups := _same_tests(name_of, aliases, found, asked)):
+                names.add(point.position, old, new)
+    elif point_renames:
+        _add_renames_of(point_renames, ordinals, names)
+    if aliases and (groups := _same_tests(name_of, aliases, names, ordinals)):
         changes = changes_of(connection, series, {ordinal for group in groups for ordinal in group})
         for group in groups:
-            for position, old, new in _alias_renames(group, changes, found):
-                found.add(position, old, new)
-    return found
+            for position, old, new in _alias_renames(group, changes, names):
+                names.add(position, old, new)
+    return names
 
 
-def all_names_of(every: Sequence[PointRenames], wanted: Collection[int]) -> set[int]:
-    """Return all names that some tests of a series have or had, the given ones included."""
-    found, waiting = set(wanted), list(wanted)
-    while waiting and every:
+def all_names_of(point_renames: Sequence[PointRenames], ordinals: Collection[int]) -> set[int]:
+    """Return all names that tests of a series have or had, including `ordinals` themselves."""
+    all_ordinals, waiting = set(ordinals), list(ordinals)
+    while waiting and point_renames:
         ordinal = waiting.pop()
-        for point in every:
-            for other in (point.pairs.old_of(ordinal), point.pairs.new_of(ordinal)):
-                if other is not None and other not in found:
-                    found.add(other)
-                    waiting.append(other)
-    return found
+        for point in point_renames:
+            for other_name in (point.pairs.old_of(ordinal), point.pairs.new_of(ordinal)):
+                if other_name is not None and other_name not in all_ordinals:
+                    all_ordinals.add(other_name)
+                    waiting.append(other_name)
+    return all_ordinals
 
 
-def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found: SeriesNames) -> None:
-    """Add only the renames of some tests, before and after: a release may have renamed all others too."""
-    asked = set(wanted)
-    waiting = list(asked)
+def _add_renames_of(point_renames: Sequence[PointRenames], ordinals: Iterable[int], names: SeriesNames) -> None:
+    """Add to `names` only the renames of some tests, earlier and later: a release may have renamed all others."""
+    seen = set(ordinals)
+    waiting = list(seen)
     while waiting:
         ordinal = waiting.pop()
-        for _, position, pairs in every:
-            others = (found.old_of, pairs.old_of(ordinal)), (found.new_of, pairs.new_of(ordinal))
-            for side, other in others:
-                if other is not None:
-                    side[ordinal].append((position, other))
-                    if other not in asked:
-                        asked.add(other)
-                        waiting.append(other)
+        for _, position, pairs in point_renames:
+            sides = (names.old_of, pairs.old_of(ordinal)), (names.new_of, pairs.new_of(ordinal))
+            for side, other_name in sides:
+                if other_name is not None:
+                    side[ordinal].append((position, other_name))
+                    if other_name not in seen:
+                        seen.add(other_name)
+                        waiting.append(other_name)
 
 
 # Made once, because making the statement takes longer than answering it.
@@ -139,28 +139,31 @@ MOST_LOOKED_UP = 2_000
 def changes_since(
     connection: sa.Connection, ordinals: Mapping[int, Collection[int]], since: float
 ) -> dict[int, ChangesOf]:
-    """Return the changes of some tests of each of some series, at commits made since a moment."""
-    found: dict[int, ChangesOf] = {series: {} for series in ordinals}
-    for pairs in _pairs_at_once(ordinals):
-        sides = {"series": sorted({one for one, _ in pairs}), "ordinals": sorted({one for _, one in pairs})}
-        rows = connection.execute(_SINCE, {**sides, "pairs": pairs, "since": since})
-        for series, ordinal, before, after, committed_at, sha in rows:
-            found[series].setdefault(ordinal, []).append(((committed_at, sha), before, after))
-    return found
+    """Return the changes of some tests of each series, at commits made since a moment; `ordinals` are the tests."""
+    changes: dict[int, ChangesOf] = {series: {} for series in ordinals}
+    for pairs in _pairs_in_chunks(ordinals):
+        parameters = {
+            "series": sorted({series for series, _ in pairs}),
+            "ordinals": sorted({ordinal for _, ordinal in pairs}),
+        }
+        rows = connection.execute(_SINCE, {**parameters, "pairs": pairs, "since": since})
+        for series, ordinal, old_status, new_status, committed_at, sha in rows:
+            changes[series].setdefault(ordinal, []).append(((committed_at, sha), old_status, new_status))
+    return changes
 
 
-def _pairs_at_once(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tuple[int, int]]]:
-    """Yield pairs of a series and a test in parts: those of one statement."""
+def _pairs_in_chunks(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tuple[int, int]]]:
+    """Yield pairs of a series and a test in chunks, one for each statement."""
     pairs: list[tuple[int, int]] = []
     tests = set[int]()
-    many = 0
-    for series, those in sorted(ordinals.items()):
-        many += bool(those)
-        for ordinal in sorted(those):
-            looked_up = many * (len(tests) + (ordinal not in tests))
+    series_count = 0
+    for series, tests_of_series in sorted(ordinals.items()):
+        series_count += bool(tests_of_series)
+        for ordinal in sorted(tests_of_series):
+            looked_up = series_count * (len(tests) + (ordinal not in tests))
             if pairs and (len(pairs) >= schema.MAX_IN_VALUES or looked_up > MOST_LOOKED_UP):
                 yield pairs
-                pairs, tests, many = [], set(), 1
+                pairs, tests, series_count = [], set(), 1
             pairs.append((series, ordinal))
             tests.add(ordinal)
     if pairs:
@@ -170,54 +173,56 @@ def _pairs_at_once(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tup
 def changes_of(
     connection: sa.Connection, series: int, ordinals: Collection[int], points: Collection[int] | None = None
 ) -> ChangesOf:
-    """Return the changes of some tests of a series; where `points` are given, which are few, those at them alone."""
-    table, places = schema.changes, schema.points
-    found: ChangesOf = {}
-    wanted = sorted(ordinals)
-    there = sa.true() if points is None else table.c.point_id.in_(points)
-    for part in schema.in_chunks(wanted):
-        some = table.c.ordinal.in_(part)
-        statement = sa.select(table, places.c.committed_at, places.c.sha).join(places)
-        for row in connection.execute(statement.where(table.c.series_id == series, some, there)):
-            found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
-    return found
+    """Return the changes of some tests of a series; with `points`, which must be few, only those at these points."""
+    table, commits = schema.changes, schema.points
+    changes: ChangesOf = {}
+    sorted_ordinals = sorted(ordinals)
+    at_points = sa.true() if points is None else table.c.point_id.in_(points)
+    for chunk in schema.in_chunks(sorted_ordinals):
+        of_tests = table.c.ordinal.in_(chunk)
+        statement = sa.select(table, commits.c.committed_at, commits.c.sha).join(commits)
+        for row in connection.execute(statement.where(table.c.series_id == series, of_tests, at_points)):
+            changes.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
+    return changes
 
 
 def _same_tests(
-    name_of: Sequence[str], aliases: Aliases, names: SeriesNames, wanted: Iterable[int]
+    name_of: Sequence[str], aliases: Aliases, renames: SeriesNames, tests: Iterable[int]
 ) -> list[tuple[int, ...]]:
-    """Return the groups of names that stand for one test, of those that the wanted tests have or had."""
+    """Return the groups of names that aliases join, for all names that some tests have or had."""
     by_name = defaultdict[str, list[int]](list)
     canonical = [aliases.canonical(name) for name in name_of]
     for ordinal, name in enumerate(canonical):
         by_name[name].append(ordinal)
     groups: dict[str, tuple[int, ...]] = {}
-    seen, waiting = set[int](), list(wanted)
+    seen, waiting = set[int](), list(tests)
     while waiting:
         ordinal = waiting.pop()
         if ordinal in seen:
             continue
         seen.add(ordinal)
-        same = by_name[canonical[ordinal]]
-        if len(same) > 1 and canonical[ordinal] not in groups:
-            groups[canonical[ordinal]] = tuple(same)
-            waiting += same
-        waiting += (one for _, one in [*names.old_of.get(ordinal, ()), *names.new_of.get(ordinal, ())])
+        same_test = by_name[canonical[ordinal]]
+        if len(same_test) > 1 and canonical[ordinal] not in groups:
+            groups[canonical[ordinal]] = tuple(same_test)
+            waiting += same_test
+        waiting += (
+            other_name for _, other_name in [*renames.old_of.get(ordinal, ()), *renames.new_of.get(ordinal, ())]
+        )
     return list(groups.values())
 
 
 def _alias_renames(
     group: Collection[int], changes: Mapping[int, list[tuple[Position, int, int]]], names: SeriesNames
 ) -> list[tuple[Position, int, int]]:
-    """Return the renames within a group: the old name of one that appears is the one that was removed last."""
+    """Return the renames within a group: the old name of a name that appears is the one that was removed last."""
     events = [
-        (position, after != ABSENT, ordinal)
+        (position, new_status != ABSENT, ordinal)
         for ordinal in group
-        for position, before, after in changes.get(ordinal, ())
-        if ABSENT in (before, after)
+        for position, old_status, new_status in changes.get(ordinal, ())
+        if ABSENT in (old_status, new_status)
     ]
     events += [(position, False, ordinal) for ordinal in group for position, _ in names.new_of.get(ordinal, ())]
-    found, removed = [], dict[int, None]()
+    renames, removed = [], dict[int, None]()
     for position, appears, ordinal in sorted(events):
         last = next(reversed(removed), ordinal)
         removed.pop(ordinal, None)
@@ -225,5 +230,5 @@ def _alias_renames(
             removed[ordinal] = None
         elif last != ordinal:
             del removed[last]
-            found.append((position, last, ordinal))
-    return found
+            renames.append((position, last, ordinal))
+    return renames

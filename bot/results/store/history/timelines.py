@@ -1,4 +1,4 @@
-"""Read one test over the runs of its suite on a target: its results, and the messages about it."""
+"""Read one test over the runs of its suite on a target, and find the targets, suites and commits that have results."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class TimelineRun:
 
 
 class Timelines:
-    """Reads timelines of tests; calls block, as those of `ResultsStore`."""
+    """Reads timelines of tests. Its methods block."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], suite_names: SuiteNames) -> None:
         self._reading = reading
-        self._known = known
+        self._suite_names = suite_names
 
     def targets(self) -> list[TargetKey]:
         """Return all targets with anything stored."""
@@ -57,14 +57,14 @@ class Timelines:
         with self._reading() as connection:
             return [TargetKey(row.repository, row.lab, row.target) for row in connection.execute(statement)]
 
-    def commits(self, about: TargetKey, beginning: str, limit: int) -> list[str]:
+    def commits(self, target: TargetKey, beginning: str, limit: int) -> list[str]:
         """Return commits of a target whose SHA begins like this, those with the newest runs first."""
         table = schema.runs
         newest = sa.func.max(table.c.received_at)
         with self._reading() as connection:
             statement = (
                 sa.select(table.c.sha)
-                .where(table.c.target_id == runs.target_id(connection, about))
+                .where(table.c.target_id == runs.target_id(connection, target))
                 # `%` and `_` of a mistyped SHA are no wildcards.
                 .where(table.c.sha.startswith(beginning, autoescape=True))
                 .where(runs.in_reported_state)
@@ -74,79 +74,79 @@ class Timelines:
             )
             return list(connection.execute(statement).scalars())
 
-    def suites(self, about: TargetKey) -> list[str]:
+    def suites(self, target: TargetKey) -> list[str]:
         """Return the suites of a target."""
         series, suites = schema.series, schema.suites
         with self._reading() as connection:
-            target = runs.target_id(connection, about)
-            if target is None:
+            target_id = runs.target_id(connection, target)
+            if target_id is None:
                 return []
-            statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target)
+            statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target_id)
             return sorted(connection.execute(statement).scalars())
 
-    def has_test(self, about: TargetKey, suite: str, test_id: str) -> bool:
+    def has_test(self, target: TargetKey, suite: str, test_id: str) -> bool:
         """Return whether any run of a suite, on any target, had a test of this name."""
         with self._reading() as connection:
-            found = names.find(connection, about.repository, suite)
-            return found is not None and self._known.ordinal(connection, found, test_id) is not None
+            row = names.find(connection, target.repository, suite)
+            return row is not None and self._suite_names.ordinal(connection, row, test_id) is not None
 
-    def names(self, about: TargetKey, suite: str) -> Sequence[str]:
+    def names(self, target: TargetKey, suite: str) -> Sequence[str]:
         """Return all names that tests of a suite have had, on any target."""
         with self._reading() as connection:
-            found = names.find(connection, about.repository, suite)
-            return [] if found is None else self._known.all(connection, found)
+            row = names.find(connection, target.repository, suite)
+            return [] if row is None else self._suite_names.all(connection, row)
 
     def of_test(
         self,
-        about: TargetKey,
+        target: TargetKey,
         suite: str,
         test_id: str,
         sha: str,
         aliases: Aliases = NO_ALIASES,
         traced: Mapping[TargetKey, TestHistory] | None = None,
     ) -> list[TimelineRun]:
-        """Return a commit and those before it on the nightly branch, newest first; none if it is unknown.
+        """Return a commit and those before it on the nightly branch, newest first; none if the commit has no results.
 
-        `traced` is what `ResultsStore.history` returned of the test, where that is known.
+        `traced` is what `ResultsStore.history` returned for the test; it is read if it is None.
         """
         with self._reading() as connection:
-            points = _points(connection, about, suite, sha)
+            points = _points(connection, target, suite, sha)
             if traced is None:
-                traced = history.history(connection, self._known, about.repository, suite, test_id, aliases)
-            return [_run(point, traced.get(about, ()), test_id) for point in points]
+                traced = history.history(connection, self._suite_names, target.repository, suite, test_id, aliases)
+            return [_run(point, traced.get(target, ()), test_id) for point in points]
 
 
-def _series(suite: names.SuiteRow, target: int | None) -> sa.Select[tuple[int]]:
-    return sa.select(schema.series.c.id).filter_by(suite_id=suite.id, target_id=target)
+def _series(suite: names.SuiteRow, target_id: int | None) -> sa.Select[tuple[int]]:
+    return sa.select(schema.series.c.id).filter_by(suite_id=suite.id, target_id=target_id)
 
 
-def _points(connection: sa.Connection, about: TargetKey, suite: str, sha: str) -> Sequence[sa.RowMapping]:
-    found, target = names.find(connection, about.repository, suite), runs.target_id(connection, about)
-    if found is None or target is None:
+def _points(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> Sequence[sa.RowMapping]:
+    row, target_id = names.find(connection, target.repository, suite), runs.target_id(connection, target)
+    if row is None or target_id is None:
         return []
     points = schema.points
-    of_series = points.c.series_id.in_(_series(found, target))
-    own = connection.execute(sa.select(points).where(of_series, points.c.sha == sha)).mappings().first()
-    if own is None:
+    of_series = points.c.series_id.in_(_series(row, target_id))
+    point = connection.execute(sa.select(points).where(of_series, points.c.sha == sha)).mappings().first()
+    if point is None:
         return []
-    here = sa.tuple_(sa.literal(own["committed_at"], sa.Double), sa.literal(own["sha"], sa.Text))
+    position = sa.tuple_(sa.literal(point["committed_at"], sa.Double), sa.literal(point["sha"], sa.Text))
     # Not only `linked` ones: a timeline also shows the runs that are left out, and why.
     earlier = (
         sa.select(points)
-        .where(of_series, sa.tuple_(points.c.committed_at, points.c.sha) < here, points.c.mainline)
+        .where(of_series, sa.tuple_(points.c.committed_at, points.c.sha) < position, points.c.mainline)
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
     )
-    return [own, *connection.execute(earlier).mappings()]
+    return [point, *connection.execute(earlier).mappings()]
 
 
 def _run(point: sa.RowMapping, segments: Sequence[Segment], test_id: str) -> TimelineRun:
     sha, committed_at = point["sha"], point["committed_at"]
     if not point["linked"]:
         return TimelineRun(sha, committed_at, None, False, test_id, _left_out(point), point["infra"])
-    place = bisect_right(segments, (committed_at, sha), key=lambda one: (one.committed_at, one.sha))
-    if not place:
+    index = bisect_right(segments, (committed_at, sha), key=lambda segment: (segment.committed_at, segment.sha))
+    if not index:
         return TimelineRun(sha, committed_at, None, False, segments[0].name if segments else test_id)
-    segment = segments[place - 1]
+    segment = segments[index - 1]
     return TimelineRun(sha, committed_at, segment.status, segment.flaky, segment.name)
 
 

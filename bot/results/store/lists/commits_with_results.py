@@ -28,22 +28,24 @@ class CommitWithResults:
 
 
 class CommitsWithResults:
-    """Reads the commits with results of a target; calls block, as those of `ResultsStore`."""
+    """Reads the commits with results of a target. Its methods block."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
         self._reading = reading
 
-    def newest(self, about: TargetKey, limit: int = MOST_LISTED) -> list[CommitWithResults]:
+    def newest(self, target: TargetKey, limit: int = MOST_LISTED) -> list[CommitWithResults]:
         """Return the newest commits of a target, newest first, including those of pull requests."""
         points, table = schema.points, schema.series
         with self._reading() as connection:
-            series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]
-            other = points.alias()
+            series = [
+                suite.series for suite in suites_on_targets(connection, target.repository, target.lab, target.target)
+            ]
+            newer = points.alias()
             # One subquery per series, which reads only the end of an index, as in `newest_points`.
             oldest = (
-                sa.select(other.c.committed_at)
-                .where(other.c.series_id == table.c.id)
-                .order_by(other.c.committed_at.desc(), other.c.sha.desc())
+                sa.select(newer.c.committed_at)
+                .where(newer.c.series_id == table.c.id)
+                .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
                 .limit(1)
                 .offset(limit - 1)
                 .correlate(table)
@@ -56,39 +58,41 @@ class CommitsWithResults:
             )
             return _merged(connection.execute(statement).mappings().all())[:limit]
 
-    def of(self, about: TargetKey, sha: str) -> CommitWithResults | None:
+    def of(self, target: TargetKey, sha: str) -> CommitWithResults | None:
         """Return a commit of a target; None if it has no results."""
         points = schema.points
         with self._reading() as connection:
-            series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]
+            series = [
+                suite.series for suite in suites_on_targets(connection, target.repository, target.lab, target.target)
+            ]
             statement = sa.select(points).where(points.c.series_id.in_(series), points.c.sha == sha)
             return next(iter(_merged(connection.execute(statement).mappings().all())), None)
 
-    def suites(self, about: TargetKey, sha: str) -> list[str]:
+    def suites(self, target: TargetKey, sha: str) -> list[str]:
         """Return the suites of a target with results at a commit."""
         points = schema.points
         with self._reading() as connection:
-            every = suites_on_targets(connection, about.repository, about.lab, about.target)
-            numbers = [one.series for one in every]
+            suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+            numbers = [suite.series for suite in suites]
             statement = sa.select(points.c.series_id).where(points.c.series_id.in_(numbers), points.c.sha == sha)
-            there = set(connection.execute(statement).scalars())
-        return [one.suite for one in every if one.series in there]
+            with_results = set(connection.execute(statement).scalars())
+        return [suite.suite for suite in suites if suite.series in with_results]
 
-    def runs(self, about: TargetKey, sha: str, limit: int = MOST_RUNS) -> list[Run]:
+    def runs(self, target: TargetKey, sha: str, limit: int = MOST_RUNS) -> list[Run]:
         """Return the runs of a commit on a target in any state, those that were received last first."""
         table = schema.runs
         with self._reading() as connection:
-            target = runs.target_id(connection, about)
-            statement = runs.select().where(table.c.target_id == target, table.c.sha == sha)
+            target_id = runs.target_id(connection, target)
+            statement = runs.select().where(table.c.target_id == target_id, table.c.sha == sha)
             newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(limit)
             return [runs.read(row) for row in connection.execute(newest_first).mappings()]
 
 
 def _merged(rows: Sequence[sa.RowMapping]) -> list[CommitWithResults]:
     """Return the commits of some points, each once: every suite has its own points."""
-    found: dict[str, CommitWithResults] = {}
+    commits: dict[str, CommitWithResults] = {}
     for row in rows:
-        found.setdefault(
+        commits.setdefault(
             row["sha"], CommitWithResults(row["sha"], row["committed_at"], row["mainline"], row["pull_request"])
         )
-    return sorted(found.values(), key=lambda one: (one.committed_at, one.sha), reverse=True)
+    return sorted(commits.values(), key=lambda commit: (commit.committed_at, commit.sha), reverse=True)

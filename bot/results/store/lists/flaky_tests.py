@@ -35,7 +35,7 @@ from bot.results.store.tables.points import (
 
 IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000
-"""The most tests that are considered; those with the most proof come first."""
+"""The most tests that are listed, first the ones with the most proof."""
 LEAST_FLIPS = 3
 """A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
@@ -43,7 +43,7 @@ MOST_PROOFS = 5
 
 @dataclass(frozen=True, slots=True)
 class FlakyCommit:
-    """A commit of which a test had both outcomes: in `runs` runs, the last of which is `run_id`."""
+    """A commit at which a test both passed and failed, in `runs` runs; `run_id` is the last of them."""
 
     sha: str
     committed_at: float
@@ -58,7 +58,7 @@ class FlakyTest:
     `flips` counts its changes between good and bad; `failed` of the last `runs` runs failed.
     """
 
-    about: TargetKey
+    target: TargetKey
     suite: str
     test: str
     flips: int
@@ -83,7 +83,7 @@ class FlakyList:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    one: SuiteOnTarget
+    suite: SuiteOnTarget
     ordinal: int
     proved: int
     flips: int
@@ -92,15 +92,15 @@ class _Candidate:
 SEPARATOR = ","
 
 
-def _places(of: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
-    return sa.func.aggregate_strings(sa.cast(of, sa.Text), SEPARATOR)
+def _joined(ordinals: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
+    return sa.func.aggregate_strings(sa.cast(ordinals, sa.Text), SEPARATOR)
 
 
 # One row per series: to group by tests too, SQLite would sort all flips, which takes twice as long as the rest.
 _CHANGES, _POINTS = schema.changes, schema.points
 _FLIPPED = (
     sa.select(_POINTS.c.series_id)
-    .add_columns(_places(_CHANGES.c.ordinal), _places(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
+    .add_columns(_joined(_CHANGES.c.ordinal), _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
     .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
     .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
@@ -109,135 +109,151 @@ _FLIPPED = (
 )
 """The tests of each series that changed between good and bad, and those that became flaky: once for each change."""
 
-_Found = dict[tuple[int, int], tuple[int, int]]
-"""How often a test, by its series and place, became flaky, and how often it changed between good and bad."""
+_FlakyCounts = dict[tuple[int, int], tuple[int, int]]
+"""By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
 
 
 def flaky_tests(
     connection: sa.Connection,
-    known: SuiteNames,
-    asked: ListedTests,
+    suite_names: SuiteNames,
+    query: ListedTests,
     since: float,
 ) -> FlakyList:
-    """Return tests that were flaky in commits made since a moment."""
-    every = {one.series: one for one in suites_on_targets(connection, asked.repository, *(asked.target or ()))}
-    columns = newest_columns(connection, every.values())
-    found = _candidates(connection, every, columns, since)
-    candidates = _under_present_names(connection, known, every, columns, found, asked.aliases)
-    if asked.text:
+    """Return the tests that were flaky in commits made since a moment, in seconds since 1970."""
+    suites = {suite.series: suite for suite in suites_on_targets(connection, query.repository, *(query.target or ()))}
+    columns = newest_columns(connection, suites.values())
+    counts = _candidates(connection, suites, columns, since)
+    candidates = _under_present_names(connection, suite_names, suites, columns, counts, query.aliases)
+    if query.text:
         candidates = [
-            one for one in candidates if asked.text in known.all(connection, one.one.row)[one.ordinal].lower()
+            candidate
+            for candidate in candidates
+            if query.text in suite_names.all(connection, candidate.suite.row)[candidate.ordinal].lower()
         ]
-    shown = candidates[asked.start : asked.start + asked.limit]
-    windows = newest_points(connection, {one.one.series for one in shown}, WINDOW)
-    followed = list(_followed(connection, known, shown, windows, columns, asked.aliases))
-    targets = {one.about: one.target_id for one in every.values()}
+    page = candidates[query.start : query.start + query.limit]
+    windows = newest_points(connection, {candidate.suite.series for candidate in page}, WINDOW)
+    followed = list(_followed(connection, suite_names, page, windows, columns, query.aliases))
+    targets = {suite.target: suite.target_id for suite in suites.values()}
     return FlakyList(_with_runs(connection, followed, targets), len(candidates), len(columns))
 
 
 def _candidates(
-    connection: sa.Connection, every: Mapping[int, SuiteOnTarget], columns: Mapping[int, bytes], since: float
-) -> _Found:
+    connection: sa.Connection, suites: Mapping[int, SuiteOnTarget], columns: Mapping[int, bytes], since: float
+) -> _FlakyCounts:
     ranked: list[tuple[int, int, int, int]] = []
-    numbers = sorted(every)
-    for some in schema.in_chunks(numbers):
-        for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": some, "since": since}):
+    numbers = sorted(suites)
+    for chunk in schema.in_chunks(numbers):
+        for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
             # NULL if none of these tests became flaky.
             proofs = Counter((to_flaky or "").split(SEPARATOR))
-            for place, flips in Counter(flipped.split(SEPARATOR)).items():
-                if flips >= LEAST_FLIPS or place in proofs:
-                    ranked.append((proofs[place], flips, series, int(place)))
+            for ordinal, flips in Counter(flipped.split(SEPARATOR)).items():
+                if flips >= LEAST_FLIPS or ordinal in proofs:
+                    ranked.append((proofs[ordinal], flips, series, int(ordinal)))
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
-    found = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
+    counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
     for series, column in columns.items():
         # A test that is flaky in every run never changes, so it has no rows.
         for ordinal in marked_places(column.translate(IS_FLAKY)):
-            proved, flips = found.get((series, ordinal), (0, 0))
-            found[series, ordinal] = (max(1, proved), flips)
-    return found
+            proved, flips = counts.get((series, ordinal), (0, 0))
+            counts[series, ordinal] = (max(1, proved), flips)
+    return counts
 
 
 def _under_present_names(
     connection: sa.Connection,
-    known: SuiteNames,
-    every: Mapping[int, SuiteOnTarget],
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
     columns: Mapping[int, bytes],
-    found: _Found,
+    counts: _FlakyCounts,
     aliases: Aliases,
 ) -> list[_Candidate]:
-    """Add up what is known about a test under all its names; leave out those that the newest run does not have."""
+    """Add up the counts of a test under all its names; leave out tests that the newest run does not have."""
     absent = defaultdict[int, list[int]](list)
-    for series, ordinal in found:
+    for series, ordinal in counts:
         if at(columns.get(series, b""), ordinal) == ABSENT:
             absent[series].append(ordinal)
     for series, ordinals in absent.items():
-        row = every[series].row
-        renames = series_names(connection, series, known.all(connection, row), aliases, ordinals)
+        row = suites[series].row
+        renames = series_names(connection, series, suite_names.all(connection, row), aliases, ordinals)
         for ordinal in ordinals:
-            proofs, flips = found.pop((series, ordinal))
-            now = renames.now(ordinal, (float("-inf"), ""))
-            if at(columns.get(series, b""), now) != ABSENT:
-                more_proofs, more_flips = found.get((series, now), (0, 0))
-                found[series, now] = (proofs + more_proofs, flips + more_flips)
-    ordered = [_Candidate(every[series], ordinal, *of) for (series, ordinal), of in found.items()]
-    return sorted(ordered, key=lambda one: (-one.proved, -one.flips, one.one.about, one.one.suite, one.ordinal))[
-        :MOST_TESTS
+            proofs, flips = counts.pop((series, ordinal))
+            present = renames.now(ordinal, (float("-inf"), ""))
+            if at(columns.get(series, b""), present) != ABSENT:
+                more_proofs, more_flips = counts.get((series, present), (0, 0))
+                counts[series, present] = (proofs + more_proofs, flips + more_flips)
+    ordered = [
+        _Candidate(suites[series], ordinal, *candidate_counts) for (series, ordinal), candidate_counts in counts.items()
     ]
+    return sorted(
+        ordered,
+        key=lambda candidate: (
+            -candidate.proved,
+            -candidate.flips,
+            candidate.suite.target,
+            candidate.suite.suite,
+            candidate.ordinal,
+        ),
+    )[:MOST_TESTS]
 
 
 def _followed(
     connection: sa.Connection,
-    known: SuiteNames,
-    shown: Sequence[_Candidate],
+    suite_names: SuiteNames,
+    page: Sequence[_Candidate],
     windows: Mapping[int, list[LinkedPoint]],
     columns: Mapping[int, bytes],
     aliases: Aliases,
 ) -> Iterator[FlakyTest]:
-    of_series = defaultdict[int, list[_Candidate]](list)
-    for one in shown:
-        of_series[one.one.series].append(one)
-    asked = [
-        TestsInWindow(those[0].one, windows.get(series, []), columns.get(series, b""), [one.ordinal for one in those])
-        for series, those in of_series.items()
+    by_series = defaultdict[int, list[_Candidate]](list)
+    for candidate in page:
+        by_series[candidate.suite.series].append(candidate)
+    tests_in_windows = [
+        TestsInWindow(
+            candidates[0].suite,
+            windows.get(series, []),
+            columns.get(series, b""),
+            [candidate.ordinal for candidate in candidates],
+        )
+        for series, candidates in by_series.items()
     ]
-    histories = window_histories(connection, known, asked, aliases)
+    histories = window_histories(connection, suite_names, tests_in_windows, aliases)
     followed: dict[tuple[int, int], FlakyTest] = {}
-    for series, candidates in of_series.items():
-        suite, window, pasts = candidates[0].one, windows.get(series, []), histories.get(series, {})
-        name_of = known.all(connection, suite.row)
-        for one in candidates:
-            past = pasts.get(one.ordinal, [])
-            flakiness = flakiness_of(past, len(window))
+    for series, candidates in by_series.items():
+        suite, window, pasts = candidates[0].suite, windows.get(series, []), histories.get(series, {})
+        name_of = suite_names.all(connection, suite.row)
+        for candidate in candidates:
+            history = pasts.get(candidate.ordinal, [])
+            flakiness = flakiness_of(history, len(window))
             proofs = [
                 FlakyCommit(point.sha, point.committed_at, "", 0)
-                for point, seen in zip(window, outcomes(past, len(window)), strict=False)
+                for point, seen in zip(window, outcomes(history, len(window)), strict=False)
                 if seen is not None and seen.flaky
             ]
-            followed[series, one.ordinal] = FlakyTest(
-                suite.about,
+            followed[series, candidate.ordinal] = FlakyTest(
+                suite.target,
                 suite.suite,
-                name_of[one.ordinal],
-                one.flips,
+                name_of[candidate.ordinal],
+                candidate.flips,
                 flakiness.runs + flakiness.row,
                 flakiness.failed + flakiness.row,
                 len(proofs),
                 flakiness.explains,
                 tuple(proofs[: -MOST_PROOFS - 1 : -1]),
             )
-    for one in shown:
-        yield followed[one.one.series, one.ordinal]
+    for candidate in page:
+        yield followed[candidate.suite.series, candidate.ordinal]
 
 
 def _with_runs(
-    connection: sa.Connection, found: Sequence[FlakyTest], targets: Mapping[TargetKey, int]
+    connection: sa.Connection, tests: Sequence[FlakyTest], targets: Mapping[TargetKey, int]
 ) -> list[FlakyTest]:
     """Add to each proof the runs that it consists of."""
-    places = {(targets[one.about], proof.sha, one.suite) for one in found for proof in one.proofs}
+    places = {(targets[test.target], proof.sha, test.suite) for test in tests for proof in test.proofs}
     stored = stored_runs(connection, places)
 
-    def of_runs(one: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
-        runs = stored.get((targets[one.about], proof.sha, one.suite), [])
+    def with_runs(test: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
+        runs = stored.get((targets[test.target], proof.sha, test.suite), [])
         return replace(proof, run_id=runs[-1].run_id if runs else "", runs=len(runs))
 
-    return [replace(one, proofs=tuple(of_runs(one, proof) for proof in one.proofs)) for one in found]
+    return [replace(test, proofs=tuple(with_runs(test, proof) for proof in test.proofs)) for test in tests]

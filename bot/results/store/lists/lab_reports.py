@@ -75,7 +75,7 @@ class NightlyReports:
 
 
 class LabReports:
-    """Reads the activity of labs; calls block, like those of `ResultsStore`."""
+    """Reads the activity of labs. Its methods block."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
         self._reading = reading
@@ -84,14 +84,14 @@ class LabReports:
         """Return what a lab has sent since a moment, in seconds since 1970."""
         with self._reading() as connection:
             numbers = _targets(connection, repository, lab)
-            series = _series(connection, repository, numbers)
+            first_commits = _first_commits(connection, repository, numbers)
             tested, commits = _commits(connection, repository, since)
             firsts = _first_runs(connection, numbers, since)
             newest = _newest(connection, numbers.values())
             targets = {
                 name: TargetActivity(
                     newest=newest.get(number),
-                    first=series.get(number),
+                    first=first_commits.get(number),
                     latencies=sorted(first.latency for first in firsts.get(number, ())),
                     commits=commits.get(number, {}),
                     arrived=_last_arrivals(firsts.get(number, ())),
@@ -102,46 +102,50 @@ class LabReports:
 
     def flips(self, repository: str, lab: str, targets: Collection[str]) -> dict[str, list[RunFlips]]:
         """Return how many tests flipped back in the newest runs of each suite, all suites of a target in one list."""
-        found: dict[str, list[RunFlips]] = {}
+        flips_of: dict[str, list[RunFlips]] = {}
         if not targets:
-            return found
+            return flips_of
         with self._reading() as connection:
-            every = {
-                one.series: one for one in suites_on_targets(connection, repository, lab) if one.about.target in targets
+            suites = {
+                suite.series: suite
+                for suite in suites_on_targets(connection, repository, lab)
+                if suite.target.target in targets
             }
-            for series, flips in health.flips_of_suites(connection, every.values()).items():
-                found.setdefault(every[series].about.target, []).extend(flips)
-        return found
+            for series, flips in health.flips_of_suites(connection, suites.values()).items():
+                flips_of.setdefault(suites[series].target.target, []).extend(flips)
+        return flips_of
 
     def nightly(self, repository: str, since: float) -> NightlyReports:
         """Return the results of all targets of a repository since a moment, in seconds since 1970."""
         table = schema.targets
         with self._reading() as connection:
-            found = connection.execute(sa.select(table).filter_by(repository=repository))
-            about = {row.id: TargetKey(repository, row.lab, row.target) for row in found}
+            rows = connection.execute(sa.select(table).filter_by(repository=repository))
+            targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
             committed, commits = _commits(connection, repository, since)
-            first = _series(connection, repository, {one.full_name: number for number, one in about.items()})
+            first = _first_commits(
+                connection, repository, {target.full_name: number for number, target in targets.items()}
+            )
             return NightlyReports(
                 committed,
-                _arrived(connection, list(about), since),
-                {about[number]: moment for number, moment in first.items()},
-                {about[number]: of for number, of in commits.items()},
+                _arrived(connection, list(targets), since),
+                {targets[number]: moment for number, moment in first.items()},
+                {targets[number]: reports for number, reports in commits.items()},
             )
 
-    def newest(self, about: TargetKey) -> Run | None:
+    def newest(self, target: TargetKey) -> Run | None:
         """Return the last stored run of a target, or None."""
         with self._reading() as connection:
-            number = runs.target_id(connection, about)
+            number = runs.target_id(connection, target)
             return None if number is None else _newest(connection, [number]).get(number)
 
 
 def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
     table = schema.targets
-    found = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
-    return {row.target: row.id for row in found}
+    rows = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
+    return {row.target: row.id for row in rows}
 
 
-def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
+def _first_commits(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
     """Return the time of each target's first commit on the nightly branch."""
     series = schema.series
     statement = (
@@ -149,12 +153,12 @@ def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, in
         .select_from(schema.suites.join(series))
         .where(schema.suites.c.repository == repository, series.c.target_id.in_(numbers.values()))
     )
-    found: dict[int, float] = {}
+    first_commits: dict[int, float] = {}
     for row in connection.execute(statement):
         # NULL for a suite that only pull requests have run.
         if row.first is not None:
-            found[row.target_id] = min(row.first, found.get(row.target_id, row.first))
-    return found
+            first_commits[row.target_id] = min(row.first, first_commits.get(row.target_id, row.first))
+    return first_commits
 
 
 def _commits(
@@ -170,11 +174,11 @@ def _commits(
         .group_by(series.c.target_id, points.c.sha, points.c.committed_at)
     )
     tested: dict[str, float] = {}
-    found: dict[int, dict[str, CommitReport]] = {}
+    reports: dict[int, dict[str, CommitReport]] = {}
     for target, sha, committed_at, suites, broken in connection.execute(statement):
         tested[sha] = committed_at
-        found.setdefault(target, {})[sha] = CommitReport(committed_at, int(suites), int(broken))
-    return tested, found
+        reports.setdefault(target, {})[sha] = CommitReport(committed_at, int(suites), int(broken))
+    return tested, reports
 
 
 class _FirstRun(NamedTuple):
@@ -194,33 +198,33 @@ def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: fl
     statement = (
         sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
         .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
-        .where(schema.found_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
     )
-    found: dict[int, list[_FirstRun]] = {}
+    runs_of_target: dict[int, list[_FirstRun]] = {}
     for target, *first in connection.execute(statement):
-        found.setdefault(target, []).append(_FirstRun(*first))
-    return found
+        runs_of_target.setdefault(target, []).append(_FirstRun(*first))
+    return runs_of_target
 
 
 def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
     """Return, for each commit, when the first run of its last suite arrived."""
-    found: dict[str, float] = {}
-    for one in firsts:
-        found[one.sha] = max(one.received_at, found.get(one.sha, 0.0))
-    return found
+    arrivals: dict[str, float] = {}
+    for run in firsts:
+        arrivals[run.sha] = max(run.received_at, arrivals.get(run.sha, 0.0))
+    return arrivals
 
 
 def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) -> dict[str, float]:
     """Return when the first results of each commit on the nightly branch arrived from any of these targets."""
     table = schema.runs
     statement = (
-        sa.select(table.c.sha, sa.func.min(table.c.received_at).label("at"))
+        sa.select(table.c.sha, sa.func.min(table.c.received_at).label("received_at"))
         .where(table.c.target_id.in_(numbers), table.c.received_at >= since)
-        .where(schema.found_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.sha)
     )
-    return {row.sha: row.at for row in connection.execute(statement)}
+    return {row.sha: row.received_at for row in connection.execute(statement)}
 
 
 def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
@@ -230,21 +234,21 @@ def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Ru
     # all runs.
     last = (
         sa.select(table.c.id)
-        .where(table.c.target_id == targets.c.id, schema.found_state == RunState.STORED.value)
+        .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value)
         .order_by(table.c.received_at.desc(), table.c.id.desc())
         .limit(1)
         .correlate(targets)
         .scalar_subquery()
     )
-    found = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(numbers)))))
-    return {row["target_id"]: runs.read(row) for row in found.mappings()}
+    rows = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(numbers)))))
+    return {row["target_id"]: runs.read(row) for row in rows.mappings()}
 
 
 def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:
     table = schema.runs
     states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
     statement = runs.select().where(
-        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, schema.found_state.in_(states)
+        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, schema.unindexed_state.in_(states)
     )
     newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(MOST_UNUSABLE)
     return [runs.read(row) for row in connection.execute(newest_first).mappings()]

@@ -1,4 +1,4 @@
-"""What a list of tests is asked for."""
+"""The request for a list of tests."""
 
 from __future__ import annotations
 

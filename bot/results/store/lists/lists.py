@@ -1,4 +1,4 @@
-"""Lists of tests for pages: which are flaky, slow, or skipped; calls block, as those of `ResultsStore`."""
+"""Lists of tests for pages: which are flaky, slow, or skipped."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from bot.results.store.tables.names import SuiteNames
 
 
 class ListsOfTests:
-    """Reads lists of tests; calls block, as those of `ResultsStore`. Moments are in seconds since 1970."""
+    """Reads lists of tests. Its methods block. Moments are in seconds since 1970."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], suite_names: SuiteNames) -> None:
         self._reading = reading
-        self._known = known
+        self._suite_names = suite_names
 
-    def flaky(self, asked: ListedTests, since: float) -> FlakyList:
+    def flaky(self, query: ListedTests, since: float) -> FlakyList:
         """Return the tests that were flaky in commits made since a moment."""
         with self._reading() as connection:
-            return flaky_tests(connection, self._known, asked, since)
+            return flaky_tests(connection, self._suite_names, query, since)
 
-    def slow(self, asked: ListedTests) -> Durations:
+    def slow(self, query: ListedTests) -> Durations:
         """Return how long the tests of a target take, and the slowest of them."""
         with self._reading() as connection:
-            return durations_of(connection, self._known, asked)
+            return durations_of(connection, self._suite_names, query)
 
-    def skipped(self, asked: ListedTests, since: float) -> SkippedList:
-        """Return the tests that the newest runs skipped, and those that ran nowhere since a moment."""
+    def skipped(self, query: ListedTests, since: float) -> SkippedList:
+        """Return the tests that the newest runs skipped, and the tests that no target has run since a moment."""
         with self._reading() as connection:
-            return skipped_tests(connection, self._known, asked, since)
+            return skipped_tests(connection, self._suite_names, query, since)

@@ -1,4 +1,4 @@
-"""The tests of a repository that the newest runs skipped, since when; and those that ran nowhere for a while."""
+"""Find the tests that the newest runs skipped, and since when, and the tests that no target has run for a while."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, at
@@ -30,19 +31,19 @@ from bot.results.store.tables.points import (
 
 _SKIPPED_CODE = CODES[Status.SKIPPED]
 _SKIPPED = bytes(byte < STATUS_BYTES and byte & STATUS_BITS == _SKIPPED_CODE for byte in range(256))
-_THERE = bytes(0 < byte < STATUS_BYTES for byte in range(256))
-_RAN = bytes(there and not skipped for there, skipped in zip(_THERE, _SKIPPED, strict=True))
+_PRESENT = bytes(0 < byte < STATUS_BYTES for byte in range(256))
+_RAN = bytes(present and not skipped for present, skipped in zip(_PRESENT, _SKIPPED, strict=True))
 _RAN_BYTES = [byte for byte in range(STATUS_BYTES) if _RAN[byte]]
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedOn:
-    """A target on which a test is skipped, since the commit `since`; `at_least`: it was there before our window.
+    """A target on which a test is skipped since the commit `since`; with `at_least`, that is the first one we read.
 
     `why` is the lab's reason. Moments are in seconds since 1970.
     """
 
-    about: TargetKey
+    target: TargetKey
     since: str
     since_at: float
     at_least: bool
@@ -83,84 +84,95 @@ class SkippedList:
     suites: int
 
 
+class _NamedTest(NamedTuple):
+    """A test of a suite, in the order of lists: by suite and name."""
+
+    suite: str
+    name: str
+    row: SuiteRow
+    ordinal: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Newest:
     """The newest run of a suite on a target."""
 
-    one: SuiteOnTarget
+    suite: SuiteOnTarget
     point: LinkedPoint
     place: Place
     column: bytes
 
 
-def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: ListedTests, since: float) -> SkippedList:
-    """Return the tests that are skipped in the newest runs, and those that ran on no target since a moment."""
-    newest, stored = _newest(connection, suites_on_targets(connection, asked.repository, *(asked.target or ())))
+def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: ListedTests, since: float) -> SkippedList:
+    """Return the tests that the newest runs skipped, and the tests that no target has run since a moment."""
+    newest, stored = _newest(connection, suites_on_targets(connection, query.repository, *(query.target or ())))
     by_suite = defaultdict[SuiteRow, list[_Newest]](list)
     suite_of = {}
     for run in newest:
-        by_suite[run.one.row].append(run)
-        suite_of[run.one.row] = run.one.suite
-    skipped: list[tuple[str, str, SuiteRow, int]] = []
-    idle: list[tuple[str, str, SuiteRow, int]] = []
+        by_suite[run.suite.row].append(run)
+        suite_of[run.suite.row] = run.suite.suite
+    skipped: list[_NamedTest] = []
+    idle: list[_NamedTest] = []
     for row in sorted(by_suite, key=suite_of.__getitem__):
-        name_of, those = known.all(connection, row), by_suite[row]
-        for places, into in (
-            (_places(_any(run.column.translate(_SKIPPED) for run in those)), skipped),
-            (_idle(connection, those, since), idle),
+        name_of, suite_runs = suite_names.all(connection, row), by_suite[row]
+        for ordinals, tests in (
+            (_marked(_union(run.column.translate(_SKIPPED) for run in suite_runs)), skipped),
+            (_idle(connection, suite_runs, since), idle),
         ):
-            named = ((suite_of[row], name_of[place], row, place) for place in places)
-            into += sorted(one for one in named if not asked.text or asked.text in one[1].lower())
-    shown = skipped[asked.start : asked.start + asked.limit]
+            named = (_NamedTest(suite_of[row], name_of[ordinal], row, ordinal) for ordinal in ordinals)
+            tests += sorted(test for test in named if not query.text or query.text in test.name.lower())
+    page = skipped[query.start : query.start + query.limit]
     return SkippedList(
-        _described(connection, known, asked, shown, by_suite, stored),
+        _with_history(connection, suite_names, query, page, by_suite, stored),
         len(skipped),
-        [_idle_test(one, by_suite[one[2]], since) for one in idle[: asked.limit]],
+        [_idle_test(test, by_suite[test.row], since) for test in idle[: query.limit]],
         len(idle),
         len(newest),
     )
 
 
 def _newest(
-    connection: sa.Connection, every: Sequence[SuiteOnTarget]
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget]
 ) -> tuple[list[_Newest], Mapping[Place, list[runs.BareRun]]]:
-    points = newest_points(connection, {one.series for one in every}, 1)
+    points = newest_points(connection, {suite.series for suite in suites}, 1)
     places = {
-        one.series: (one.target_id, points[one.series][0].sha, one.suite) for one in every if one.series in points
+        suite.series: (suite.target_id, points[suite.series][0].sha, suite.suite)
+        for suite in suites
+        if suite.series in points
     }
     stored = stored_runs(connection, places.values())
     columns = status_columns(connection, numbers_of(stored))
-    found = [
-        _Newest(one, points[one.series][0], places[one.series], columns[places[one.series]])
-        for one in every
-        if one.series in places and places[one.series] in columns
+    newest = [
+        _Newest(suite, points[suite.series][0], places[suite.series], columns[places[suite.series]])
+        for suite in suites
+        if suite.series in places and places[suite.series] in columns
     ]
-    return found, stored
+    return newest, stored
 
 
-def _any(columns: Iterable[bytes]) -> bytes:
-    """Return 1 for each test for which one of the columns has 1."""
+def _union(columns: Iterable[bytes]) -> bytes:
+    """Return a column with 1 for each test for which one of the columns has 1."""
     # Each column is one large number, so that no loop runs over the tests.
-    every = list(columns)
-    found = 0
-    for column in every:
-        found |= int.from_bytes(column, "little")
-    return found.to_bytes(max(map(len, every), default=0), "little")
+    all_columns = list(columns)
+    union = 0
+    for column in all_columns:
+        union |= int.from_bytes(column, "little")
+    return union.to_bytes(max(map(len, all_columns), default=0), "little")
 
 
-def _places(column: bytes) -> list[int]:
+def _marked(column: bytes) -> list[int]:
     return list(compress(range(len(column)), column))
 
 
-def _idle(connection: sa.Connection, those: Sequence[_Newest], since: float) -> list[int]:
-    """Return the tests that are in a newest run, and ran in none since a moment."""
-    there = _any(run.column.translate(_THERE) for run in those)
-    ran = _any(run.column.translate(_RAN) for run in those if run.point.committed_at >= since)
-    candidates = {place for place in _places(there) if not at(ran, place)}
+def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float) -> list[int]:
+    """Return the tests that are in a newest run, and did not run in any run since a moment."""
+    present = _union(run.column.translate(_PRESENT) for run in suite_runs)
+    ran = _union(run.column.translate(_RAN) for run in suite_runs if run.point.committed_at >= since)
+    candidates = {ordinal for ordinal in _marked(present) if not at(ran, ordinal)}
     if not candidates:
         return []
     changes, points = schema.changes, schema.points
-    series = [run.one.series for run in those]
+    series = [run.suite.series for run in suite_runs]
     # A test that ran in that time and is skipped now has a change in that time.
     statement = (
         sa.select(points.c.series_id, points.c.committed_at, changes.c.ordinal, changes.c.after)
@@ -186,81 +198,90 @@ def _first_since(connection: sa.Connection, series: Sequence[int], since: float)
     return {row.series_id: row.first for row in connection.execute(statement)}
 
 
-def _idle_test(named: tuple[str, str, SuiteRow, int], those: Sequence[_Newest], since: float) -> IdleTest:
-    suite, test, _, place = named
-    skipped = tuple(run.one.about for run in those if at(run.column.translate(_SKIPPED), place))
+def _idle_test(test: _NamedTest, suite_runs: Sequence[_Newest], since: float) -> IdleTest:
+    skipped = tuple(run.suite.target for run in suite_runs if at(run.column.translate(_SKIPPED), test.ordinal))
     silent = tuple(
-        run.one.about for run in those if at(run.column.translate(_RAN), place) and run.point.committed_at < since
+        run.suite.target
+        for run in suite_runs
+        if at(run.column.translate(_RAN), test.ordinal) and run.point.committed_at < since
     )
-    return IdleTest(suite, test, skipped, silent)
+    return IdleTest(test.suite, test.name, skipped, silent)
 
 
-def _described(
+def _with_history(
     connection: sa.Connection,
-    known: SuiteNames,
-    asked: ListedTests,
-    shown: Sequence[tuple[str, str, SuiteRow, int]],
+    suite_names: SuiteNames,
+    query: ListedTests,
+    page: Sequence[_NamedTest],
     by_suite: Mapping[SuiteRow, list[_Newest]],
     stored: Mapping[Place, list[runs.BareRun]],
 ) -> list[SkippedTest]:
-    wanted = defaultdict[SuiteRow, list[int]](list)
-    for _, _, row, place in shown:
-        wanted[row].append(place)
-    concerned = {run.one.series: run for row in wanted for run in by_suite[row]}
-    windows = newest_points(connection, concerned, WINDOW)
-    here = {
-        run.one.series: [place for place in places if _SKIPPED[at(run.column, place)]]
-        for row, places in wanted.items()
+    ordinals_of = defaultdict[SuiteRow, list[int]](list)
+    for test in page:
+        ordinals_of[test.row].append(test.ordinal)
+    shown_runs = {run.suite.series: run for row in ordinals_of for run in by_suite[row]}
+    windows = newest_points(connection, shown_runs, WINDOW)
+    skipped_ordinals = {
+        run.suite.series: [ordinal for ordinal in ordinals if _SKIPPED[at(run.column, ordinal)]]
+        for row, ordinals in ordinals_of.items()
         for run in by_suite[row]
     }
-    tests = [TestsInWindow(run.one, windows[series], run.column, here[series]) for series, run in concerned.items()]
-    pasts = window_histories(connection, known, tests, asked.aliases)
-    runs_of = {series: [one.number for one in stored[run.place]] for series, run in concerned.items()}
-    reasons = _reasons(connection, runs_of, here)
+    tests = [
+        TestsInWindow(run.suite, windows[series], run.column, skipped_ordinals[series])
+        for series, run in shown_runs.items()
+    ]
+    histories = window_histories(connection, suite_names, tests, query.aliases)
+    runs_of = {series: [run.number for run in stored[run.place]] for series, run in shown_runs.items()}
+    reasons = _reasons(connection, runs_of, skipped_ordinals)
     skipped_on = defaultdict[tuple[SuiteRow, int], list[SkippedOn]](list)
     runs_on = defaultdict[tuple[SuiteRow, int], list[TargetKey]](list)
-    for row, places in wanted.items():
+    for row, ordinals in ordinals_of.items():
         for run in by_suite[row]:
-            series = run.one.series
-            for place, since in _since(run, windows[series], here[series], pasts.get(series, {})):
-                skipped_on[row, place].append(replace(since, why=reasons[series].get(place, "")))
-            for place in places:
-                if _RAN[at(run.column, place)]:
-                    runs_on[row, place].append(run.one.about)
+            series = run.suite.series
+            for ordinal, target in _since(run, windows[series], skipped_ordinals[series], histories.get(series, {})):
+                skipped_on[row, ordinal].append(replace(target, why=reasons[series].get(ordinal, "")))
+            for ordinal in ordinals:
+                if _RAN[at(run.column, ordinal)]:
+                    runs_on[row, ordinal].append(run.suite.target)
     return [
-        SkippedTest(suite, test, tuple(skipped_on[row, place]), tuple(runs_on[row, place]))
-        for suite, test, row, place in shown
+        SkippedTest(
+            test.suite,
+            test.name,
+            tuple(skipped_on[test.row, test.ordinal]),
+            tuple(runs_on[test.row, test.ordinal]),
+        )
+        for test in page
     ]
 
 
 def _since(
-    run: _Newest, window: Sequence[LinkedPoint], places: Sequence[int], pasts: Mapping[int, Sequence[Segment]]
+    run: _Newest, window: Sequence[LinkedPoint], ordinals: Sequence[int], histories: Mapping[int, Sequence[Segment]]
 ) -> Iterator[tuple[int, SkippedOn]]:
-    for place in places:
-        ended = outcomes(pasts[place], len(window))
-        begin = len(ended)
-        while begin and (seen := ended[begin - 1]) is not None and seen.status is Status.SKIPPED:
+    for ordinal in ordinals:
+        results = outcomes(histories[ordinal], len(window))
+        begin = len(results)
+        while begin and (seen := results[begin - 1]) is not None and seen.status is Status.SKIPPED:
             begin -= 1
         point = window[min(begin, len(window) - 1)]
         # A shorter window is the whole series, so nothing came before it.
         at_least = begin == 0 and len(window) == WINDOW
-        yield place, SkippedOn(run.one.about, point.sha, point.committed_at, at_least)
+        yield ordinal, SkippedOn(run.suite.target, point.sha, point.committed_at, at_least)
 
 
 def _reasons(
-    connection: sa.Connection, runs_of: Mapping[int, Sequence[int]], places: Mapping[int, Sequence[int]]
+    connection: sa.Connection, runs_of: Mapping[int, Sequence[int]], ordinals: Mapping[int, Sequence[int]]
 ) -> dict[int, dict[int, str]]:
-    """Return why tests were skipped, by series and place; a later one of the runs of a series says it."""
-    series_of = {number: series for series, numbers in runs_of.items() if places[series] for number in numbers}
+    """Return why tests were skipped, by series and ordinal; if several runs of a series say it, the last one counts."""
+    series_of = {number: series for series, numbers in runs_of.items() if ordinals[series] for number in numbers}
     by_run = dict[int, dict[int, str]]()
     for number, reasons in runs.reasons(connection, list(series_of)):
-        wanted = set(places[series_of[number]])
+        wanted_ordinals = set(ordinals[series_of[number]])
         by_run[number] = {
-            ordinal: reasons.whys[why].message
-            for ordinal, why in zip(reasons.ordinals, reasons.numbers, strict=True)
-            if ordinal in wanted
+            ordinal: reasons.distinct[reason].message
+            for ordinal, reason in zip(reasons.ordinals, reasons.numbers, strict=True)
+            if ordinal in wanted_ordinals
         }
-    found: dict[int, dict[int, str]] = {series: {} for series in runs_of}
+    reasons_of: dict[int, dict[int, str]] = {series: {} for series in runs_of}
     for number, series in series_of.items():
-        found[series] |= by_run.get(number, {})
-    return found
+        reasons_of[series] |= by_run.get(number, {})
+    return reasons_of

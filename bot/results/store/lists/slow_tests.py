@@ -70,7 +70,7 @@ class CutOff:
 class Durations:
     """How long the tests of a target take: those that reported it, their seconds in all, and some of the slowest.
 
-    `listed` is how many tests the list has on all pages; `runs` of each suite are counted in.
+    `listed` is how many tests the list has on all pages. The means are over the last `runs` runs of each suite.
     """
 
     timed: int
@@ -83,66 +83,69 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    one: SuiteOnTarget
+    suite: SuiteOnTarget
     ordinal: int
     seconds: float
 
 
-def durations_of(connection: sa.Connection, known: SuiteNames, asked: ListedTests) -> Durations:
-    """Return how long the tests of the asked target take."""
-    every = suites_on_targets(connection, asked.repository, *(asked.target or ()))
-    points = newest_points(connection, {one.series for one in every}, GOOD_RUNS)
-    columns = _columns(connection, every, points)
-    counted = Counter[float]()
+def durations_of(connection: sa.Connection, suite_names: SuiteNames, query: ListedTests) -> Durations:
+    """Return how long the tests of a target take."""
+    suites = suites_on_targets(connection, query.repository, *(query.target or ()))
+    points = newest_points(connection, {suite.series for suite in suites}, GOOD_RUNS)
+    columns = _columns(connection, suites, points)
+    tests_by_mean = Counter[float]()
     slowest: list[_Timed] = []
-    for one in every:
-        combinations = list(zip(*columns[one.series], strict=True)) if columns.get(one.series) else []
+    for suite in suites:
+        combinations = list(zip(*columns[suite.series], strict=True)) if columns.get(suite.series) else []
         times = Counter(combinations)
         means = {combination: mean for combination in times if (mean := _mean(combination)) is not None}
         # The cut-offs count all tests, whereas the list below may be filtered by a text.
         for combination, mean in means.items():
-            counted[mean] += times[combination]
-        slowest += _slowest(connection, known, one, combinations, means, asked.text)
-    ordered = nsmallest(MOST_TESTS, slowest, key=lambda test: (-test.seconds, test.one.suite, test.ordinal))
-    shown = ordered[asked.start : asked.start + asked.limit]
+            tests_by_mean[mean] += times[combination]
+        slowest += _slowest(connection, suite_names, suite, combinations, means, query.text)
+    ordered = nsmallest(MOST_TESTS, slowest, key=lambda test: (-test.seconds, test.suite.suite, test.ordinal))
+    page = ordered[query.start : query.start + query.limit]
     return Durations(
-        counted.total(),
-        sum(mean * count for mean, count in counted.items()),
-        [_cut_off(counted, seconds) for seconds in CUT_OFFS],
-        _with_failures(connection, known, shown, asked),
+        tests_by_mean.total(),
+        sum(mean * count for mean, count in tests_by_mean.items()),
+        [_cut_off(tests_by_mean, seconds) for seconds in CUT_OFFS],
+        _with_failures(connection, suite_names, page, query),
         len(ordered),
-        max((len(of) for of in points.values()), default=0),
+        max((len(suite_points) for suite_points in points.values()), default=0),
     )
 
 
 def _columns(
-    connection: sa.Connection, every: Sequence[SuiteOnTarget], points: dict[int, list[LinkedPoint]]
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget], points: dict[int, list[LinkedPoint]]
 ) -> dict[int, list[bytes]]:
     """Return the durations of each suite in its last good runs, 0 where a test did not run; all of one length."""
     places = {
-        one.series: [(one.target_id, point.sha, one.suite) for point in points.get(one.series, ())] for one in every
+        suite.series: [(suite.target_id, point.sha, suite.suite) for point in points.get(suite.series, ())]
+        for suite in suites
     }
-    stored = stored_runs(connection, [place for of in places.values() for place in of])
+    stored = stored_runs(connection, [place for suite_places in places.values() for place in suite_places])
     statuses = status_columns(connection, numbers_of(stored))
     durations = _duration_columns(connection, stored)
-    found = {}
-    for series, of in places.items():
-        length = max((len(statuses.get(place, b"")) for place in of), default=0)
-        found[series] = [
-            _masked(durations[place], statuses[place].translate(_RAN), length) for place in of if place in statuses
+    columns = {}
+    for series, suite_places in places.items():
+        length = max((len(statuses.get(place, b"")) for place in suite_places), default=0)
+        columns[series] = [
+            _masked(durations[place], statuses[place].translate(_RAN), length)
+            for place in suite_places
+            if place in statuses
         ]
-    return found
+    return columns
 
 
 def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.BareRun]]) -> dict[Place, list[bytes]]:
     table = schema.columns
-    numbers = [number for of in numbers_of(stored).values() for number in of]
+    numbers = [number for place_runs in numbers_of(stored).values() for number in place_runs]
     blobs: dict[int, bytes] = {}
-    for some in schema.in_chunks(numbers):
-        wanted = table.c.run_id.in_(some)
-        for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
+    for chunk in schema.in_chunks(numbers):
+        of_runs = table.c.run_id.in_(chunk)
+        for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(of_runs)):
             blobs[row.run_id] = raw(row.durations)
-    return {place: [blobs[number] for number in of] for place, of in numbers_of(stored).items()}
+    return {place: [blobs[number] for number in place_runs] for place, place_runs in numbers_of(stored).items()}
 
 
 def _masked(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
@@ -167,58 +170,66 @@ def _mean(combination: Combination) -> float | None:
 
 def _slowest(
     connection: sa.Connection,
-    known: SuiteNames,
-    one: SuiteOnTarget,
+    suite_names: SuiteNames,
+    suite: SuiteOnTarget,
     combinations: Sequence[Combination],
     means: dict[Combination, float],
     text: str,
 ) -> list[_Timed]:
-    """Return the slowest tests of a suite, `MOST_TESTS` at least if it has so many."""
+    """Return the slowest tests of a suite, at most `MOST_TESTS`."""
     if not means:
         return []
     if text:
-        name_of = known.all(connection, one.row)
-        places = [place for place in range(len(combinations)) if text in name_of[place].lower()]
+        name_of = suite_names.all(connection, suite.row)
+        ordinals = [ordinal for ordinal in range(len(combinations)) if text in name_of[ordinal].lower()]
     else:
-        places = list(range(len(combinations)))
-    times = Counter(combinations[place] for place in places)
-    wanted: set[Combination] = set()
+        ordinals = list(range(len(combinations)))
+    times = Counter(combinations[ordinal] for ordinal in ordinals)
+    slowest_combinations: set[Combination] = set()
     count = 0
     # Only the slowest combinations, so that most of 300,000 tests are never sorted.
-    for combination in sorted(means, key=lambda those: -means[those]):
+    for combination in sorted(means, key=lambda combination: -means[combination]):
         if count >= MOST_TESTS:
             break
-        wanted.add(combination)
+        slowest_combinations.add(combination)
         count += times[combination]
-    timed = [_Timed(one, place, means[combinations[place]]) for place in places if combinations[place] in wanted]
+    timed = [
+        _Timed(suite, ordinal, means[combinations[ordinal]])
+        for ordinal in ordinals
+        if combinations[ordinal] in slowest_combinations
+    ]
     return nsmallest(MOST_TESTS, timed, key=lambda test: (-test.seconds, test.ordinal))
 
 
-def _cut_off(counted: Counter[float], seconds: int) -> CutOff:
-    above = {mean: count for mean, count in counted.items() if mean > seconds}
+def _cut_off(tests_by_mean: Counter[float], seconds: int) -> CutOff:
+    above = {mean: count for mean, count in tests_by_mean.items() if mean > seconds}
     return CutOff(seconds, sum(above.values()), sum(mean * count for mean, count in above.items()))
 
 
 def _with_failures(
-    connection: sa.Connection, known: SuiteNames, shown: Sequence[_Timed], asked: ListedTests
+    connection: sa.Connection, suite_names: SuiteNames, page: Sequence[_Timed], query: ListedTests
 ) -> list[SlowTest]:
-    every = {test.one.series: test.one for test in shown}
-    columns = newest_columns(connection, every.values())
-    windows = newest_points(connection, every, WINDOW)
+    suites = {test.suite.series: test.suite for test in page}
+    columns = newest_columns(connection, suites.values())
+    windows = newest_points(connection, suites, WINDOW)
     tests = [
         TestsInWindow(
-            one,
+            suite,
             windows.get(series, []),
             columns.get(series, b""),
-            [test.ordinal for test in shown if test.one.series == series],
+            [test.ordinal for test in page if test.suite.series == series],
         )
-        for series, one in every.items()
+        for series, suite in suites.items()
     ]
-    pasts = window_histories(connection, known, tests, asked.aliases)
-    found = []
-    for test in shown:
-        series = test.one.series
-        of = flakiness_of(pasts.get(series, {}).get(test.ordinal, []), len(windows.get(series, [])))
-        name = known.all(connection, test.one.row)[test.ordinal]
-        found.append(SlowTest(test.one.suite, name, test.seconds, of.failed + of.row, of.runs + of.row))
-    return found
+    histories = window_histories(connection, suite_names, tests, query.aliases)
+    slow_tests = []
+    for test in page:
+        series = test.suite.series
+        flakiness = flakiness_of(histories.get(series, {}).get(test.ordinal, []), len(windows.get(series, [])))
+        name = suite_names.all(connection, test.suite.row)[test.ordinal]
+        slow_tests.append(
+            SlowTest(
+                test.suite.suite, name, test.seconds, flakiness.failed + flakiness.row, flakiness.runs + flakiness.row
+            )
+        )
+    return slow_tests

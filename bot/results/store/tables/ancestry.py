@@ -14,14 +14,14 @@ from bot.results.store.tables import schema
 def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
     """Return the stored relations of these commits to others."""
     table = schema.ancestry
-    found = []
-    wanted = sorted(shas)
-    for some in schema.in_chunks(wanted):
-        statement = sa.select(table).where(table.c.repository == repository, table.c.sha.in_(some))
-        found += [
+    stored = []
+    ordered = sorted(shas)
+    for chunk in schema.in_chunks(ordered):
+        statement = sa.select(table).where(table.c.repository == repository, table.c.sha.in_(chunk))
+        stored += [
             Relation(row.sha, row.other, row.is_ancestor, row.url, row.met_at) for row in connection.execute(statement)
         ]
-    return found
+    return stored
 
 
 def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation]) -> None:
@@ -32,13 +32,13 @@ def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation
     rows = [
         {
             "repository": repository,
-            "sha": one.sha,
-            "other": one.other,
-            "is_ancestor": one.is_ancestor,
-            "url": one.url,
-            "met_at": one.met_at,
+            "sha": relation.sha,
+            "other": relation.other,
+            "is_ancestor": relation.is_ancestor,
+            "url": relation.url,
+            "met_at": relation.met_at,
         }
-        for one in learned
+        for relation in learned
     ]
     if rows:
         connection.execute(statement, rows)

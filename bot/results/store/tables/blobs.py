@@ -23,16 +23,19 @@ _TROUBLES = {trouble.value: trouble for trouble in Trouble}
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The reasons of tests that did not simply pass: the tests' positions, ascending, and the number of each reason."""
+    """The reasons of tests that did not simply pass.
+
+    `ordinals` are the tests, ascending; `numbers` has the place of each test's reason in `distinct`.
+    """
 
     ordinals: Sequence[int]
     numbers: Sequence[int]
-    whys: list[Reason]
+    distinct: list[Reason]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The stored results of one run."""
+class RunColumns:
+    """The stored results of one run: its status column, decompressed, and the reasons of its tests."""
 
     statuses: bytes
     reasons: Reasons
@@ -47,8 +50,8 @@ class LaidOut:
 
     statuses: bytes
     durations: bytes
-    stored: Stored
-    new: int
+    stored: RunColumns
+    new_count: int
     new_names: bytes
 
 
@@ -57,56 +60,58 @@ def compressed(raw: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
 
 
-class _OfThread(threading.local):
-    """What decompresses in one thread: making it takes as long as decompressing a column, and threads cannot share."""
+class _PerThread(threading.local):
+    """A decompressor for each thread. Threads cannot share one; making one takes as long as decompressing a column."""
 
     def __init__(self) -> None:
         self.decompressor = zstandard.ZstdDecompressor()
 
 
-_OF_THREAD = _OfThread()
+_PER_THREAD = _PerThread()
 
 
 def raw(blob: bytes) -> bytes:
     """Decompress a blob."""
-    return _OF_THREAD.decompressor.decompress(blob)
+    return _PER_THREAD.decompressor.decompress(blob)
 
 
 Placed = Iterator[tuple[int | None, int]]
-"""Positions among the names of a suite, each with the hash of its test.
+"""Ordinals of names in a suite, each with the hash of its test.
 
-The position is None for a name that the suite does not have. Some hashes may belong to no test of the run. A hash of 64
+The ordinal is None for a name that the suite does not have. Some hashes may belong to no test of the run. A hash of 64
 bits stands for a name, because 300,000 names take 50 MB; a collision occurs in one of 400 million such runs
 (docs/decisions/results-as-columns.md).
 """
 
 
-def placed_by_walk(known: Sequence[bytes]) -> Placed:
-    """Yield the positions of all names of a suite, one by one, for suites whose names are too many for memory."""
-    return enumerate(map(hash, read_names(known)))
+def placed_by_walk(name_blocks: Sequence[bytes]) -> Placed:
+    """Yield the ordinals of all names of a suite, for suites whose names are too many for memory."""
+    return enumerate(map(hash, read_names(name_blocks)))
 
 
 def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidOut:
-    """Put a run into the order of its suite's `count` known names; new names follow them.
+    """Put a run into the order of the `count` names that its suite has; new names follow them.
 
-    `placed` returns the known tests of the suite, each time it is called.
+    Each call of `placed` returns an iterator over the tests that the suite has.
     """
     column = array("H", bytes(2 * count))
     tests, reasons = columns.tests, columns.reasons
-    explained: list[tuple[int, int]] = []
-    found = 0
+    with_reasons: list[tuple[int, int]] = []
+    matched = 0
     for ordinal, key in placed():
         if ordinal is not None and key in tests:
-            found += 1
+            matched += 1
             column[ordinal] = tests[key]
             if key in reasons:
-                explained.append((ordinal, reasons[key]))
-    left = _left(tests, placed, found)
-    column.extend(left.values())
+                with_reasons.append((ordinal, reasons[key]))
+    new_tests = _new_tests(tests, placed, matched)
+    column.extend(new_tests.values())
     # `placed` may go through the names in the order of the run, but stored reasons are in the order of the suite.
-    explained.sort()
-    explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
-    return _laid_out(columns, column, [one for one, _ in explained], [number for _, number in explained], left)
+    with_reasons.sort()
+    with_reasons += ((ordinal, reasons[key]) for ordinal, key in enumerate(new_tests, count) if key in reasons)
+    return _laid_out(
+        columns, column, [ordinal for ordinal, _ in with_reasons], [number for _, number in with_reasons], new_tests
+    )
 
 
 def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
@@ -116,32 +121,34 @@ def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
 
 
 def _reasons_at(ordinals: Sequence[int], columns: Columns) -> tuple[list[int], list[int]]:
-    """Return the places of the tests that did not simply pass, and the numbers of their reasons."""
-    every = list(map(columns.reasons.get, columns.tests))
-    places = [ordinal for ordinal, number in zip(ordinals, every, strict=True) if number is not None]
-    return places, [number for number in every if number is not None]
+    """Return the ordinals of the tests that did not simply pass, and the numbers of their reasons."""
+    numbers = list(map(columns.reasons.get, columns.tests))
+    explained = [ordinal for ordinal, number in zip(ordinals, numbers, strict=True) if number is not None]
+    return explained, [number for number in numbers if number is not None]
 
 
 class Placement:
-    """The places of a run's tests among the names of its suite, stored so that the next run needs no search."""
+    """The ordinals of a run's tests in its suite, cached so that the next run with the same tests needs no search."""
 
     __slots__ = ("_firsts", "_is_ascending", "_length", "_ordinals", "_starts")
 
     def __init__(self, ordinals: Sequence[int]) -> None:
         self._ordinals = array("I", ordinals)
         self._length = max(ordinals, default=-1) + 1
-        # Stretches of tests that also follow each other in the suite. They are few, so they are copied as slices.
-        breaks = [at for at, (one, next_one) in enumerate(pairwise(ordinals), 1) if next_one != one + 1]
+        # Ranges of tests that also follow each other in the suite. They are few, so they are copied as slices.
+        breaks = [
+            index for index, (ordinal, next_ordinal) in enumerate(pairwise(ordinals), 1) if next_ordinal != ordinal + 1
+        ]
         self._starts = array("I", [0, *breaks])
-        self._firsts = array("I", [ordinals[at] for at in self._starts] if ordinals else [])
-        self._is_ascending = all(one < next_one for one, next_one in pairwise(self._firsts))
+        self._firsts = array("I", [ordinals[start] for start in self._starts] if ordinals else [])
+        self._is_ascending = all(first < next_first for first, next_first in pairwise(self._firsts))
 
     def __len__(self) -> int:
         """Return how many tests there are."""
         return len(self._ordinals)
 
     def lay_out(self, columns: Columns) -> LaidOut:
-        """Lay out a run of just these tests."""
+        """Lay out a run that has exactly these tests."""
         packed = array("H", columns.tests.values())
         column = array("H", bytes(2 * self._length))
         for start, end, first in zip(self._starts, [*self._starts[1:], len(packed)], self._firsts, strict=False):
@@ -153,28 +160,28 @@ class Placement:
 
 
 def _laid_out(
-    columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], left: dict[int, int]
+    columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], new_tests: dict[int, int]
 ) -> LaidOut:
     # Zeros at the end need no room: beyond its end, a column reads as absent (`columns.at`).
-    statuses, durations = (each.rstrip(b"\0") for each in status_and_duration(column))
+    statuses, durations = (half.rstrip(b"\0") for half in status_and_duration(column))
     return LaidOut(
         compressed(statuses),
         compressed(durations),
-        Stored(statuses, Reasons(array("I", ordinals), array("I", numbers), list(columns.whys))),
-        len(left),
-        _names_of(columns, left) if left else b"",
+        RunColumns(statuses, Reasons(array("I", ordinals), array("I", numbers), list(columns.whys))),
+        len(new_tests),
+        _names_of(columns, new_tests) if new_tests else b"",
     )
 
 
-def _left(tests: dict[int, int], placed: Callable[[], Placed], found: int) -> dict[int, int]:
-    """Return the tests that the suite lacks; it has `found` of them. If that is none or all, nothing is copied."""
-    if found in (0, len(tests)):
-        return {} if found else tests
-    left = dict(tests)
+def _new_tests(tests: dict[int, int], placed: Callable[[], Placed], matched: int) -> dict[int, int]:
+    """Return the tests that the suite lacks; it has `matched` of them. Nothing is copied if that is none or all."""
+    if matched in (0, len(tests)):
+        return {} if matched else tests
+    new_tests = dict(tests)
     for ordinal, key in placed():
         if ordinal is not None:
-            left.pop(key, None)
-    return left
+            new_tests.pop(key, None)
+    return new_tests
 
 
 def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
@@ -186,14 +193,14 @@ def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
 def reasons_blob(reasons: Reasons) -> bytes:
     """Write reasons as a blob: JSON, then the distances between tests, then the numbers of reasons."""
     # A list for each field, because similar values side by side compress better. Numbers of texts mostly rise by one.
-    texts = [why.text for why in reasons.whys]
+    texts = [reason.text for reason in reasons.distinct]
     fields = [
-        [why.trouble for why in reasons.whys],
-        [why.message for why in reasons.whys],
-        [one - before for before, one in pairwise([0, *texts])],
-        [why.path for why in reasons.whys],
-        [why.line for why in reasons.whys],
-        [why.measures for why in reasons.whys],
+        [reason.trouble for reason in reasons.distinct],
+        [reason.message for reason in reasons.distinct],
+        [number - previous for previous, number in pairwise([0, *texts])],
+        [reason.path for reason in reasons.distinct],
+        [reason.line for reason in reasons.distinct],
+        [reason.measures for reason in reasons.distinct],
     ]
     text = json.dumps(fields, separators=(",", ":")).encode()
     count = len(reasons.ordinals)
@@ -208,17 +215,17 @@ def read_reasons(blob: bytes | None) -> Reasons:
         return Reasons([], [], [])
     data = raw(blob)
     length, count = _HEAD.unpack_from(data)
-    troubles, messages, texts, *others = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
+    troubles, messages, texts, *remaining = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
     numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
-    fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *others)
-    whys = list(map(Reason._make, zip(*fields, strict=True)))
-    return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), whys)
+    fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *remaining)
+    reasons = list(map(Reason._make, zip(*fields, strict=True)))
+    return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), reasons)
 
 
 def names_blob(names: Iterable[str]) -> bytes:
     """Write names as a block."""
     writer = NamesWriter()
-    every = iter(names)
-    while piece := list(islice(every, PIECE)):
+    iterator = iter(names)
+    while piece := list(islice(iterator, PIECE)):
         writer.write(piece)
     return writer.finish()

@@ -44,7 +44,7 @@ class CellCounts:
 
     def __add__(self, other: CellCounts) -> CellCounts:
         """Add the counts of two cells."""
-        return CellCounts(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        return CellCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property
     def total(self) -> int:
@@ -58,8 +58,8 @@ PAIRS = STATUS_BYTES * STATUS_BYTES
 
 
 def _is(codes: Iterable[int]) -> bytes:
-    wanted = set(codes)
-    return bytes(byte < STATUS_BYTES and byte & STATUS_BITS in wanted for byte in range(256))
+    statuses = set(codes)
+    return bytes(byte < STATUS_BYTES and byte & STATUS_BITS in statuses for byte in range(256))
 
 
 _GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
@@ -72,58 +72,58 @@ FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD
 IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 
-def renamed_column(before: bytes, renames: Mapping[int, int]) -> bytes:
+def renamed_column(column: bytes, renames: Mapping[int, int]) -> bytes:
     """Return a column with renamed tests at their new positions; `renames` has old positions by new ones."""
     if not renames:
-        return before
-    moved = bytearray(before.ljust(max(renames) + 1, b"\0"))
-    # All old places first: the new place of one test may be the old one of another.
+        return column
+    renamed = bytearray(column.ljust(max(renames) + 1, b"\0"))
+    # All old ordinals first: the new ordinal of one test may be the old one of another.
     for old in renames.values():
-        if old < len(moved):
-            moved[old] = ABSENT
+        if old < len(renamed):
+            renamed[old] = ABSENT
     for new, old in renames.items():
-        moved[new] = at(before, old)
-    return bytes(moved)
+        renamed[new] = at(column, old)
+    return bytes(renamed)
 
 
-def explained_column(before: bytes, places: Collection[int]) -> bytes:
-    """Return a column in which some tests failed already, so that their failures are not new."""
+def explained_column(column: bytes, places: Collection[int]) -> bytes:
+    """Return a column in which the tests at these ordinals failed already, so that their failures are not new."""
     if not places:
-        return before
-    explained = bytearray(before.ljust(max(places) + 1, b"\0"))
+        return column
+    explained = bytearray(column.ljust(max(places) + 1, b"\0"))
     for place in places:
         explained[place] = _FAILED
     return bytes(explained)
 
 
-def count_cell(before: bytes | None, now: bytes) -> CellCounts:
-    """Count the tests of a column; `before` is that of the commit before, None where there is none."""
-    bad = now.translate(_BAD)
+def count_cell(previous: bytes | None, column: bytes) -> CellCounts:
+    """Count the tests of a column; `previous` is the column of the commit before, None where there is none."""
+    bad = column.translate(_BAD)
     new = fixed = 0
-    if before is not None:
-        # Tests beyond the end of `now` are absent, so they are neither new nor fixed.
-        was_bad = _number(before.translate(_BAD)[: len(now)])
+    if previous is not None:
+        # Tests beyond the end of `column` are absent, so they are neither new nor fixed.
+        was_bad = _number(previous.translate(_BAD)[: len(column)])
         new = (_number(bad) & ~was_bad).bit_count()
-        fixed = (_number(now.translate(_GOOD)) & was_bad).bit_count()
-    good, skipped, flaky = (now.translate(table).count(1) for table in (_GOOD, _SKIPPED, _FLAKY))
+        fixed = (_number(column.translate(_GOOD)) & was_bad).bit_count()
+    good, skipped, flaky = (column.translate(table).count(1) for table in (_GOOD, _SKIPPED, _FLAKY))
     return CellCounts(good, bad.count(1), skipped, flaky, new, fixed)
 
 
-def new_failures(before: bytes | None, now: bytes) -> list[int]:
-    """Return the places of the tests that fail and did not fail before."""
-    if before is None:
+def new_failures(previous: bytes | None, column: bytes) -> list[int]:
+    """Return the ordinals of the tests that fail and did not fail before."""
+    if previous is None:
         return []
-    fresh = _number(now.translate(_BAD)) & ~_number(before.translate(_BAD)[: len(now)])
-    return marked_places(fresh.to_bytes(len(now), "little")) if fresh else []
+    fresh = _number(column.translate(_BAD)) & ~_number(previous.translate(_BAD)[: len(column)])
+    return marked_places(fresh.to_bytes(len(column), "little")) if fresh else []
 
 
-def both_marked(one: bytes, other: bytes) -> bytes:
-    """Return 1 where both of two columns of 0 and 1 have it."""
-    return (_number(one) & _number(other)).to_bytes(max(len(one), len(other)), "little")
+def both_marked(first: bytes, second: bytes) -> bytes:
+    """Return a column with 1 where both columns of 0 and 1 have 1."""
+    return (_number(first) & _number(second)).to_bytes(max(len(first), len(second)), "little")
 
 
 def marked_places(column: bytes, most: int = sys.maxsize) -> list[int]:
-    """Return the first places that hold 1; mostly they are few, and found without a step for each of the others."""
+    """Return the first ordinals at which a column has 1. The search skips all others in C."""
     places, place = list[int](), column.find(1)
     while place >= 0 and len(places) < most:
         places.append(place)
@@ -131,21 +131,21 @@ def marked_places(column: bytes, most: int = sys.maxsize) -> list[int]:
     return places
 
 
-def paired_column(before: bytes | None, now: bytes) -> bytes:
+def paired_column(previous: bytes | None, column: bytes) -> bytes:
     """Return one byte for each test of a column: its status byte before, times 16, and its status byte now."""
     # A status byte is less than `STATUS_BYTES`, so both fit into one byte, and no test runs over into its neighbor.
-    was = _number((before or b"")[: len(now)]) * STATUS_BYTES
-    return (was | _number(now)).to_bytes(len(now), "little")
+    shifted = _number((previous or b"")[: len(column)]) * STATUS_BYTES
+    return (shifted | _number(column)).to_bytes(len(column), "little")
 
 
-def count_groups(before: bytes | None, now: bytes, groups: Sequence[int]) -> dict[int, CellCounts]:
+def count_groups(previous: bytes | None, column: bytes, groups: Sequence[int]) -> dict[int, CellCounts]:
     """Count the tests of each group of a column.
 
-    `groups` has the number of the group of each place, times `PAIRS`; less than 0 for none.
+    `groups` has the number of each test's group, times `PAIRS`; it is less than 0 for a test without a group.
     """
     sums: dict[int, list[int]] = {}
-    counts_of = _counts_of_pairs(has_before=before is not None)
-    for key, times in Counter(map(add, groups, paired_column(before, now))).items():
+    counts_of = _counts_of_pairs(has_before=previous is not None)
+    for key, times in Counter(map(add, groups, paired_column(previous, column))).items():
         group, pair = divmod(key, PAIRS)
         if pair % STATUS_BYTES and group >= 0:
             of_group = sums.setdefault(group, [0] * len(counts_of[pair]))
@@ -158,7 +158,9 @@ def count_groups(before: bytes | None, now: bytes, groups: Sequence[int]) -> dic
 def _counts_of_pairs(*, has_before: bool) -> list[tuple[int, ...]]:
     """Return what each byte of a `paired_column` counts."""
     pairs = (divmod(pair, STATUS_BYTES) for pair in range(PAIRS))
-    return [astuple(count_cell(bytes([was]) if has_before else None, bytes([now]))) for was, now in pairs]
+    return [
+        astuple(count_cell(bytes([previous]) if has_before else None, bytes([status]))) for previous, status in pairs
+    ]
 
 
 def _number(column: bytes) -> int:

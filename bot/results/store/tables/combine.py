@@ -11,10 +11,10 @@ from nightjar_formats.columns import SEEN, STATUS_BYTES, at, good_and_bad, merge
 from nightjar_formats.columns.collect import IN_ID, Reason
 from nightjar_formats.model import Detail, SeenTest, Trouble
 
-from bot.results.store.tables.blobs import Reasons, Stored
+from bot.results.store.tables.blobs import Reasons, RunColumns
 
 Fetch = Callable[[int], str]
-"""Gives the text of a number."""
+"""Returns the text that has a number."""
 
 _OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
 
@@ -44,52 +44,52 @@ class Details(Mapping[str, Detail]):
         return len(self._reasons)
 
 
-def has_evidence(runs: Sequence[Stored]) -> bool:
+def has_evidence(runs: Sequence[RunColumns]) -> bool:
     """Return whether runs are clearly usable, so that no closer check for a lab setup problem is needed.
 
     That is so if most of their tests passed and the test runner had no error.
     """
-    troubles = {why.trouble for run in runs for why in run.reasons.whys}
+    troubles = {reason.trouble for run in runs for reason in run.reasons.distinct}
     good, bad = good_and_bad(merged([run.statuses for run in runs]))
     return good > bad and not troubles & _OF_THE_RUNNER
 
 
 def reason_of(reasons: Reasons, ordinal: int) -> Reason | None:
-    """Return the reason of a test, None if it has none."""
-    place = bisect_left(reasons.ordinals, ordinal)
-    if place == len(reasons.ordinals) or reasons.ordinals[place] != ordinal:
+    """Return the reason of a test; None if it has none."""
+    index = bisect_left(reasons.ordinals, ordinal)
+    if index == len(reasons.ordinals) or reasons.ordinals[index] != ordinal:
         return None
-    return reasons.whys[reasons.numbers[place]]
+    return reasons.distinct[reasons.numbers[index]]
 
 
-def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
+def verdicts(names: Sequence[str], runs: Sequence[RunColumns]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
     """Return how each test ended and why, from its runs in their order."""
     statuses = merged([run.statuses for run in runs])
     # All tests that are present, each with the one object of its status. No loop in Python, because there may be
     # 300,000 tests.
-    bytes_there = bytes(filter(None, statuses))
-    seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
-    whys, numbers = _last_reasons(runs)
+    present = bytes(filter(None, statuses))
+    seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, present), strict=True))
+    reasons, numbers = _last_reasons(runs)
     kinds = [number * STATUS_BYTES + statuses[ordinal] for ordinal, number in numbers.items()]
     shared: dict[int, SeenTest] = {}
     for kind in set(kinds):
-        why, one = whys[kind // STATUS_BYTES], SEEN[kind % STATUS_BYTES]
-        shared[kind] = one._replace(trouble=why.trouble, message=why.message)
-    called = list(map(names.__getitem__, numbers))
-    seen.update(zip(called, map(shared.__getitem__, kinds), strict=True))
-    return seen, dict(zip(called, map(whys.__getitem__, numbers.values()), strict=True))
+        reason, result = reasons[kind // STATUS_BYTES], SEEN[kind % STATUS_BYTES]
+        shared[kind] = result._replace(trouble=reason.trouble, message=reason.message)
+    test_ids = list(map(names.__getitem__, numbers))
+    seen.update(zip(test_ids, map(shared.__getitem__, kinds), strict=True))
+    return seen, dict(zip(test_ids, map(reasons.__getitem__, numbers.values()), strict=True))
 
 
-def _last_reasons(runs: Sequence[Stored]) -> tuple[list[Reason], dict[int, int]]:
-    """Return all reasons, and which of them each test has by the last run that has the test."""
-    whys: list[Reason] = []
-    found: dict[int, int] = {}
+def _last_reasons(runs: Sequence[RunColumns]) -> tuple[list[Reason], dict[int, int]]:
+    """Return all reasons, and by ordinal the number of the reason that the last run with the test gives."""
+    reasons: list[Reason] = []
+    reason_of: dict[int, int] = {}
     for run in runs:
         # A later run of a test replaces its reason, also if the test simply passed there.
-        for ordinal in [ordinal for ordinal in found if at(run.statuses, ordinal)]:
-            del found[ordinal]
-        start = len(whys)
-        whys += run.reasons.whys
+        for ordinal in [ordinal for ordinal in reason_of if at(run.statuses, ordinal)]:
+            del reason_of[ordinal]
+        start = len(reasons)
+        reasons += run.reasons.distinct
         numbers = [start + number for number in run.reasons.numbers] if start else run.reasons.numbers
-        found.update(zip(run.reasons.ordinals, numbers, strict=True))
-    return whys, found
+        reason_of.update(zip(run.reasons.ordinals, numbers, strict=True))
+    return reasons, reason_of

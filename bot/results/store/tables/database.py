@@ -107,8 +107,8 @@ class ResultsDatabase:
 
 
 def _migrate(connection: sa.Connection) -> None:
-    found = _version(connection)
-    if found == HEAD:
+    version = _version(connection)
+    if version == HEAD:
         return
     # Imported here, because the import takes longer than all the rest and is needed only after an upgrade.
     from alembic import command
@@ -118,9 +118,9 @@ def _migrate(connection: sa.Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found is not None and found not in known:
-        raise DatabaseError(TOO_NEW.format(found=f"of results {found}", known=HEAD))
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if version is not None and version not in revisions:
+        raise DatabaseError(TOO_NEW.format(found=f"of results {version}", known=HEAD))
     command.upgrade(config, "head")
 
 
@@ -129,8 +129,8 @@ def _version(connection: sa.Connection) -> str | None:
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     table = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
-    found: str | None = connection.execute(sa.select(table.c.version_num)).scalar()
-    return found
+    version: str | None = connection.execute(sa.select(table.c.version_num)).scalar()
+    return version
 
 
 def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:

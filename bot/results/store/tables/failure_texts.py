@@ -45,13 +45,13 @@ def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
     if not columns.texts:
         return NewTexts(0, {}, [], [])
     digests = [digest[:DIGEST_BYTES] for digest in columns.texts]
-    known, start = _known(connection, digests), _next(connection)
-    places = dict(zip(columns.texts.values(), digests, strict=True))
-    new = [place for place, digest in places.items() if digest not in known]
-    numbers = {place: known[digest] for place, digest in places.items() if digest in known}
-    numbers |= zip(new, range(start, start + len(new)), strict=True)
-    packs = list(_with_new(columns.packs, set(new))) if new else []
-    return NewTexts(start, numbers, [places[place] for place in new], packs)
+    known_numbers, start = _known(connection, digests), _next(connection)
+    digest_at = dict(zip(columns.texts.values(), digests, strict=True))
+    new_positions = [position for position, digest in digest_at.items() if digest not in known_numbers]
+    numbers = {position: known_numbers[digest] for position, digest in digest_at.items() if digest in known_numbers}
+    numbers |= zip(new_positions, range(start, start + len(new_positions)), strict=True)
+    packs = list(_with_new(columns.packs, set(new_positions))) if new_positions else []
+    return NewTexts(start, numbers, [digest_at[position] for position in new_positions], packs)
 
 
 def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dict[int, int]:
@@ -76,30 +76,30 @@ def _write(connection: sa.Connection, prepared: NewTexts) -> None:
 
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
-    found = dict[bytes, int]()
-    for part in schema.in_chunks(digests):
-        wanted = {"digests": part}
-        found |= {row.digest: row.number for row in connection.execute(_KNOWN, wanted)}
-    return found
+    numbers = dict[bytes, int]()
+    for chunk in schema.in_chunks(digests):
+        parameters = {"digests": chunk}
+        numbers |= {row.digest: row.number for row in connection.execute(_KNOWN, parameters)}
+    return numbers
 
 
 def _next(connection: sa.Connection) -> int:
     return connection.execute(_NEXT).scalar() or 1
 
 
-def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[TextPack]:
-    """Yield packs of the wanted texts only; texts are numbered from 1."""
+def _with_new(packs: Sequence[TextPack], new_positions: Collection[int]) -> Iterator[TextPack]:
+    """Yield packs of the new texts only; texts are numbered from 1."""
     packer, first = TextPacker(), 1
     for pack in packs:
         numbers = range(first, first + pack.size)
         first += pack.size
-        some = [number for number in numbers if number in wanted]
-        # A pack with new texts only is taken over, mostly without compressing it again.
-        if len(some) == pack.size:
+        new_numbers = [number for number in numbers if number in new_positions]
+        # A pack of only new texts stays as it is, mostly without compressing it again.
+        if len(new_numbers) == pack.size:
             packer.add_pack(pack)
-        elif some:
+        elif new_numbers:
             texts = unpacked(pack.blob)
-            for number in some:
+            for number in new_numbers:
                 packer.add(texts[number - numbers.start])
     yield from packer.finish()
 
@@ -112,7 +112,7 @@ class TextReader:
         self._last: tuple[int, list[bytes]] = (0, [])
 
     def text(self, number: int) -> str:
-        """Return a text."""
+        """Return the text that has a number."""
         first, texts = self._last
         if not first <= number < first + len(texts):
             with self._reading() as connection:

@@ -1,4 +1,4 @@
-"""Read the newest runs of each suite on each target. Pages about the state of many tests begin with them.
+"""Read the newest points of each suite on each target, and the columns of their runs.
 
 However many targets there are, it takes a few statements, which indices answer.
 """
@@ -27,13 +27,13 @@ class SuiteOnTarget:
     series: int
     suite: str
     row: SuiteRow
-    about: TargetKey
+    target: TargetKey
     target_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedPoint:
-    """A complete run of the nightly branch with usable results. `committed_at` is since 1970."""
+    """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970."""
 
     id: int
     sha: str
@@ -47,7 +47,7 @@ def suites_on_targets(
     target: str | None = None,
     suite: str | None = None,
 ) -> list[SuiteOnTarget]:
-    """Return the suites of a repository on each of its targets, or one suite or target, by target and suite."""
+    """Return the suites of a repository on each of its targets, by target and suite; None matches all."""
     return [
         SuiteOnTarget(
             row.id,
@@ -63,22 +63,22 @@ def suites_on_targets(
 def select_suites_on_targets(
     repository: str, lab: str | None = None, target: str | None = None, suite: str | None = None
 ) -> sa.Select[Any]:
-    """Return a statement for the suites of a repository on each of its targets; None is all."""
+    """Return a statement for the suites of a repository on each of its targets; None matches all."""
     series, targets, suites = schema.series, schema.targets, schema.suites
     joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
-    wanted = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
+    filters = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
     return (
         sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
         .add_columns(targets.c.lab, targets.c.target)
         .select_from(joined)
         .where(suites.c.repository == repository)
-        .where(*(column == value for column, value in wanted.items() if value is not None))
+        .where(*(column == value for column, value in filters.items() if value is not None))
         .order_by(targets.c.lab, targets.c.target, suites.c.suite)
     )
 
 
 def first_on_nightly() -> sa.ScalarSelect[float]:
-    """Return a part of a statement about series: when the first commit of each on the nightly branch was made."""
+    """Return a subquery for a statement about series: the time of the first commit of each on the nightly branch."""
     points = schema.points
     return (
         sa.select(points.c.committed_at)
@@ -95,15 +95,15 @@ def newest_points(
 ) -> dict[int, list[LinkedPoint]]:
     """Return the newest linked points of some series, at most `count` of each, oldest first.
 
-    `until`: only those up to a commit, of the series that have it.
+    With `until`, only those up to that commit, of the series that have it.
     """
     table, points = schema.series, schema.points
-    other, last = points.alias(), points.alias()
+    newer, last = points.alias(), points.alias()
 
-    def up_to_last(one: sa.FromClause) -> sa.ColumnElement[bool]:
+    def up_to_last(candidates: sa.FromClause) -> sa.ColumnElement[bool]:
         if not until:
             return sa.true()
-        return sa.tuple_(one.c.committed_at, one.c.sha) <= sa.tuple_(last.c.committed_at, last.c.sha)
+        return sa.tuple_(candidates.c.committed_at, candidates.c.sha) <= sa.tuple_(last.c.committed_at, last.c.sha)
 
     joined = table.join(points, points.c.series_id == table.c.id)
     if until:
@@ -111,66 +111,66 @@ def newest_points(
     # One subquery per series reads only the end of the index `nightjar_points_order`. To number the points of each
     # series (`row_number`), a database would have to read all of them.
     oldest = (
-        sa.select(other.c.committed_at)
-        .where(other.c.series_id == table.c.id, other.c.linked, up_to_last(other))
-        .order_by(other.c.committed_at.desc(), other.c.sha.desc())
+        sa.select(newer.c.committed_at)
+        .where(newer.c.series_id == table.c.id, newer.c.linked, up_to_last(newer))
+        .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
         .limit(1)
         .offset(count - 1)
         .correlate(table, last)
         .scalar_subquery()
     )
-    found: dict[int, list[LinkedPoint]] = {}
+    newest: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(series)
-    for some in schema.in_chunks(numbers):
+    for chunk in schema.in_chunks(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
             .select_from(joined)
-            .where(table.c.id.in_(some), points.c.linked, up_to_last(points))
-            # A series with fewer than `count` points has no such point: it is read whole.
+            .where(table.c.id.in_(chunk), points.c.linked, up_to_last(points))
+            # `oldest` is NULL for a series with fewer than `count` points: all of them are read.
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )
         for number, point, sha, committed_at in connection.execute(statement):
-            found.setdefault(number, []).append(LinkedPoint(point, sha, committed_at))
+            newest.setdefault(number, []).append(LinkedPoint(point, sha, committed_at))
     # More than `count` are found if others have the same time as the oldest one.
-    return {number: every[-count:] for number, every in found.items()}
+    return {number: linked[-count:] for number, linked in newest.items()}
 
 
 def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.BareRun]]:
     """Return the stored runs of suites at commits, in their order."""
-    found = runs.bare_runs(connection, places)
-    return {place: some for place, those in found.items() if (some := [one for one in those if one.is_stored])}
+    reported = runs.bare_runs(connection, places)
+    return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
 
 
 def reported_runs(
     connection: sa.Connection, places: Collection[tuple[int, str]]
 ) -> dict[tuple[int, str], list[runs.Numbered]]:
-    """Return what `runs.reported_runs_at` does, of any number of places: pairs of a target's number and a commit."""
-    found: dict[tuple[int, str], list[runs.Numbered]] = {}
+    """Return what `runs.reported_runs_at` returns, for any number of places: pairs of a target's ID and a commit."""
+    runs_at: dict[tuple[int, str], list[runs.Numbered]] = {}
     ordered = sorted(places)
-    for some in schema.in_chunks(ordered):
-        found |= runs.reported_runs_at(connection, some)
-    return found
+    for chunk in schema.in_chunks(ordered):
+        runs_at |= runs.reported_runs_at(connection, chunk)
+    return runs_at
 
 
 def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
     """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
-    found: dict[Place, bytes] = {}
-    every = list(stored)
-    for places in schema.in_chunks(every):
+    columns: dict[Place, bytes] = {}
+    all_places = list(stored)
+    for places in schema.in_chunks(all_places):
         groups = [stored[place] for place in places]
-        found |= zip(places, runs.statuses(connection, groups), strict=True)
-    return found
+        columns |= zip(places, runs.statuses(connection, groups), strict=True)
+    return columns
 
 
 def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
-    """Return the numbers of runs."""
-    return {place: [one.number for one in those] for place, those in stored.items()}
+    """Return the numbers of the runs of each place."""
+    return {place: [run.number for run in bare] for place, bare in stored.items()}
 
 
-def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
+def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
     """Return the status column of the newest run of each suite on each target, by series."""
-    by_series = {one.series: one for one in every}
+    by_series = {suite.series: suite for suite in suites}
     places = {
         number: (by_series[number].target_id, points[-1].sha, by_series[number].suite)
         for number, points in newest_points(connection, by_series, 1).items()

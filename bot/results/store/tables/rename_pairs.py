@@ -19,45 +19,45 @@ from bot.results.store.tables import schema
 from bot.results.store.tables.blobs import compressed, raw
 
 BYTES = 4
-"""Of a place among the names of a suite."""
+"""The size of an ordinal: the place of a name among those of its suite."""
 
 
 class RenamePairs:
-    """Pairs of a new and an old place among the names of a suite, each found by either."""
+    """Pairs of a new and an old ordinal of renamed tests. Either one finds the other."""
 
     __slots__ = ("_by_old", "_new", "_new_of", "_old_of")
 
     def __init__(self, blob: bytes) -> None:
         planes = memoryview(raw(blob))
         count = len(planes) // BYTES
-        numbers = bytearray(len(planes))
+        interleaved = bytearray(len(planes))
         for plane in range(BYTES):
-            numbers[plane::BYTES] = planes[plane * count : (plane + 1) * count]
-        every = array("I", bytes(numbers))
+            interleaved[plane::BYTES] = planes[plane * count : (plane + 1) * count]
+        numbers = array("I", bytes(interleaved))
         # Stored as little-endian, so that a database can move to another machine.
         if sys.byteorder == "big":
-            every.byteswap()
+            numbers.byteswap()
         pairs = count // 4
         self._new, self._old_of, self._by_old, self._new_of = (
-            every[side * pairs : (side + 1) * pairs] for side in range(4)
+            numbers[side * pairs : (side + 1) * pairs] for side in range(4)
         )
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Yield the new place and the old one of each pair."""
+        """Yield the new and the old ordinal of each pair."""
         return zip(self._new, self._old_of, strict=True)
 
     def old_of(self, new: int) -> int | None:
-        """Return the old place of a renamed test, None if it was not renamed."""
+        """Return the old ordinal of a renamed test; None if it was not renamed."""
         return _paired(self._new, self._old_of, new)
 
     def new_of(self, old: int) -> int | None:
-        """Return the new place of a renamed test, None if it was not renamed."""
+        """Return the new ordinal of a renamed test; None if it was not renamed."""
         return _paired(self._by_old, self._new_of, old)
 
 
-def _paired(places: array[int], others: array[int], wanted: int) -> int | None:
-    found = bisect_left(places, wanted)
-    return others[found] if found < len(places) and places[found] == wanted else None
+def _paired(keys: array[int], values: array[int], key: int) -> int | None:
+    index = bisect_left(keys, key)
+    return values[index] if index < len(keys) and keys[index] == key else None
 
 
 class PointRenames(NamedTuple):
@@ -69,10 +69,10 @@ class PointRenames(NamedTuple):
 
 
 def pairs_blob(old_of: Mapping[int, int]) -> bytes:
-    """Write pairs as a blob, once sorted by the new place, and once by the old one, so that either finds the other.
+    """Write pairs as a blob, once sorted by the new ordinal, and once by the old one, so that either finds the other.
 
-    The first bytes of all numbers come first, then the second bytes, and so on. Places mostly follow each other, so the
-    higher bytes repeat and compress to nearly nothing.
+    The first bytes of all numbers come first, then the second bytes, and so on. Ordinals mostly follow each other, so
+    the higher bytes repeat and compress to nearly nothing.
     """
     old = old_of.__getitem__
     by_new = sorted(old_of)

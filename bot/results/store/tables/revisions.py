@@ -30,14 +30,14 @@ def grow(connection: sa.Connection, repository: str) -> None:
 
 
 class Revisions:
-    """Reads revisions; calls block, as those of `ResultsStore`."""
+    """Reads revisions. Its methods block."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
         self._reading = reading
 
     def of(self, repositories: Sequence[str]) -> list[int]:
-        """Return the revision of each of some repositories, 0 where nothing is stored; letter case does not matter."""
-        wanted = [repository.lower() for repository in repositories]
+        """Return the revision of each repository, 0 if it has no results. Letter case does not matter."""
+        names = [repository.lower() for repository in repositories]
         with self._reading() as connection:
-            found = {row.repository: row.revision for row in connection.execute(_FIND, {"repositories": wanted})}
-        return [found.get(one, 0) for one in wanted]
+            revision_of = {row.repository: row.revision for row in connection.execute(_FIND, {"repositories": names})}
+        return [revision_of.get(name, 0) for name in names]

@@ -13,7 +13,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 from bot.engine import text
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import schema
-from bot.results.store.tables.blobs import Reasons, Stored, raw, read_reasons
+from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that count for their suite; refused runs don't."""
@@ -48,7 +48,7 @@ class Shards(NamedTuple):
 
 
 def order(run: Run) -> tuple[int, str, str]:
-    """Return what sorts the runs of one suite and commit: the last one that has a test says how it ended."""
+    """Return the sort key of the runs of one suite and commit. The last run that has a test says how it ended."""
     return _order_of(run.key.run_id, run.claims)
 
 
@@ -61,41 +61,41 @@ def shards(runs: Iterable[Run]) -> Shards:
     """Return which shards of a suite have arrived, from its runs in any order.
 
     A run that waits, or whose files never arrived, no longer matters if a later run has the same shard. Attempts may
-    have different numbers of shards: if all shards of one number have arrived, nothing is missing of the others.
+    have different numbers of shards: if all shards of one attempt have arrived, those of others are not missing.
     """
     ordered = sorted((run for run in runs if run.claims), key=order)
-    cuts: dict[int, set[int]] = {}
+    indexes_by_total: dict[int, set[int]] = {}
     for run in ordered:
-        cuts.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
+        indexes_by_total.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
     # A number of shards that is complete wins, then the larger one.
-    total = max(cuts, key=lambda cut: (len(cuts[cut]) == cut, cut), default=1)
-    sent = cuts.get(total, set())
+    total = max(indexes_by_total, key=lambda total: (len(indexes_by_total[total]) == total, total), default=1)
+    arrived = indexes_by_total.get(total, set())
     stored_later: set[tuple[int, int]] = set()
-    open_ones = []
+    unfinished = []
     for run in reversed(ordered):
         shard = (_claims(run).shard_index, _claims(run).shard_total)
         if run.state is RunState.STORED:
             stored_later.add(shard)
         elif shard not in stored_later:
-            open_ones.append(run)
-    open_ones.reverse()
+            unfinished.append(run)
+    unfinished.reverse()
     return Shards(
         total,
-        tuple(index for index in range(1, total + 1) if index not in sent),
-        tuple(run for run in open_ones if run.state is RunState.WAITING),
-        tuple(run for run in open_ones if run.state is RunState.INCOMPLETE),
+        tuple(index for index in range(1, total + 1) if index not in arrived),
+        tuple(run for run in unfinished if run.state is RunState.WAITING),
+        tuple(run for run in unfinished if run.state is RunState.INCOMPLETE),
     )
 
 
 def admission(runs: Iterable[Run]) -> Admission | None:
     """Return the combined admission of a commit's runs, which does not depend on their order of arrival."""
-    known = [run.admission for run in runs if run.admission]
-    if not known:
+    admissions = [run.admission for run in runs if run.admission]
+    if not admissions:
         return None
     return Admission(
-        min(one.committed_at for one in known),
-        any(one.mainline for one in known),
-        max((one.pull_request for one in known if one.pull_request is not None), default=None),
+        min(admission.committed_at for admission in admissions),
+        any(admission.mainline for admission in admissions),
+        max((admission.pull_request for admission in admissions if admission.pull_request is not None), default=None),
     )
 
 
@@ -104,19 +104,19 @@ def _claims(run: Run) -> Claims:
     return run.claims
 
 
-def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False) -> int | None:
-    """Return the ID of a target. If it is unknown: None, or a new ID with `make`."""
-    values = {"repository": about.repository, "lab": about.lab, "target": about.target}
-    found: int | None = connection.execute(_TARGET, values).scalar()
-    if found is None and make:
-        found = connection.execute(_NEW_TARGET, values).scalar_one()
-    return found
+def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = False) -> int | None:
+    """Return the ID of a target. If it is not stored, return None, or store it if `make` is set."""
+    values = {"repository": target.repository, "lab": target.lab, "target": target.target}
+    number: int | None = connection.execute(_TARGET, values).scalar()
+    if number is None and make:
+        number = connection.execute(_NEW_TARGET, values).scalar_one()
+    return number
 
 
 def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
     """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
     admission = run.admission
-    # Not `received_at`: a run that is read again arrived when it was noted first.
+    # Not `received_at`: a run that is ingested again arrived when it was stored first.
     values: dict[str, Any] = {
         "suite": run.claims.suite if run.claims else None,
         "version": run.version,
@@ -182,14 +182,14 @@ _NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
     schema.targets.c.lab == sa.bindparam("lab"),
     schema.targets.c.target == sa.bindparam("target"),
 )
-in_reported_state = schema.found_state.in_([state.value for state in REPORTED])
+in_reported_state = schema.unindexed_state.in_([state.value for state in REPORTED])
 _IS_REPORTED = (
     in_reported_state,
     schema.runs.c.suite.is_not(None),
     schema.runs.c.committed_at.is_not(None),
 )
 # Two lists instead of pairs: a statement with pairs takes longer to make than to answer, and without statistics, SQLite
-# prefers to read every run with one of these states. Callers drop the combinations that they did not ask for.
+# prefers to read every run with one of these states. Callers drop the other combinations.
 _AT_PLACES = (
     schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
     schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
@@ -206,7 +206,10 @@ _STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(
 
 
 def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
-    """Return a run and its number, if it is stored; where needed, in any letter case of the repository."""
+    """Return a run and its number; None if it is not stored.
+
+    With `any_case`, the letter case of the repository does not matter.
+    """
     values = {"lab": key.lab, "target": key.target, "sha": key.sha, "run_id": key.run_id}
     values["repository"] = key.repository
     row = connection.execute(_FIND, values).mappings().first()
@@ -217,25 +220,24 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
     return None if row is None else (row["id"], read(row))
 
 
-def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
+def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
     """Return the runs that are stored, or were processed with this version of their manifest."""
     by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
     for key in versions:
         by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
-    found = set()
+    processed = set()
     table = schema.runs
-    for about, wanted in by_target.items():
-        if (target := target_id(connection, about)) is None:
+    fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
+    for target, keys in by_target.items():
+        if (number := target_id(connection, target)) is None:
             continue
-        shas = sorted({sha for sha, _ in wanted})
-        for some in schema.in_chunks(shas):
-            of = table.c.sha.in_(some)
-            fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
-            for row in connection.execute(sa.select(*fields).where(table.c.target_id == target, of)):
-                one = wanted.get((row.sha, row.run_id))
-                if one is not None and (row.state == RunState.STORED or row.version == versions[one]):
-                    found.add(one)
-    return found
+        for chunk in schema.in_chunks(sorted({sha for sha, _ in keys})):
+            statement = sa.select(*fields).where(table.c.target_id == number, table.c.sha.in_(chunk))
+            for row in connection.execute(statement):
+                requested = keys.get((row.sha, row.run_id))
+                if requested is not None and (row.state == RunState.STORED or row.version == versions[requested]):
+                    processed.add(requested)
+    return processed
 
 
 def reported(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
@@ -246,77 +248,77 @@ def reported(connection: sa.Connection, target: int, sha: str, suite: str | None
 def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
-    """Return the runs of each of some commits on targets, likewise."""
+    """Return the runs of each commit on its target, with their numbers and in their order."""
     if not places:
         return {}
-    wanted = set(places)
+    requested = set(places)
     values: dict[str, Any] = {
-        "targets": sorted({target for target, _ in wanted}),
-        "shas": sorted({sha for _, sha in wanted}),
+        "targets": sorted({target for target, _ in requested}),
+        "shas": sorted({sha for _, sha in requested}),
     }
     if suite is not None:
         values["suite"] = suite
     statement = _REPORTED if suite is None else _REPORTED_OF_SUITE
-    found: dict[tuple[int, str], list[Numbered]] = {}
+    runs_at: dict[tuple[int, str], list[Numbered]] = {}
     for row in connection.execute(statement, values).mappings():
-        if (place := (row["target_id"], row["sha"])) in wanted:
-            found.setdefault(place, []).append((row["id"], read(row)))
-    for numbered in found.values():
+        if (place := (row["target_id"], row["sha"])) in requested:
+            runs_at.setdefault(place, []).append((row["id"], read(row)))
+    for numbered in runs_at.values():
         numbered.sort(key=lambda pair: order(pair[1]))
-    return found
+    return runs_at
 
 
 def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
-    """Return the runs of each of some suites at commits on targets, likewise, but without their claims."""
-    wanted = set(places)
-    targets, shas = sorted({target for target, _, _ in wanted}), sorted({sha for _, sha, _ in wanted})
-    found: dict[Place, list[BareRun]] = {}
+    """Return the runs of each suite at a commit on a target, in their order, without their claims."""
+    requested = set(places)
+    targets, shas = sorted({target for target, _, _ in requested}), sorted({sha for _, sha, _ in requested})
+    runs_at: dict[Place, list[BareRun]] = {}
     claimed: dict[int, str] = {}
-    for some in schema.in_chunks(shas):
+    for chunk in schema.in_chunks(shas):
         for number, target, sha, suite, run_id, state, claims in connection.execute(
-            _BARE, {"targets": targets, "shas": some}
+            _BARE, {"targets": targets, "shas": chunk}
         ):
-            if (place := (target, sha, suite)) in wanted:
-                found.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
+            if (place := (target, sha, suite)) in requested:
+                runs_at.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
                 claimed[number] = claims
-    for of_place in found.values():
+    for place_runs in runs_at.values():
         # Claims are read only to order several runs of one place; most places have one.
-        if len(of_place) > 1:
-            of_place.sort(key=lambda one: _order_of(one.run_id, Claims(**text.loads(claimed[one.number]))))  # type: ignore[arg-type]  # as `save` wrote it
-    return found
+        if len(place_runs) > 1:
+            place_runs.sort(key=lambda run: _order_of(run.run_id, Claims(**text.loads(claimed[run.number]))))  # type: ignore[arg-type]  # as `save` wrote it
+    return runs_at
 
 
 def stored(numbered: Iterable[Numbered]) -> list[int]:
-    """Return the numbers of those runs that are stored."""
+    """Return the numbers of the runs that have stored results."""
     return [number for number, run in numbered if run.state is RunState.STORED]
 
 
 def columns(
-    connection: sa.Connection, numbers: Sequence[int], known: Mapping[int, Stored] | None = None
-) -> list[Stored]:
-    """Return the columns of stored runs; those in `known` are not read again."""
-    found = dict(known or {})
-    found |= each_stored(connection, [number for number in numbers if number not in found])
-    return [found[number] for number in numbers]
+    connection: sa.Connection, numbers: Sequence[int], already_read: Mapping[int, RunColumns] | None = None
+) -> list[RunColumns]:
+    """Return the columns of stored runs, in the order of `numbers`; those in `already_read` are not read again."""
+    columns_of = dict(already_read or {})
+    columns_of |= each_stored(connection, [number for number in numbers if number not in columns_of])
+    return [columns_of[number] for number in numbers]
 
 
-def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Stored]]:
+def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, RunColumns]]:
     """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
-    for some in schema.in_chunks(numbers):
-        for row in connection.execute(_COLUMNS, {"numbers": some}):
-            yield row.run_id, Stored(raw(row.statuses), read_reasons(row.reasons))
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_COLUMNS, {"numbers": chunk}):
+            yield row.run_id, RunColumns(raw(row.statuses), read_reasons(row.reasons))
 
 
 def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
     """Yield the reasons of stored runs, each with the number of its run, in any order."""
-    for some in schema.in_chunks(numbers):
-        for row in connection.execute(_REASONS, {"numbers": some}):
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_REASONS, {"numbers": chunk}):
             yield row.run_id, read_reasons(row.reasons)
 
 
-def statuses(connection: sa.Connection, numbers: Collection[Sequence[int]]) -> list[bytes]:
-    """Return the merged status column of each group of stored runs, which are given in their order."""
-    every = [number for group in numbers for number in group]
-    rows = connection.execute(_STATUSES, {"numbers": every}) if every else ()
-    found = {row.run_id: row.statuses for row in rows}
-    return [merged([raw(found[number]) for number in group]) for group in numbers]
+def statuses(connection: sa.Connection, groups: Collection[Sequence[int]]) -> list[bytes]:
+    """Return the merged status column of each group of stored runs. The runs of a group must be in their order."""
+    numbers = [number for group in groups for number in group]
+    rows = connection.execute(_STATUSES, {"numbers": numbers}) if numbers else ()
+    blobs = {row.run_id: row.statuses for row in rows}
+    return [merged([raw(blobs[number]) for number in group]) for group in groups]

@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 
 def in_chunks(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    """Yield values in parts of MAX_IN_VALUES at most: those of one statement."""
+    """Yield values in chunks of at most MAX_IN_VALUES, one for each statement."""
     for start in range(0, len(values), MAX_IN_VALUES):
         yield values[start : start + MAX_IN_VALUES]
 
@@ -53,38 +53,38 @@ OF_FLAKY = sa.text("(before >= 8 OR after >= 8)")
 """A test became flaky, or ceased to be (`columns.FLAKY`)."""
 
 
-def _id() -> sa.Column[int]:
+def _id_column() -> sa.Column[int]:
     return sa.Column("id", Id, primary_key=True)
 
 
-def _of(table: str, *, key: bool = False) -> sa.Column[int]:
+def _foreign_key(table: str, *, key: bool = False) -> sa.Column[int]:
     return sa.Column(f"{table}_id", Id, sa.ForeignKey(f"nightjar_{table}s.id"), nullable=False, primary_key=key)
 
 
 suites = sa.Table(
     "nightjar_suites",
     metadata,
-    _id(),
+    _id_column(),
     sa.Column("repository", sa.Text, nullable=False),
     sa.Column("suite", Storable, nullable=False),
     sa.Column("names", sa.Integer, nullable=False),  # how many there are in nightjar_names
     sa.UniqueConstraint("repository", "suite", name="nightjar_suites_once"),
 )
 
-# Blocks are only added, never changed, so the place of a name is stable, and columns can refer to it
+# Blocks are only added, never changed, so the ordinal of a name is stable, and columns can refer to it
 # (docs/decisions/results-as-columns.md).
 names = sa.Table(
     "nightjar_names",
     metadata,
-    _of("suite", key=True),
-    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),  # the place of the block's first name
+    _foreign_key("suite", key=True),
+    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),  # the ordinal of the block's first name
     sa.Column("names", sa.LargeBinary, nullable=False),
 )
 
 targets = sa.Table(
     "nightjar_targets",
     metadata,
-    _id(),
+    _id_column(),
     sa.Column("repository", sa.Text, nullable=False),
     sa.Column("lab", sa.Text, nullable=False),
     sa.Column("target", sa.Text, nullable=False),
@@ -94,8 +94,8 @@ targets = sa.Table(
 runs = sa.Table(
     "nightjar_runs",
     metadata,
-    _id(),
-    _of("target"),
+    _id_column(),
+    _foreign_key("target"),
     sa.Column("sha", sa.Text, nullable=False),
     sa.Column("run_id", sa.Text, nullable=False),
     sa.Column("suite", Storable),  # null where the manifest could not be read
@@ -112,8 +112,8 @@ runs = sa.Table(
     sa.Index("nightjar_runs_received", "target_id", "received_at"),  # the last run of a target, and those of a period
     sa.Index("nightjar_runs_state", "state", "received_at"),  # runs that wait for files, and lists by state
 )
-found_state = sa.func.coalesce(runs.c.state, "")
-"""The state of a run, for statements that find runs by something else.
+unindexed_state = sa.func.coalesce(runs.c.state, "")
+"""The state of a run, for statements that find runs by other columns.
 
 The function keeps SQLite from using the index of states: without statistics, it prefers that one, and reads every
 stored run.
@@ -149,9 +149,9 @@ digests = sa.Table(
 series = sa.Table(
     "nightjar_series",
     metadata,
-    _id(),
-    _of("suite"),
-    _of("target"),
+    _id_column(),
+    _foreign_key("suite"),
+    _foreign_key("target"),
     sa.UniqueConstraint("suite_id", "target_id", name="nightjar_series_once"),
     sa.Index("nightjar_series_target", "target_id"),
 )
@@ -159,7 +159,7 @@ series = sa.Table(
 points = sa.Table(
     "nightjar_points",
     metadata,
-    _id(),
+    _id_column(),
     sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("sha", sa.Text, nullable=False),
@@ -170,7 +170,7 @@ points = sa.Table(
     # It is a member of the series: complete, on the nightly branch and not infra. Otherwise thousands of tests would
     # look removed, and then new.
     sa.Column("linked", sa.Boolean, nullable=False),
-    # How many tests ended in which way, as a grid counts them; null where a grid counts them itself (`counted.py`).
+    # How many tests ended in which way, for grids; null where a grid must count the columns (`grid/stored_counts.py`).
     *(sa.Column(name, sa.Integer) for name in ("passed", "failed", "skipped", "flaky", "new")),
     sa.UniqueConstraint("series_id", "sha", name="nightjar_points_once"),
     sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),  # the SHA orders commits of the same second
@@ -234,7 +234,7 @@ reports = sa.Table(
 checks = sa.Table(
     "nightjar_checks",
     metadata,
-    _of("target", key=True),
+    _foreign_key("target", key=True),
     sa.Column("sha", sa.Text, primary_key=True),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False),  # grows with every change of what the check run says

@@ -1,4 +1,4 @@
-"""Find the check runs that must be written again: those of commits whose results have changed since the last write."""
+"""Find the check runs to write: results of their commits have changed since the last write."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ARRIVED = (
 _BROKEN = sa.select(schema.runs.c.sha).where(
     schema.runs.c.target_id == sa.bindparam("target"),
     schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
-    schema.found_state == RunState.INCOMPLETE.value,
+    schema.unindexed_state == RunState.INCOMPLETE.value,
 )
 _MOMENTS = (
     sa.select(_POINTS.c.sha, sa.func.min(_POINTS.c.committed_at).label("moment"))
@@ -79,8 +79,8 @@ _suite_name = lru_cache(maxsize=1000)(text.original)
 
 def _touching(insert: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:
     table = schema.checks
-    again = {"changed_at": insert.excluded.changed_at, "revision": table.c.revision + 1, "over": False}
-    return insert.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=again)
+    values = {"changed_at": insert.excluded.changed_at, "revision": table.c.revision + 1, "over": False}
+    return insert.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=values)
 
 
 _TOUCH = {
@@ -89,31 +89,31 @@ _TOUCH = {
 }
 
 
-def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
-    """Note that the check runs of these commits must say something else."""
-    first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
-    if rows := [first | {"sha": sha} for sha in sorted(set(shas))]:
+def touch(connection: sa.Connection, target: int, shas: Iterable[str], moment: float) -> None:
+    """Mark the check runs of these commits as pending, because their content changes."""
+    values = {"target_id": target, "changed_at": moment, "revision": 1, "announced": 0, "over": False}
+    if rows := [values | {"sha": sha} for sha in sorted(set(shas))]:
         # In one statement, because a commit that arrives late touches many later ones.
         connection.execute(_TOUCH[connection.dialect.name], rows)
 
 
 def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:
-    """Note that a check run is being written for a revision."""
+    """Store that a check run is being written for a revision."""
     table = schema.checks
-    # If results have changed since, it is decided again whether more are expected. A slower replica that marks an older
+    # If results have changed since, whether more are expected is decided again. A slower replica that stores an older
     # revision changes nothing.
     is_newest = table.c.revision == pending.revision
-    over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
+    is_over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
     connection.execute(
         table.update()
         .filter_by(target_id=target, sha=pending.sha)
         .where(table.c.announced <= pending.revision)
-        .values(announced=pending.revision, over=over)
+        .values(announced=pending.revision, over=is_over)
     )
 
 
 def scheduled_checks(
-    connection: sa.Connection, repository: str, now: float, settle: float, deadline: float
+    connection: sa.Connection, repository: str, moment: float, settle: float, deadline: float
 ) -> list[PendingCheck]:
     """Return the check runs of a repository that must be written at a moment.
 
@@ -122,28 +122,34 @@ def scheduled_checks(
     the newest revision only waits for the deadline, and the bot need not look again and again for missing results.
     """
     table = schema.checks
-    in_time = sa.or_(table.c.announced < table.c.revision, table.c.changed_at <= now - deadline)
-    found = _select(
-        connection, schema.targets.c.repository == repository, schema.OPEN, table.c.changed_at <= now - settle, in_time
+    in_time = sa.or_(table.c.announced < table.c.revision, table.c.changed_at <= moment - deadline)
+    checks = _select(
+        connection,
+        schema.targets.c.repository == repository,
+        schema.OPEN,
+        table.c.changed_at <= moment - settle,
+        in_time,
     )
     undecided = defaultdict[int, list[str]](list)
-    for check in found:
-        if check.changed_at > now - deadline:
+    for check in checks:
+        if check.changed_at > moment - deadline:
             undecided[check.target_id].append(check.pending.sha)
     complete = {target: _complete(connection, target, shas) for target, shas in undecided.items()}
     return [
         check.pending
-        if check.pending.over == over
-        else PendingCheck(check.pending.about, check.pending.sha, check.pending.revision, over)
-        for check in found
-        for over in [check.changed_at <= now - deadline or check.pending.sha in complete[check.target_id]]
+        if check.pending.over == is_over
+        else PendingCheck(check.pending.about, check.pending.sha, check.pending.revision, is_over)
+        for check in checks
+        for is_over in [check.changed_at <= moment - deadline or check.pending.sha in complete[check.target_id]]
     ]
 
 
-def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | None:
-    """Return a check run that need not wait for more, if it is still to be written.
+def complete_check(connection: sa.Connection, target: int, sha: str) -> PendingCheck | None:
+    """Return the check run of a commit if it is pending and need not wait for more results.
 
-    All of its suites are complete, and it has every suite that the newest earlier commit on the nightly branch had.
+    That is so if all of its suites are complete, and it has every suite of the newest earlier commit on the nightly
+    branch.
+
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
@@ -153,67 +159,67 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
             continue
         reported = [run for _, run in runs.reported(connection, target, sha)]
         expected = _suites_before(connection, target, _moments(connection, target, [sha])).get(sha)
-        if expected and expected <= _suites(reported) and _all_here(reported):
+        if expected and expected <= _suites(reported) and _is_complete(reported):
             return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
     return None
 
 
 def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
-    """Return the commits that lack no suite, shard or file. Nothing more is expected of unusable runs."""
-    found = set[str]()
-    for some in schema.in_chunks(shas):
-        arrived, awaited = _arrived(connection, target, some)
-        here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
+    """Return the commits that lack no suite, shard or file. The bot expects nothing more of unusable runs."""
+    complete = set[str]()
+    for chunk in schema.in_chunks(shas):
+        arrived, awaited = _arrived(connection, target, chunk)
+        suites_of = {sha: {point.suite for point in points} for sha, points in arrived.items()}
         moments = {
-            sha: min(one.committed_at for one in points)
+            sha: min(point.committed_at for point in points)
             for sha, points in arrived.items()
-            if any(one.mainline for one in points)
+            if any(point.mainline for point in points)
         }
-        if others := [sha for sha in some if sha not in arrived and sha not in awaited]:
-            at = runs.reported_runs_at(connection, [(target, sha) for sha in others])
-            reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in others}
-            here |= {sha: _suites(those) for sha, those in reported.items() if _all_here(those)}
-            mainline = [sha for sha in here if sha not in arrived and _is_mainline(reported[sha])]
+        if unknown := [sha for sha in chunk if sha not in arrived and sha not in awaited]:
+            runs_at = runs.reported_runs_at(connection, [(target, sha) for sha in unknown])
+            reported = {sha: [run for _, run in runs_at.get((target, sha), [])] for sha in unknown}
+            suites_of |= {sha: _suites(runs) for sha, runs in reported.items() if _is_complete(runs)}
+            mainline = [sha for sha in suites_of if sha not in arrived and _is_mainline(reported[sha])]
             moments |= _moments(connection, target, mainline)
         # Only nightly commits have moments: a lab may test as little of a pull request's head as it likes.
-        before = _suites_before(connection, target, moments)
-        found |= {sha for sha, suites in here.items() if before.get(sha, set()) <= suites}
-    return found
+        expected = _suites_before(connection, target, moments)
+        complete |= {sha for sha, suites in suites_of.items() if expected.get(sha, set()) <= suites}
+    return complete
 
 
 def _arrived(
     connection: sa.Connection, target: int, shas: Sequence[str]
 ) -> tuple[dict[str, list[_SuitePoint]], set[str]]:
-    """Return the points of those commits all of whose suites are complete, and the commits that wait for more.
+    """Return the points of the commits whose suites are all complete, and the commits that wait for more results.
 
-    Runs need not be read for either. An incomplete suite waits for more, unless files of one of its runs never arrived:
+    It reads no runs. An incomplete suite waits for more, unless files of one of its runs never arrived:
     the bot no longer waits for such a run.
     """
-    found, incomplete = defaultdict[str, list[_SuitePoint]](list), set[str]()
+    points_of, incomplete = defaultdict[str, list[_SuitePoint]](list), set[str]()
     for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
-        found[sha].append(_SuitePoint(_suite_name(suite), *point))
+        points_of[sha].append(_SuitePoint(_suite_name(suite), *point))
         if not complete:
             incomplete.add(sha)
     awaited = set[str]()
     if incomplete:
         broken = connection.execute(_BROKEN, {"target": target, "shas": sorted(incomplete)}).scalars()
         awaited = incomplete.difference(broken)
-    return {sha: those for sha, those in found.items() if sha not in incomplete}, awaited
+    return {sha: points for sha, points in points_of.items() if sha not in incomplete}, awaited
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
-    """Return whether the check run of a commit is still to be written, or waits for more."""
+    """Return whether the check run of a commit is pending, or waits for more results."""
     conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
     return bool(_select(connection, *conditions))
 
 
-def _all_here(reported: Iterable[Run]) -> bool:
-    """Return whether no shard or file is missing of the suites of these runs."""
+def _is_complete(reported: Iterable[Run]) -> bool:
+    """Return whether the suites of these runs lack no shard and no file."""
     by_suite: dict[str, list[Run]] = {}
     for run in reported:
         if run.claims:
             by_suite.setdefault(run.claims.suite, []).append(run)
-    return not any(those.missing or those.waiting for those in map(runs.shards, by_suite.values()))
+    return not any(shards.missing or shards.waiting for shards in map(runs.shards, by_suite.values()))
 
 
 def missing_suites(connection: sa.Connection, target: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
@@ -221,11 +227,14 @@ def missing_suites(connection: sa.Connection, target: int, sha: str, reported: I
 
     `reported` are its runs. A lab may test as little of a pull request's head as it likes.
     """
-    known = list(reported)
-    if not _is_mainline(known):
+    reported_runs = list(reported)
+    if not _is_mainline(reported_runs):
         return ()
     return tuple(
-        sorted(_suites_before(connection, target, _moments(connection, target, [sha])).get(sha, set()) - _suites(known))
+        sorted(
+            _suites_before(connection, target, _moments(connection, target, [sha])).get(sha, set())
+            - _suites(reported_runs)
+        )
     )
 
 
@@ -240,33 +249,33 @@ def _suites(reported: Iterable[Run]) -> set[str]:
 
 def _moments(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, float]:
     """Return the time of each of these commits that has a point in any suite of the target."""
-    found = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
-    return {row.sha: row.moment for row in found}
+    rows = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
+    return {row.sha: row.moment for row in rows}
 
 
 def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str, float]) -> dict[str, set[str]]:
-    """Return for each of some commits the suites of the newest earlier commit on the nightly branch, if there is one.
+    """Return the suites of the newest nightly commit before each commit; commits without an earlier one are left out.
 
     `moments` has the time of each commit. The number of statements does not depend on the number of commits.
     """
     if not moments:
         return {}
-    first = connection.execute(_LAST_BEFORE, {"target": target, "moment": min(moments.values())}).scalar()
-    if first is None:
-        first = min(moments.values())
-    between = connection.execute(_BETWEEN, {"target": target, "first": first, "last": max(moments.values())}).all()
-    had, on_branch = defaultdict[str, set[str]](set), set[tuple[float, str]]()
-    for committed_at, sha, mainline, suite in between:
-        had[sha].add(_suite_name(suite))
+    oldest = connection.execute(_LAST_BEFORE, {"target": target, "moment": min(moments.values())}).scalar()
+    if oldest is None:
+        oldest = min(moments.values())
+    rows = connection.execute(_BETWEEN, {"target": target, "first": oldest, "last": max(moments.values())}).all()
+    suites_of, on_branch = defaultdict[str, set[str]](set), set[tuple[float, str]]()
+    for committed_at, sha, mainline, suite in rows:
+        suites_of[sha].add(_suite_name(suite))
         if mainline:
             on_branch.add((committed_at, sha))
     order = sorted(on_branch)
     last = {
-        sha: order[place - 1][1]
+        sha: order[index - 1][1]
         for sha, moment in moments.items()
-        if (place := bisect.bisect_left(order, (moment, "")))  # before all commits of the same moment
+        if (index := bisect.bisect_left(order, (moment, "")))  # before all commits of the same moment
     }
-    return {sha: had[before] for sha, before in last.items()}
+    return {sha: suites_of[previous] for sha, previous in last.items()}
 
 
 def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:
@@ -287,9 +296,9 @@ def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.
         .where(*conditions)
         .order_by(checks.c.changed_at, checks.c.target_id, checks.c.sha)
     )
-    about: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
-    found = []
-    for number, sha, changed_at, revision, announced, over, *of in connection.execute(statement).all():
-        target = about.get(number) or about.setdefault(number, TargetKey(*of))
-        found.append(_Check(number, PendingCheck(target, sha, revision, over), changed_at, announced))
-    return found
+    targets_by_id: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
+    pending = []
+    for number, sha, changed_at, revision, announced, is_over, *key_fields in connection.execute(statement).all():
+        target = targets_by_id.get(number) or targets_by_id.setdefault(number, TargetKey(*key_fields))
+        pending.append(_Check(number, PendingCheck(target, sha, revision, is_over), changed_at, announced))
+    return pending

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, STATUS_BYTES, differences, status_of
 
 from bot.results.compare.searching import Renames
-from bot.results.store.grid import counted
+from bot.results.store.grid import stored_counts
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import count_cell
 from bot.results.store.tables.names import SuiteNames, SuiteRow
@@ -31,7 +31,7 @@ class Series:
     suite: SuiteRow
     suite_name: str
     target_id: int
-    known: SuiteNames
+    suite_names: SuiteNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,10 @@ class Facts:
 
     @property
     def linked(self) -> bool:
-        """Whether it belongs to the series. Others would show tests as removed that did not run, or faults of a lab."""
+        """Whether the point belongs to the series.
+
+        In others, tests would look removed that did not run, and faults of a lab would look like failures.
+        """
         return self.mainline and self.complete and not self.infra
 
 
@@ -63,10 +66,10 @@ _FIND = sa.select(schema.series.c.id).where(
 _POINT = sa.select(_TABLE).where(_TABLE.c.series_id == sa.bindparam("series_id"), _TABLE.c.sha == sa.bindparam("sha"))
 _NEW_POINT = _TABLE.insert().returning(_TABLE.c.id)
 _POSITION = sa.tuple_(_TABLE.c.committed_at, _TABLE.c.sha)
-_HERE = sa.tuple_(sa.bindparam("committed_at", type_=sa.Double), sa.bindparam("sha", type_=sa.Text))
+_REFERENCE = sa.tuple_(sa.bindparam("committed_at", type_=sa.Double), sa.bindparam("sha", type_=sa.Text))
 _LINKED = sa.select(_TABLE).where(_TABLE.c.series_id == sa.bindparam("series_id"), _TABLE.c.linked)
-_BEFORE = _LINKED.where(_POSITION < _HERE).order_by(_TABLE.c.committed_at.desc(), _TABLE.c.sha.desc()).limit(1)
-_AFTER = _LINKED.where(_POSITION > _HERE).order_by(_TABLE.c.committed_at, _TABLE.c.sha).limit(1)
+_BEFORE = _LINKED.where(_POSITION < _REFERENCE).order_by(_TABLE.c.committed_at.desc(), _TABLE.c.sha.desc()).limit(1)
+_AFTER = _LINKED.where(_POSITION > _REFERENCE).order_by(_TABLE.c.committed_at, _TABLE.c.sha).limit(1)
 _FORGET = (
     schema.changes.delete().where(schema.changes.c.point_id == sa.bindparam("id")),
     schema.renames.delete().where(
@@ -78,19 +81,19 @@ _NEW_RENAMES = schema.renames.insert()
 _NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, before, after) VALUES (?, ?, ?, ?, ?)"
 
 
-def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
-    """Return the series of a suite on a target, created if missing."""
+def find(connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
+    """Return the series of a suite on a target; create it if it is missing."""
     values = {"suite_id": suite.id, "target_id": target}
-    found = connection.execute(_FIND, values).scalar()
-    if found is None:
-        found = connection.execute(schema.series.insert().values(values).returning(schema.series.c.id)).scalar_one()
-    return Series(found, suite, suite_name, target, known)
+    series_id = connection.execute(_FIND, values).scalar()
+    if series_id is None:
+        series_id = connection.execute(schema.series.insert().values(values).returning(schema.series.c.id)).scalar_one()
+    return Series(series_id, suite, suite_name, target, suite_names)
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
     """Write a point and link it with its neighbors; return whether it has changed.
 
-    `statuses` is its merged status column.
+    `facts` are about the point, and `statuses` is its merged status column.
     """
     key = {"series_id": series.id, "sha": facts.sha}
     row = connection.execute(_POINT, key).mappings().first()
@@ -103,10 +106,10 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         "linked": facts.linked,
     }
     changed = row is None or any(row[name] != value for name, value in values.items())
-    # Counted without the commit before: only `new` and `fixed` depend on that, and `counted` stores `new` below.
-    values |= counted.of_tests(count_cell(None, statuses) if facts.linked else None)
+    # Counted without the commit before: only `new` and `fixed` depend on that, and `stored_counts` stores `new` below.
+    values |= stored_counts.count_columns(count_cell(None, statuses) if facts.linked else None)
     renamed = False
-    # Out of its old place first: the admission may now have another time, which is the order of the series.
+    # Remove it from its old position first: the admission may now have another time, which orders the series.
     if row is not None and row["linked"]:
         renamed = _unlink(connection, series, row, find_renames)
     if row is None:
@@ -115,29 +118,32 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         number = row["id"]
         connection.execute(_TABLE.update().filter_by(id=number).values(values))
     if facts.linked:
-        here: Point = values | key | {"id": number}
-        before, after = (neighbor(connection, here, before=side) for side in (True, False))
-        known = {facts.sha: statuses}
-        renamed |= _compare(connection, series, before, here, find_renames, known, is_new=row is None)
-        renamed |= _compare(connection, series, here, after, find_renames, known)
+        point: Point = values | key | {"id": number}
+        predecessor, successor = _neighbors(connection, point)
+        columns = {facts.sha: statuses}
+        renamed |= _compare(connection, series, predecessor, point, find_renames, columns, is_new=row is None)
+        renamed |= _compare(connection, series, point, successor, find_renames, columns)
     if facts.linked or (row is not None and row["linked"]):
-        newest = number if facts.linked and after is None else None
-        counted.count_new(connection, series.known, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed)
+        newest = number if facts.linked and successor is None else None
+        stored_counts.count_new(
+            connection, series.suite_names, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed
+        )
     return changed
 
 
-def neighbor(connection: sa.Connection, row: Point, *, before: bool) -> Point | None:
-    """Return the linked point before or after one."""
-    here = {name: row[name] for name in ("series_id", "committed_at", "sha")}
-    return connection.execute(_BEFORE if before else _AFTER, here).mappings().first()
+def _neighbors(connection: sa.Connection, row: Point) -> tuple[Point | None, Point | None]:
+    """Return the nearest linked points before and after a point."""
+    position = {name: row[name] for name in ("series_id", "committed_at", "sha")}
+    predecessor, successor = (connection.execute(side, position).mappings().first() for side in (_BEFORE, _AFTER))
+    return predecessor, successor
 
 
 def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames: Renames) -> bool:
     """Remove a point from the series; return whether a rename was found or removed."""
     connection.execute(_TABLE.update().filter_by(id=row["id"]).values(linked=False))
     forgotten = _forget(connection, row)
-    before, after = (neighbor(connection, row, before=side) for side in (True, False))
-    return _compare(connection, series, before, after, find_renames, {}) or forgotten
+    predecessor, successor = _neighbors(connection, row)
+    return _compare(connection, series, predecessor, successor, find_renames, {}) or forgotten
 
 
 def _forget(connection: sa.Connection, row: Point) -> bool:
@@ -150,73 +156,76 @@ def _forget(connection: sa.Connection, row: Point) -> bool:
 def _compare(
     connection: sa.Connection,
     series: Series,
-    before: Point | None,
-    after: Point | None,
+    predecessor: Point | None,
+    successor: Point | None,
     find_renames: Renames,
-    known: Mapping[str, bytes],
+    already_read: Mapping[str, bytes],
     *,
     is_new: bool = False,
 ) -> bool:
     """Store the differences from one point to the next; the first point of a series has none.
 
-    `known` are status columns that need not be read again. With `is_new` there are no rows to replace. Return whether a
-    rename was found or removed.
+    `already_read` has status columns that need not be read, by commit. With `is_new` there are no rows to replace.
+    Return whether a rename was found or removed.
     """
-    if after is None:
+    if successor is None:
         return False
-    forgotten = not is_new and _forget(connection, after)
-    if before is None:
+    forgotten = not is_new and _forget(connection, successor)
+    if predecessor is None:
         return forgotten
-    columns = _columns(connection, series, (before["sha"], after["sha"]), known)
+    columns = _columns(connection, series, (predecessor["sha"], successor["sha"]), already_read)
     # The later column may be longer, because the suite has had more names since, or shorter.
-    then, now = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
-    changed = list(differences(then, now))
-    renamed = _renamed(connection, series, then, now, changed, find_renames)
+    old, new = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
+    changed = list(differences(old, new))
+    renamed = _renamed(connection, series, old, new, changed, find_renames)
     removed = set(renamed.values())
-    key = {"series_id": series.id, "point_id": after["id"]}
+    point_key = {"series_id": series.id, "point_id": successor["id"]}
     rows = []
     for ordinal in changed:
         # A renamed test is compared with its old name. If it ended in the same way, neither name needs a row.
-        was, ended = then[renamed.get(ordinal, ordinal)], now[ordinal]
-        if was != ended and ordinal not in removed:
-            rows.append((series.id, ordinal, after["id"], was, ended))
+        old_status, new_status = old[renamed.get(ordinal, ordinal)], new[ordinal]
+        if old_status != new_status and ordinal not in removed:
+            rows.append((series.id, ordinal, successor["id"], old_status, new_status))
     if rows:
         # By the driver itself: SQLAlchemy takes longer to bind thousands of rows than the database takes to write them.
         is_postgresql = connection.dialect.name == "postgresql"
         connection.exec_driver_sql(_NEW_CHANGES.replace("?", "%s") if is_postgresql else _NEW_CHANGES, rows)
     if renamed:
-        connection.execute(_NEW_RENAMES, key | {"pairs": pairs_blob(renamed)})
+        connection.execute(_NEW_RENAMES, point_key | {"pairs": pairs_blob(renamed)})
     return bool(renamed) or forgotten
 
 
-def _columns(connection: sa.Connection, series: Series, shas: Sequence[str], known: Mapping[str, bytes]) -> list[bytes]:
-    """Return the merged status columns of commits."""
-    places = [(series.target_id, sha) for sha in shas if sha not in known]
+def _columns(
+    connection: sa.Connection, series: Series, shas: Sequence[str], already_read: Mapping[str, bytes]
+) -> list[bytes]:
+    """Return the merged status columns of commits; `already_read` has those that need not be read."""
+    places = [(series.target_id, sha) for sha in shas if sha not in already_read]
     reported = runs.reported_runs_at(connection, places, series.suite_name)
-    read = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
-    columns = {**known, **dict(zip((sha for _, sha in places), read, strict=True))}
+    statuses = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
+    columns = {**already_read, **dict(zip((sha for _, sha in places), statuses, strict=True))}
     return [columns[sha] for sha in shas]
 
 
-def _each(of: Sequence[T], places: Iterable[int]) -> Iterable[T]:
-    return map(of.__getitem__, places)
+def _at(values: Sequence[T], ordinals: Iterable[int]) -> Iterable[T]:
+    return map(values.__getitem__, ordinals)
 
 
 def _renamed(
-    connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
+    connection: sa.Connection, series: Series, old: bytes, new: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
-    """Return the renamed tests, with their old names."""
-    # A rename needs a test that was removed and one that is new.
-    if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
+    """Return the ordinals of the renamed tests, with their old ones; `old` and `new` are status columns."""
+    # A rename needs a test that was removed and one that was added.
+    if all(old[ordinal] for ordinal in changed) or all(new[ordinal] for ordinal in changed):
         return {}
-    name_of = series.known.uncommitted(connection, series.suite)
-    removed = [ordinal for ordinal in changed if not now[ordinal]]
-    new = [ordinal for ordinal in changed if not then[ordinal]]
-    # The search sorts them, so that the numbers that names have here decide nothing.
-    missing, added = (
-        dict(zip(_each(name_of, places), _each(_STATUS_OF, _each(column, places)), strict=True))
-        for column, places in ((then, removed), (now, new))
+    name_of = series.suite_names.uncommitted(connection, series.suite)
+    removed = [ordinal for ordinal in changed if not new[ordinal]]
+    added = [ordinal for ordinal in changed if not old[ordinal]]
+    # The search sorts names, so the result does not depend on their ordinals.
+    removed_statuses, added_statuses = (
+        dict(zip(_at(name_of, ordinals), _at(_STATUS_OF, _at(column, ordinals)), strict=True))
+        for column, ordinals in ((old, removed), (new, added))
     )
-    pairs = find_renames(missing, added)
-    old_place, new_place = dict(zip(missing, removed, strict=True)), dict(zip(added, new, strict=True))
-    return {new_place[now_called]: old_place[called] for called, now_called in pairs.items()}
+    pairs = find_renames(removed_statuses, added_statuses)
+    old_ordinal = dict(zip(removed_statuses, removed, strict=True))
+    new_ordinal = dict(zip(added_statuses, added, strict=True))
+    return {new_ordinal[new_name]: old_ordinal[old_name] for old_name, new_name in pairs.items()}

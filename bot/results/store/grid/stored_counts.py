@@ -14,7 +14,7 @@ from nightjar_formats.columns import BAD_CODES, STATUS_BITS
 
 from bot.core.aliases import NO_ALIASES
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.history.explained import FreshFailures, explained_places
+from bot.results.store.history.explained import FreshFailures, explained_ordinals
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import CellCounts
 from bot.results.store.tables.names import SuiteNames
@@ -24,11 +24,11 @@ NAMES = ("passed", "failed", "skipped", "flaky")
 _POINTS, _CHANGES = schema.points, schema.changes
 _LINKED = (_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked)
 _POSITION = sa.tuple_(_POINTS.c.committed_at, _POINTS.c.sha)
-_HERE = sa.tuple_(sa.bindparam("at", type_=sa.Double), sa.bindparam("of_sha", type_=sa.Text))
+_REFERENCE = sa.tuple_(sa.bindparam("at", type_=sa.Double), sa.bindparam("of_sha", type_=sa.Text))
 # A point is compared with the one before it, and its flakiness goes by a window that ends with it.
-_FROM_HERE = (
+_FROM_REFERENCE = (
     sa.select(_POINTS.c.id, _POINTS.c.committed_at, _POINTS.c.sha)
-    .where(*_LINKED, _POSITION >= _HERE)
+    .where(*_LINKED, _POSITION >= _REFERENCE)
     .order_by(_POINTS.c.committed_at, _POINTS.c.sha)
     .limit(WINDOW + 1)
 )
@@ -47,7 +47,7 @@ _UNKNOWN = _POINTS.update().where(_POINTS.c.series_id == sa.bindparam("of_series
 _KNOWN = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(new=sa.bindparam("count"))
 
 
-def of_tests(counts: CellCounts | None) -> dict[str, int | None]:
+def count_columns(counts: CellCounts | None) -> dict[str, int | None]:
     """Return the values of a point's count columns except the new failures; None: no counts."""
     return {"new": None, **{name: getattr(counts, name) if counts else None for name in NAMES}}
 
@@ -60,7 +60,7 @@ def read_counts(row: sa.RowMapping) -> CellCounts | None:
 
 def count_new(
     connection: sa.Connection,
-    known: SuiteNames,
+    suite_names: SuiteNames,
     series: int,
     position: Position,
     newest: int | None,
@@ -70,31 +70,31 @@ def count_new(
     """Store the number of new failures at the points of a series that a change at a position may affect.
 
     `newest` is the point at the position if it is the last one. With `renamed`, names of tests have changed, so counts
-    of older points may be wrong: they become unknown, and the reader counts the columns.
+    of older points may be wrong: they become NULL, and the reader counts the columns.
     """
-    here = {"of_series": series, "at": position[0], "of_sha": position[1]}
+    parameters = {"of_series": series, "at": position[0], "of_sha": position[1]}
     if renamed:
         connection.execute(_UNKNOWN, {"of_series": series})
-        places = {row.id: (row.committed_at, row.sha) for row in connection.execute(_NEWEST, here)}
+        positions = {row.id: (row.committed_at, row.sha) for row in connection.execute(_NEWEST, parameters)}
     elif newest is not None:
-        places = {newest: position}
+        positions = {newest: position}
     else:
-        places = {row.id: (row.committed_at, row.sha) for row in connection.execute(_FROM_HERE, here)}
+        positions = {row.id: (row.committed_at, row.sha) for row in connection.execute(_FROM_REFERENCE, parameters)}
     fresh: dict[int, dict[int, int]] = {}
-    for point, ordinal, after in connection.execute(_FRESH, {"ids": [*places]}) if places else ():
-        fresh.setdefault(point, {})[ordinal] = after
-    failures = [_fresh(places[number], ended) for number, ended in fresh.items()]
-    explained = explained_places(connection, known, {}, {series: failures} if failures else {}, NO_ALIASES)
+    for point, ordinal, status in connection.execute(_FRESH, {"ids": [*positions]}) if positions else ():
+        fresh.setdefault(point, {})[ordinal] = status
+    failures = [_fresh_failures(positions[number], statuses) for number, statuses in fresh.items()]
+    explained = explained_ordinals(connection, suite_names, {}, {series: failures} if failures else {}, NO_ALIASES)
     counts = [
         {"of_id": number, "count": len(fresh.get(number, ())) - len(explained.get((series, sha), ()))}
-        for number, (_, sha) in places.items()
+        for number, (_, sha) in positions.items()
     ]
     if counts:
         connection.execute(_KNOWN, counts)
 
 
-def _fresh(position: Position, ended: Mapping[int, int]) -> FreshFailures:
-    column = bytearray(max(ended) + 1)
-    for ordinal, byte in ended.items():
+def _fresh_failures(position: Position, statuses: Mapping[int, int]) -> FreshFailures:
+    column = bytearray(max(statuses) + 1)
+    for ordinal, byte in statuses.items():
         column[ordinal] = byte
-    return FreshFailures(position, sorted(ended), bytes(column), bytes(column))
+    return FreshFailures(position, sorted(statuses), bytes(column), bytes(column))
