@@ -249,11 +249,11 @@ class ResultsStore:
             stored = runs.find(connection, run.key)
             if stored is not None and (stored[1].state is RunState.STORED or stored[1] == run):
                 return False
-            target = runs.target_id(connection, run.key.about, make=True)
-            assert target is not None
+            target_id = runs.target_id(connection, run.key.about, make=True)
+            assert target_id is not None
             number, old_run = stored or (None, None)
-            runs.save(connection, target, run, number)
-            self._follow(connection, target, search, old_run, run)
+            runs.save(connection, target_id, run, number)
+            self._follow(connection, target_id, search, old_run, run)
             revisions.grow(connection, run.key.repository)
             return True
 
@@ -285,20 +285,24 @@ class ResultsStore:
             is_current = current.names == suite.names  # or somebody else has added names meanwhile
             ordered = laid_out if is_current else write.lay_out(connection, self._suite_names, current, columns)
             suites = {suite_name: names.add(connection, current, ordered.new_count, ordered.new_names)}
-            target = runs.target_id(connection, run.key.about, make=True)
-            assert target is not None
+            target_id = runs.target_id(connection, run.key.about, make=True)
+            assert target_id is not None
             number, old_run = stored or (None, None)
             texts_of = failure_texts.save(connection, texts, columns)
-            saved = runs.save(connection, target, run, number)
+            saved = runs.save(connection, target_id, run, number)
             changed = write.save(connection, saved, ordered, texts_of, is_new=number is None)
             columns_of = {saved: ordered.stored}
-            self._follow(connection, target, search, old_run, run, columns_of, suites, news=changed or old_run != run)
+            self._follow(
+                connection, target_id, search, old_run, run, columns_of, suites, news=changed or old_run != run
+            )
             revisions.grow(connection, run.key.repository)
             return True
 
         return self._save(save, renames)
 
     def _save(self, save: Callable[[sa.Connection, Renames], bool], renames: Renames | None) -> bool:
+        """Call `save` in a write transaction, with `renames` or the result of a search outside of the transaction."""
+
         def save_in_transaction(renames: Renames) -> bool:
             with self._database.writing() as connection:
                 return save(connection, renames)
@@ -308,7 +312,7 @@ class ResultsStore:
     def _follow(
         self,
         connection: sa.Connection,
-        target: int,
+        target_id: int,
         search: Renames,
         old_run: Run | None,
         run: Run,
@@ -334,14 +338,14 @@ class ResultsStore:
                 touched.add(run.key.sha)
             suite = suites.get(suite_name) or names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
-            suite_series = series.find(connection, self._suite_names, suite, suite_name, target)
+            suite_series = series.find(connection, self._suite_names, suite, suite_name, target_id)
             facts, statuses = point_facts(connection, suite_series, run.key.sha, columns, self._infra)
             if facts is not None and (series.place(connection, suite_series, facts, statuses, search) or news):
                 touched |= {
                     run.key.sha,
                     *affected.affected_commits(connection, run.key.repository, suite_series, facts),
                 }
-        checks.touch(connection, target, touched, self._clock())
+        checks.touch(connection, target_id, touched, self._clock())
 
     # The results of a commit
 
@@ -371,6 +375,7 @@ class ResultsStore:
     def _suite_state(
         self, connection: sa.Connection, repository: str, suite_name: str, reported: list[tuple[int, Run]]
     ) -> SuiteState:
+        """Return the combined result of the runs of a suite at a commit; `reported` are its numbered runs."""
         shards = runs.shards(run for _, run in reported)
         stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
         suite = names.find(connection, repository, suite_name)

@@ -90,7 +90,7 @@ def of_targets(
     most_runs: int = MOST_RUNS,
 ) -> dict[int, dict[str, FailureContext]]:
     """Return the contexts of tests of one suite that fail on some targets, by series and test."""
-    row, suite = queries[0].suite.row, queries[0].suite.suite
+    row, suite = queries[0].suite.row, queries[0].suite.name
     earlier, elsewhere = _earlier_points(connection, queries, most_runs + 1), _elsewhere(connection, queries)
     baselines_of = {
         query.suite.series: (query.suite.target_id, query.baseline, suite) for query in queries if query.baseline
@@ -178,7 +178,7 @@ def _elsewhere(connection: sa.Connection, queries: Sequence[TargetContextQuery])
                 for row in [row for row in rows if row.id != suite.target_id][:MOST_TARGETS]:
                     newest.setdefault(row.id, (row.sha, f"{row.lab}/{row.target}"))
             by_name = sorted(newest.items(), key=lambda target_run: target_run[1][1])[:MOST_TARGETS]
-            elsewhere[suite.series] = {(number, sha, suite.suite): name for number, (sha, name) in by_name}
+            elsewhere[suite.series] = {(number, sha, suite.name): name for number, (sha, name) in by_name}
     return elsewhere
 
 

@@ -68,7 +68,7 @@ def targets_now(
     """Return what fails on each target of a repository with complete results; at most `limit` tests are listed."""
     suites = {suite.series: suite for suite in suites_on_targets(connection, repository)}
     newest = {series: points[-1] for series, points in newest_points(connection, suites, 1).items()}
-    places = {series: (suites[series].target_id, point.sha, suites[series].suite) for series, point in newest.items()}
+    places = {series: suites[series].place_at(point.sha) for series, point in newest.items()}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     failing = {
         series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
@@ -81,7 +81,7 @@ def targets_now(
     listed = dict[int, list[tuple[str, int]]]()
     for target_suites in by_target.values():
         room = limit
-        for suite in sorted(target_suites, key=lambda suite: suite.suite):
+        for suite in sorted(target_suites, key=lambda suite: suite.name):
             name_of = suite_names.all(connection, suite.row) if room and failing[suite.series] else []
             tests = sorted((name_of[ordinal], ordinal) for ordinal in failing[suite.series])[:room] if name_of else []
             listed[suite.series] = tests
@@ -90,11 +90,11 @@ def targets_now(
     target_now = {}
     for target, target_suites in by_target.items():
         latest = max(
-            (newest[suite.series].committed_at, newest[suite.series].sha, suite.suite) for suite in target_suites
+            (newest[suite.series].committed_at, newest[suite.series].sha, suite.name) for suite in target_suites
         )
         failures = [
-            FailingSince(suite.suite, name, since[suite.series, ordinal])
-            for suite in sorted(target_suites, key=lambda suite: suite.suite)
+            FailingSince(suite.name, name, since[suite.series, ordinal])
+            for suite in sorted(target_suites, key=lambda suite: suite.name)
             for name, ordinal in listed[suite.series]
         ]
         target_now[target] = TargetNow(
@@ -122,7 +122,7 @@ def _since(
         for series, spans_of_series in spans.items()
     }
     changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
-    first_failed = {}
+    failed_since = {}
     for series, spans_of_series in spans.items():
         newest_position = (newest[series].committed_at, newest[series].sha)
         for ordinal, spans_of_test in spans_of_series.items():
@@ -133,10 +133,10 @@ def _since(
             )
             # If nothing has changed, it ended at all commits as it does now.
             history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
-            first_failed[series, ordinal] = (
+            failed_since[series, ordinal] = (
                 failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
             )
-    return first_failed
+    return failed_since
 
 
 def _spans(

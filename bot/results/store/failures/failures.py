@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness, flakiness_of
-from bot.results.compare.health import SuiteHealth
+from bot.results.compare.health import SuiteHealth, suite_health
 from bot.results.compare.lasting import Segment, is_steady, lasting_failure
 from bot.results.store.failures import contexts
 from bot.results.store.failures.contexts import ContextQuery, TargetContextQuery
@@ -28,7 +28,7 @@ from bot.results.store.tables import ancestry, names, revisions, runs, schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteNames
-from bot.results.store.tables.points import Position, SuiteOnTarget
+from bot.results.store.tables.points import Position, SuiteOnTarget, suites_on_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,9 @@ class FailureReports:
     def health(self, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
         """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""
         with self._database.reading() as connection:
-            return health.of_target(connection, target, sha)
+            suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+            flips_of = health.flips_of_suites(connection, suites, sha)
+        return {suite.name: suite_health(flips_of[suite.series]) for suite in suites if suite.series in flips_of}
 
     # Reports
 
@@ -427,6 +429,7 @@ def _message(row: sa.RowMapping) -> FailureMessage:
 
 
 def _newest_runs(connection: sa.Connection, target: TargetKey) -> list[NewestRun]:
+    """Return the newest run of each suite of a target, the newest of them first."""
     points, target_id = schema.points, runs.target_id(connection, target)
     if target_id is None:
         return []
@@ -499,9 +502,9 @@ def _side(byte: int) -> str:
 def _by_series(
     connection: sa.Connection, suite_names: SuiteNames, target: TargetKey, failures: Iterable[Failure]
 ) -> Iterator[tuple[int, Sequence[str], dict[str, int], list[Failure]]]:
-    """Group failures by suite. Yield the suite's series, all its names, the ordinals of the tests, the failures.
+    """Group failures by suite: yield the suite's series, all its names, the ordinals of the tests, and the failures.
 
-    Suites and tests that the store does not know are left out.
+    Failures of suites and tests without results are left out.
     """
     by_suite: dict[str, list[Failure]] = {}
     for failure in failures:
@@ -559,6 +562,7 @@ def _ancestors(connection: sa.Connection, repository: str, series: int, newest: 
 def _lasting_failures(
     suite: str, name_of: Sequence[str], chain: Sequence[Position], histories: Iterable[tuple[int, list[Segment]]]
 ) -> Iterator[Failure]:
+    """Yield the failures that last and that flakiness does not explain, by the histories of tests over a chain."""
     for ordinal, history in histories:
         lasting = lasting_failure(history, len(chain))
         if lasting is not None and not flakiness_of(history, len(chain)).explains:

@@ -183,6 +183,10 @@ class Grids:
         previous: dict[int, sa.RowMapping],
         grid_range: GridRange,
     ) -> dict[SeriesCommit, GridPoint]:
+        """Return the points of a grid.
+
+        `rows` are the rows of its points, and `previous` has the last linked row before them, by series.
+        """
         counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, grid_range))}
         compared = with_earlier(rows, previous)
         if grid_range.newest_only:
@@ -213,7 +217,7 @@ class Grids:
                 previous_column = self._previous_column(
                     connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
                 )
-                if new := _fresh(line, previous_column, column, grid_range):
+                if new := _fresh_ordinals(line, previous_column, column, grid_range):
                     # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
                     position = (row["committed_at"], row["sha"])
                     fresh.setdefault(line.series, []).append(
@@ -272,6 +276,7 @@ class Grids:
     def _by_alias(
         self, connection: sa.Connection, line: GridLine, earlier_column: bytes, column: bytes, aliases: Aliases
     ) -> dict[int, int]:
+        """Return the tests that aliases rename between two columns: the old ordinals by the new ones."""
         changed = list(differences(earlier_column, column))
         name_of = self._suite_names.all(connection, line.row)
         removed = {name_of[ordinal]: ordinal for ordinal in changed if at(column, ordinal) == ABSENT}
@@ -279,7 +284,8 @@ class Grids:
         return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
 
 
-def _fresh(line: GridLine, previous: bytes, column: bytes, grid_range: GridRange) -> list[int]:
+def _fresh_ordinals(line: GridLine, previous: bytes, column: bytes, grid_range: GridRange) -> list[int]:
+    """Return the tests of a point whose failures are new and may be explained."""
     if not grid_range.explain:
         return []
     if grid_range.ordinals is not None:
@@ -309,6 +315,7 @@ def _place(row: sa.RowMapping, lines: Mapping[int, GridLine]) -> Place:
 
 
 def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:
+    """Group runs by suite; runs without claims, whose manifest could not be read, are left out."""
     runs_at: dict[Place, list[runs.Numbered]] = {}
     for (target, sha), numbered in reported.items():
         for number, run in numbered:
@@ -333,6 +340,7 @@ def _duration_codes(connection: sa.Connection, ordinals: Mapping[int, int]) -> d
 
 
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:
+    """Return the renames at points: the old ordinals of tests by the new ones."""
     table = schema.renames
     renames_of: dict[int, dict[int, int]] = {}
     for chunk in schema.in_chunks(points):

@@ -38,13 +38,13 @@ _NEWEST = (
     .order_by(_POINTS.c.committed_at.desc(), _POINTS.c.sha.desc())
     .limit(WINDOW + 1)
 )
-_FRESH = sa.select(_CHANGES.c.point_id, _CHANGES.c.ordinal, _CHANGES.c.after).where(
+_NEW_FAILURES = sa.select(_CHANGES.c.point_id, _CHANGES.c.ordinal, _CHANGES.c.after).where(
     _CHANGES.c.point_id.in_(sa.bindparam("ids", expanding=True)),
     _CHANGES.c.after.op("&")(STATUS_BITS).in_(BAD_CODES),
     _CHANGES.c.before.op("&")(STATUS_BITS).not_in(BAD_CODES),
 )
-_UNKNOWN = _POINTS.update().where(_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked).values(new=None)
-_KNOWN = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(new=sa.bindparam("count"))
+_CLEAR_NEW = _POINTS.update().where(_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked).values(new=None)
+_SET_NEW = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(new=sa.bindparam("count"))
 
 
 def count_columns(counts: CellCounts | None) -> dict[str, int | None]:
@@ -74,26 +74,28 @@ def count_new(
     """
     parameters = {"of_series": series, "at": position[0], "of_sha": position[1]}
     if renamed:
-        connection.execute(_UNKNOWN, {"of_series": series})
+        connection.execute(_CLEAR_NEW, {"of_series": series})
         positions = {row.id: (row.committed_at, row.sha) for row in connection.execute(_NEWEST, parameters)}
     elif newest is not None:
         positions = {newest: position}
     else:
         positions = {row.id: (row.committed_at, row.sha) for row in connection.execute(_FROM_REFERENCE, parameters)}
-    fresh: dict[int, dict[int, int]] = {}
-    for point, ordinal, status in connection.execute(_FRESH, {"ids": [*positions]}) if positions else ():
-        fresh.setdefault(point, {})[ordinal] = status
-    failures = [_fresh_failures(positions[number], statuses) for number, statuses in fresh.items()]
-    explained = explained_ordinals(connection, suite_names, {}, {series: failures} if failures else {}, NO_ALIASES)
+    statuses_at: dict[int, dict[int, int]] = {}
+    for point, ordinal, status in connection.execute(_NEW_FAILURES, {"ids": [*positions]}) if positions else ():
+        statuses_at.setdefault(point, {})[ordinal] = status
+    fresh_failures = [_failures_at(positions[number], statuses) for number, statuses in statuses_at.items()]
+    explained = explained_ordinals(
+        connection, suite_names, {}, {series: fresh_failures} if fresh_failures else {}, NO_ALIASES
+    )
     counts = [
-        {"of_id": number, "count": len(fresh.get(number, ())) - len(explained.get((series, sha), ()))}
+        {"of_id": number, "count": len(statuses_at.get(number, ())) - len(explained.get((series, sha), ()))}
         for number, (_, sha) in positions.items()
     ]
     if counts:
-        connection.execute(_KNOWN, counts)
+        connection.execute(_SET_NEW, counts)
 
 
-def _fresh_failures(position: Position, statuses: Mapping[int, int]) -> FreshFailures:
+def _failures_at(position: Position, statuses: Mapping[int, int]) -> FreshFailures:
     column = bytearray(max(statuses) + 1)
     for ordinal, byte in statuses.items():
         column[ordinal] = byte

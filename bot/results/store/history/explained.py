@@ -123,6 +123,7 @@ def explained_ordinals(
 def _is_explained(
     failures: FreshFailures, ordinal: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
 ) -> bool:
+    """Return whether the known flakiness of a test explains its new failure."""
     chain = [(point.committed_at, point.sha) for point in window]
     end = bisect_right(chain, failures.position)
     window_chain = chain[max(0, end - WINDOW) : end]
@@ -137,6 +138,7 @@ _NOT_FLAKY = bytes(range(FLAKY))
 
 
 def _flaky_now(fresh: FreshFailures) -> set[int]:
+    """Return the failing tests that are flaky at the commit itself."""
     if not (fresh.column + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
         return set()
     return {

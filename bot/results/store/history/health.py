@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from nightjar_formats.columns import STATUS_BYTES, is_flaky, status_of
-from nightjar_formats.model import GOOD, TargetKey
+from nightjar_formats.model import GOOD
 
-from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
+from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips
 from bot.results.store.tables.cells import FAILS
 from bot.results.store.tables.points import (
     Place,
@@ -21,7 +21,6 @@ from bot.results.store.tables.points import (
     numbers_of,
     status_columns,
     stored_runs,
-    suites_on_targets,
 )
 
 MOST_BYTES = 16_000_000
@@ -37,13 +36,6 @@ _PASSED = _byte_table({byte for byte in range(STATUS_BYTES) if status_of(byte) i
 """A flaky failure counts as a pass, as in all other modules."""
 
 
-def of_target(connection: sa.Connection, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
-    """Return the health of each suite of a target at a commit, by default at its newest run."""
-    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
-    flips_of = flips_of_suites(connection, suites, sha)
-    return {suite.suite: suite_health(flips_of[suite.series]) for suite in suites if suite.series in flips_of}
-
-
 def flips_of_suites(
     connection: sa.Connection, suites: Collection[SuiteOnTarget], sha: str = ""
 ) -> dict[int, list[RunFlips]]:
@@ -53,11 +45,7 @@ def flips_of_suites(
     """
     by_series = {suite.series: suite for suite in suites}
     windows = newest_points(connection, by_series, WINDOW, sha)
-    place_of = {number: (suite.target_id, suite.suite) for number, suite in by_series.items()}
-    places = {
-        number: [(place_of[number][0], point.sha, place_of[number][1]) for point in window]
-        for number, window in windows.items()
-    }
+    places = {number: [by_series[number].place_at(point.sha) for point in window] for number, window in windows.items()}
     stored = numbers_of(stored_runs(connection, (place for suite_places in places.values() for place in suite_places)))
     flips_of = {}
     for chunk in _chunks_by_size(by_series, places):

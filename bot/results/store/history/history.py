@@ -90,6 +90,7 @@ def history(
 
 
 def _lines(connection: sa.Connection, repository: str, suite: SuiteRow, ordinal: int) -> dict[int, _Line]:
+    """Return all series of a suite, with the present name of the test and without its changes."""
     series, targets, points = schema.series, schema.targets, schema.points
     linked = points.alias()
     first = (
@@ -200,6 +201,7 @@ def _rename_by_alias(
 
 
 def _changes(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Change]]:
+    """Return the changes of some names, by series."""
     changes, points = schema.changes, schema.points
     statement = (
         sa.select(*(changes.c[name] for name in ("series_id", "ordinal", "before", "after")))
@@ -216,6 +218,7 @@ def _changes(connection: sa.Connection, series: Collection[int], ordinals: Colle
 def _renames(
     point_renames: Iterable[PointRenames], series: Collection[int], ordinals: Collection[int]
 ) -> dict[int, list[_Rename]]:
+    """Return the renames to and from some names, by series."""
     renames_of_series: dict[int, list[_Rename]] = {}
     for number, position, pairs in point_renames:
         if number in series:

@@ -121,6 +121,7 @@ def _series(suite: names.SuiteRow, target_id: int | None) -> sa.Select[tuple[int
 
 
 def _points(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> Sequence[sa.RowMapping]:
+    """Return the point of a commit and all nightly points before it, newest first."""
     row, target_id = names.find(connection, target.repository, suite), runs.target_id(connection, target)
     if row is None or target_id is None:
         return []

@@ -76,7 +76,7 @@ class CommitsWithResults:
             numbers = [suite.series for suite in suites]
             statement = sa.select(points.c.series_id).where(points.c.series_id.in_(numbers), points.c.sha == sha)
             with_results = set(connection.execute(statement).scalars())
-        return [suite.suite for suite in suites if suite.series in with_results]
+        return [suite.name for suite in suites if suite.series in with_results]
 
     def runs(self, target: TargetKey, sha: str, limit: int = MOST_RUNS) -> list[Run]:
         """Return the runs of a commit on a target in any state, those that were received last first."""

@@ -132,7 +132,7 @@ def flaky_tests(
         ]
     page = candidates[query.start : query.start + query.limit]
     windows = newest_points(connection, {candidate.suite.series for candidate in page}, WINDOW)
-    followed = list(_followed(connection, suite_names, page, windows, columns, query.aliases))
+    followed = list(_flaky_tests(connection, suite_names, page, windows, columns, query.aliases))
     targets = {suite.target: suite.target_id for suite in suites.values()}
     return FlakyList(_with_runs(connection, followed, targets), len(candidates), len(columns))
 
@@ -140,6 +140,7 @@ def flaky_tests(
 def _candidates(
     connection: sa.Connection, suites: Mapping[int, SuiteOnTarget], columns: Mapping[int, bytes], since: float
 ) -> _FlakyCounts:
+    """Count the flips of all tests that may be flaky; `columns` has the status column of each newest run."""
     ranked: list[tuple[int, int, int, int]] = []
     numbers = sorted(suites)
     for chunk in schema.in_chunks(numbers):
@@ -191,13 +192,13 @@ def _under_present_names(
             -candidate.proved,
             -candidate.flips,
             candidate.suite.target,
-            candidate.suite.suite,
+            candidate.suite.name,
             candidate.ordinal,
         ),
     )[:MOST_TESTS]
 
 
-def _followed(
+def _flaky_tests(
     connection: sa.Connection,
     suite_names: SuiteNames,
     page: Sequence[_Candidate],
@@ -205,6 +206,7 @@ def _followed(
     columns: Mapping[int, bytes],
     aliases: Aliases,
 ) -> Iterator[FlakyTest]:
+    """Yield the flaky tests of a page, which are followed over the newest runs, in the order of the page."""
     by_series = defaultdict[int, list[_Candidate]](list)
     for candidate in page:
         by_series[candidate.suite.series].append(candidate)
@@ -218,21 +220,21 @@ def _followed(
         for series, candidates in by_series.items()
     ]
     histories = window_histories(connection, suite_names, tests_in_windows, aliases)
-    followed: dict[tuple[int, int], FlakyTest] = {}
+    test_of: dict[tuple[int, int], FlakyTest] = {}
     for series, candidates in by_series.items():
-        suite, window, pasts = candidates[0].suite, windows.get(series, []), histories.get(series, {})
+        suite, window, history_of = candidates[0].suite, windows.get(series, []), histories.get(series, {})
         name_of = suite_names.all(connection, suite.row)
         for candidate in candidates:
-            history = pasts.get(candidate.ordinal, [])
+            history = history_of.get(candidate.ordinal, [])
             flakiness = flakiness_of(history, len(window))
             proofs = [
                 FlakyCommit(point.sha, point.committed_at, "", 0)
                 for point, seen in zip(window, outcomes(history, len(window)), strict=False)
                 if seen is not None and seen.flaky
             ]
-            followed[series, candidate.ordinal] = FlakyTest(
+            test_of[series, candidate.ordinal] = FlakyTest(
                 suite.target,
-                suite.suite,
+                suite.name,
                 name_of[candidate.ordinal],
                 candidate.flips,
                 flakiness.runs + flakiness.row,
@@ -242,7 +244,7 @@ def _followed(
                 tuple(proofs[: -MOST_PROOFS - 1 : -1]),
             )
     for candidate in page:
-        yield followed[candidate.suite.series, candidate.ordinal]
+        yield test_of[candidate.suite.series, candidate.ordinal]
 
 
 def _with_runs(

@@ -245,6 +245,7 @@ def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Ru
 
 
 def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:
+    """Return the newest uploads since a moment that were refused, or whose files never arrived."""
     table = schema.runs
     states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
     statement = runs.select().where(

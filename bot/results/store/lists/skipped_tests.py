@@ -110,7 +110,7 @@ def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: Lis
     suite_of = {}
     for run in newest:
         by_suite[run.suite.row].append(run)
-        suite_of[run.suite.row] = run.suite.suite
+        suite_of[run.suite.row] = run.suite.name
     skipped: list[_NamedTest] = []
     idle: list[_NamedTest] = []
     for row in sorted(by_suite, key=suite_of.__getitem__):
@@ -134,12 +134,9 @@ def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: Lis
 def _newest(
     connection: sa.Connection, suites: Sequence[SuiteOnTarget]
 ) -> tuple[list[_Newest], Mapping[Place, list[runs.BareRun]]]:
+    """Return the newest run of each suite on each target, and the stored runs that it consists of, by place."""
     points = newest_points(connection, {suite.series for suite in suites}, 1)
-    places = {
-        suite.series: (suite.target_id, points[suite.series][0].sha, suite.suite)
-        for suite in suites
-        if suite.series in points
-    }
+    places = {suite.series: suite.place_at(points[suite.series][0].sha) for suite in suites if suite.series in points}
     stored = stored_runs(connection, places.values())
     columns = status_columns(connection, numbers_of(stored))
     newest = [
@@ -189,6 +186,7 @@ def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float
 
 
 def _first_since(connection: sa.Connection, series: Sequence[int], since: float) -> dict[int, float]:
+    """Return the time of the first linked commit of each series since a moment."""
     points = schema.points
     statement = (
         sa.select(points.c.series_id, sa.func.min(points.c.committed_at).label("first"))
@@ -199,6 +197,7 @@ def _first_since(connection: sa.Connection, series: Sequence[int], since: float)
 
 
 def _idle_test(test: _NamedTest, suite_runs: Sequence[_Newest], since: float) -> IdleTest:
+    """Say where an idle test is skipped, and on which targets it ran in a newest run that is older than `since`."""
     skipped = tuple(run.suite.target for run in suite_runs if at(run.column.translate(_SKIPPED), test.ordinal))
     silent = tuple(
         run.suite.target
@@ -216,6 +215,7 @@ def _with_history(
     by_suite: Mapping[SuiteRow, list[_Newest]],
     stored: Mapping[Place, list[runs.BareRun]],
 ) -> list[SkippedTest]:
+    """Say for the tests of a page where they run, and where they are skipped, since when and why."""
     ordinals_of = defaultdict[SuiteRow, list[int]](list)
     for test in page:
         ordinals_of[test.row].append(test.ordinal)
@@ -257,6 +257,7 @@ def _with_history(
 def _since(
     run: _Newest, window: Sequence[LinkedPoint], ordinals: Sequence[int], histories: Mapping[int, Sequence[Segment]]
 ) -> Iterator[tuple[int, SkippedOn]]:
+    """Yield since when tests are skipped on the target of a run, by ordinal."""
     for ordinal in ordinals:
         results = outcomes(histories[ordinal], len(window))
         begin = len(results)

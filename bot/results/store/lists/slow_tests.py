@@ -103,7 +103,7 @@ def durations_of(connection: sa.Connection, suite_names: SuiteNames, query: List
         for combination, mean in means.items():
             tests_by_mean[mean] += times[combination]
         slowest += _slowest(connection, suite_names, suite, combinations, means, query.text)
-    ordered = nsmallest(MOST_TESTS, slowest, key=lambda test: (-test.seconds, test.suite.suite, test.ordinal))
+    ordered = nsmallest(MOST_TESTS, slowest, key=lambda test: (-test.seconds, test.suite.name, test.ordinal))
     page = ordered[query.start : query.start + query.limit]
     return Durations(
         tests_by_mean.total(),
@@ -119,10 +119,7 @@ def _columns(
     connection: sa.Connection, suites: Sequence[SuiteOnTarget], points: dict[int, list[LinkedPoint]]
 ) -> dict[int, list[bytes]]:
     """Return the durations of each suite in its last good runs, 0 where a test did not run; all of one length."""
-    places = {
-        suite.series: [(suite.target_id, point.sha, suite.suite) for point in points.get(suite.series, ())]
-        for suite in suites
-    }
+    places = {suite.series: [suite.place_at(point.sha) for point in points.get(suite.series, ())] for suite in suites}
     stored = stored_runs(connection, [place for suite_places in places.values() for place in suite_places])
     statuses = status_columns(connection, numbers_of(stored))
     durations = _duration_columns(connection, stored)
@@ -138,6 +135,7 @@ def _columns(
 
 
 def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.BareRun]]) -> dict[Place, list[bytes]]:
+    """Return the duration columns of the runs at each place, in their order."""
     table = schema.columns
     numbers = [number for place_runs in numbers_of(stored).values() for number in place_runs]
     blobs: dict[int, bytes] = {}
@@ -209,6 +207,7 @@ def _cut_off(tests_by_mean: Counter[float], seconds: int) -> CutOff:
 def _with_failures(
     connection: sa.Connection, suite_names: SuiteNames, page: Sequence[_Timed], query: ListedTests
 ) -> list[SlowTest]:
+    """Add to the tests of a page how many of their last runs failed."""
     suites = {test.suite.series: test.suite for test in page}
     columns = newest_columns(connection, suites.values())
     windows = newest_points(connection, suites, WINDOW)
@@ -229,7 +228,7 @@ def _with_failures(
         name = suite_names.all(connection, test.suite.row)[test.ordinal]
         slow_tests.append(
             SlowTest(
-                test.suite.suite, name, test.seconds, flakiness.failed + flakiness.row, flakiness.runs + flakiness.row
+                test.suite.name, name, test.seconds, flakiness.failed + flakiness.row, flakiness.runs + flakiness.row
             )
         )
     return slow_tests

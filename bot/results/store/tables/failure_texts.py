@@ -64,6 +64,7 @@ def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dic
 
 
 def _write(connection: sa.Connection, prepared: NewTexts) -> None:
+    """Store packs of new texts, and the number of each text by its digest."""
     rows, first = [], prepared.start
     for pack in prepared.packs:
         rows.append({"id": first, "count": pack.size, "texts": pack.blob})
@@ -76,6 +77,7 @@ def _write(connection: sa.Connection, prepared: NewTexts) -> None:
 
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
+    """Return the numbers of the texts that are stored, by digest."""
     numbers = dict[bytes, int]()
     for chunk in schema.in_chunks(digests):
         parameters = {"digests": chunk}

@@ -154,6 +154,7 @@ class SuiteNames:
         return placement
 
     def _committed(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+        """Return the names of a suite, and cache them. The transaction must not have added any."""
         names = self._read(connection, suite)
         with self._lock:
             cached = self._suites.get(suite.id)

@@ -22,13 +22,17 @@ Position = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class SuiteOnTarget:
-    """One suite on one target; `series` is the number of its series."""
+    """One suite on one target; `series` is the number of its series, and `row` has the number of its names."""
 
     series: int
-    suite: str
+    name: str
     row: SuiteRow
     target: TargetKey
     target_id: int
+
+    def place_at(self, sha: str) -> Place:
+        """Return where the runs of the suite at a commit are found."""
+        return self.target_id, sha, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -
     """Return the status column of the newest run of each suite on each target, by series."""
     by_series = {suite.series: suite for suite in suites}
     places = {
-        number: (by_series[number].target_id, points[-1].sha, by_series[number].suite)
+        number: by_series[number].place_at(points[-1].sha)
         for number, points in newest_points(connection, by_series, 1).items()
     }
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))

@@ -113,7 +113,7 @@ def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = Fals
     return number
 
 
-def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
+def save(connection: sa.Connection, target_id: int, run: Run, number: int | None) -> int:
     """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
     admission = run.admission
     # Not `received_at`: a run that is ingested again arrived when it was stored first.
@@ -131,7 +131,7 @@ def save(connection: sa.Connection, target: int, run: Run, number: int | None) -
     if number is not None:
         connection.execute(schema.runs.update().filter_by(id=number).values(values))
         return number
-    key = {"target_id": target, "sha": run.key.sha, "run_id": run.key.run_id}
+    key = {"target_id": target_id, "sha": run.key.sha, "run_id": run.key.run_id}
     row = values | key | {"received_at": run.received_at}
     return int(connection.execute(_NEW_RUN, row).scalar_one())
 
@@ -240,9 +240,9 @@ def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) ->
     return processed
 
 
-def reported(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
+def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> list[Numbered]:
     """Return the runs of a commit, or of one suite at it, with their numbers and in their order."""
-    return reported_runs_at(connection, [(target, sha)], suite).get((target, sha), [])
+    return reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
 
 
 def reported_runs_at(

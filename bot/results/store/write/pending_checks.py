@@ -89,15 +89,15 @@ _TOUCH = {
 }
 
 
-def touch(connection: sa.Connection, target: int, shas: Iterable[str], moment: float) -> None:
+def touch(connection: sa.Connection, target_id: int, shas: Iterable[str], moment: float) -> None:
     """Mark the check runs of these commits as pending, because their content changes."""
-    values = {"target_id": target, "changed_at": moment, "revision": 1, "announced": 0, "over": False}
+    values = {"target_id": target_id, "changed_at": moment, "revision": 1, "announced": 0, "over": False}
     if rows := [values | {"sha": sha} for sha in sorted(set(shas))]:
         # In one statement, because a commit that arrives late touches many later ones.
         connection.execute(_TOUCH[connection.dialect.name], rows)
 
 
-def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:
+def announced(connection: sa.Connection, target_id: int, pending: PendingCheck) -> None:
     """Store that a check run is being written for a revision."""
     table = schema.checks
     # If results have changed since, whether more are expected is decided again. A slower replica that stores an older
@@ -106,7 +106,7 @@ def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> 
     is_over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
     connection.execute(
         table.update()
-        .filter_by(target_id=target, sha=pending.sha)
+        .filter_by(target_id=target_id, sha=pending.sha)
         .where(table.c.announced <= pending.revision)
         .values(announced=pending.revision, over=is_over)
     )
@@ -134,7 +134,7 @@ def scheduled_checks(
     for check in checks:
         if check.changed_at > moment - deadline:
             undecided[check.target_id].append(check.pending.sha)
-    complete = {target: _complete(connection, target, shas) for target, shas in undecided.items()}
+    complete = {target_id: _complete(connection, target_id, shas) for target_id, shas in undecided.items()}
     return [
         check.pending
         if check.pending.over == is_over
@@ -144,7 +144,7 @@ def scheduled_checks(
     ]
 
 
-def complete_check(connection: sa.Connection, target: int, sha: str) -> PendingCheck | None:
+def complete_check(connection: sa.Connection, target_id: int, sha: str) -> PendingCheck | None:
     """Return the check run of a commit if it is pending and need not wait for more results.
 
     That is so if all of its suites are complete, and it has every suite of the newest earlier commit on the nightly
@@ -153,63 +153,63 @@ def complete_check(connection: sa.Connection, target: int, sha: str) -> PendingC
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
-    conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
+    conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
     for check in _select(connection, *conditions):
         if check.announced:
             continue
-        reported = [run for _, run in runs.reported(connection, target, sha)]
-        expected = _suites_before(connection, target, _moments(connection, target, [sha])).get(sha)
+        reported = [run for _, run in runs.reported(connection, target_id, sha)]
+        expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha)
         if expected and expected <= _suites(reported) and _is_complete(reported):
             return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
     return None
 
 
-def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
+def _complete(connection: sa.Connection, target_id: int, shas: Sequence[str]) -> set[str]:
     """Return the commits that lack no suite, shard or file. The bot expects nothing more of unusable runs."""
     complete = set[str]()
     for chunk in schema.in_chunks(shas):
-        arrived, awaited = _arrived(connection, target, chunk)
+        arrived, awaited = _arrived(connection, target_id, chunk)
         suites_of = {sha: {point.suite for point in points} for sha, points in arrived.items()}
-        moments = {
+        commit_times = {
             sha: min(point.committed_at for point in points)
             for sha, points in arrived.items()
             if any(point.mainline for point in points)
         }
         if unknown := [sha for sha in chunk if sha not in arrived and sha not in awaited]:
-            runs_at = runs.reported_runs_at(connection, [(target, sha) for sha in unknown])
-            reported = {sha: [run for _, run in runs_at.get((target, sha), [])] for sha in unknown}
+            runs_at = runs.reported_runs_at(connection, [(target_id, sha) for sha in unknown])
+            reported = {sha: [run for _, run in runs_at.get((target_id, sha), [])] for sha in unknown}
             suites_of |= {sha: _suites(runs) for sha, runs in reported.items() if _is_complete(runs)}
             mainline = [sha for sha in suites_of if sha not in arrived and _is_mainline(reported[sha])]
-            moments |= _moments(connection, target, mainline)
-        # Only nightly commits have moments: a lab may test as little of a pull request's head as it likes.
-        expected = _suites_before(connection, target, moments)
+            commit_times |= _commit_times(connection, target_id, mainline)
+        # Only nightly commits need earlier suites: a lab may test as little of a pull request's head as it likes.
+        expected = _suites_before(connection, target_id, commit_times)
         complete |= {sha for sha, suites in suites_of.items() if expected.get(sha, set()) <= suites}
     return complete
 
 
 def _arrived(
-    connection: sa.Connection, target: int, shas: Sequence[str]
+    connection: sa.Connection, target_id: int, shas: Sequence[str]
 ) -> tuple[dict[str, list[_SuitePoint]], set[str]]:
     """Return the points of the commits whose suites are all complete, and the commits that wait for more results.
 
-    It reads no runs. An incomplete suite waits for more, unless files of one of its runs never arrived:
-    the bot no longer waits for such a run.
+    It reads no runs. An incomplete suite waits for more, unless files of one of its runs never arrived: the bot no
+    longer waits for such a run.
     """
     points_of, incomplete = defaultdict[str, list[_SuitePoint]](list), set[str]()
-    for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
+    for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target_id, "shas": shas}).all():
         points_of[sha].append(_SuitePoint(_suite_name(suite), *point))
         if not complete:
             incomplete.add(sha)
     awaited = set[str]()
     if incomplete:
-        broken = connection.execute(_BROKEN, {"target": target, "shas": sorted(incomplete)}).scalars()
+        broken = connection.execute(_BROKEN, {"target": target_id, "shas": sorted(incomplete)}).scalars()
         awaited = incomplete.difference(broken)
     return {sha: points for sha, points in points_of.items() if sha not in incomplete}, awaited
 
 
-def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
+def is_pending(connection: sa.Connection, target_id: int, sha: str) -> bool:
     """Return whether the check run of a commit is pending, or waits for more results."""
-    conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
+    conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
     return bool(_select(connection, *conditions))
 
 
@@ -222,7 +222,7 @@ def _is_complete(reported: Iterable[Run]) -> bool:
     return not any(shards.missing or shards.waiting for shards in map(runs.shards, by_suite.values()))
 
 
-def missing_suites(connection: sa.Connection, target: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
+def missing_suites(connection: sa.Connection, target_id: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
     """Return the suites that the newest earlier commit on the nightly branch had, and this one lacks.
 
     `reported` are its runs. A lab may test as little of a pull request's head as it likes.
@@ -232,7 +232,7 @@ def missing_suites(connection: sa.Connection, target: int, sha: str, reported: I
         return ()
     return tuple(
         sorted(
-            _suites_before(connection, target, _moments(connection, target, [sha])).get(sha, set())
+            _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha, set())
             - _suites(reported_runs)
         )
     )
@@ -247,23 +247,25 @@ def _suites(reported: Iterable[Run]) -> set[str]:
     return {run.claims.suite for run in reported if run.claims}
 
 
-def _moments(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, float]:
+def _commit_times(connection: sa.Connection, target_id: int, shas: Sequence[str]) -> dict[str, float]:
     """Return the time of each of these commits that has a point in any suite of the target."""
-    rows = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
+    rows = connection.execute(_MOMENTS, {"target": target_id, "shas": shas}).all()
     return {row.sha: row.moment for row in rows}
 
 
-def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str, float]) -> dict[str, set[str]]:
+def _suites_before(connection: sa.Connection, target_id: int, commit_times: Mapping[str, float]) -> dict[str, set[str]]:
     """Return the suites of the newest nightly commit before each commit; commits without an earlier one are left out.
 
-    `moments` has the time of each commit. The number of statements does not depend on the number of commits.
+    `commit_times` has the time of each commit. The number of statements does not depend on the number of commits.
     """
-    if not moments:
+    if not commit_times:
         return {}
-    oldest = connection.execute(_LAST_BEFORE, {"target": target, "moment": min(moments.values())}).scalar()
+    oldest = connection.execute(_LAST_BEFORE, {"target": target_id, "moment": min(commit_times.values())}).scalar()
     if oldest is None:
-        oldest = min(moments.values())
-    rows = connection.execute(_BETWEEN, {"target": target, "first": oldest, "last": max(moments.values())}).all()
+        oldest = min(commit_times.values())
+    rows = connection.execute(
+        _BETWEEN, {"target": target_id, "first": oldest, "last": max(commit_times.values())}
+    ).all()
     suites_of, on_branch = defaultdict[str, set[str]](set), set[tuple[float, str]]()
     for committed_at, sha, mainline, suite in rows:
         suites_of[sha].add(_suite_name(suite))
@@ -272,13 +274,14 @@ def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str,
     order = sorted(on_branch)
     last = {
         sha: order[index - 1][1]
-        for sha, moment in moments.items()
-        if (index := bisect.bisect_left(order, (moment, "")))  # before all commits of the same moment
+        for sha, committed_at in commit_times.items()
+        if (index := bisect.bisect_left(order, (committed_at, "")))  # before all commits of the same moment
     }
     return {sha: suites_of[previous] for sha, previous in last.items()}
 
 
 def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:
+    """Return the check runs that meet all conditions, first the ones that changed first."""
     checks, targets = schema.checks, schema.targets
     statement = (
         sa.select(
@@ -298,7 +301,7 @@ def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.
     )
     targets_by_id: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
     pending = []
-    for number, sha, changed_at, revision, announced, is_over, *key_fields in connection.execute(statement).all():
-        target = targets_by_id.get(number) or targets_by_id.setdefault(number, TargetKey(*key_fields))
-        pending.append(_Check(number, PendingCheck(target, sha, revision, is_over), changed_at, announced))
+    for target_id, sha, changed_at, revision, announced, is_over, *key_fields in connection.execute(statement).all():
+        target = targets_by_id.get(target_id) or targets_by_id.setdefault(target_id, TargetKey(*key_fields))
+        pending.append(_Check(target_id, PendingCheck(target, sha, revision, is_over), changed_at, announced))
     return pending

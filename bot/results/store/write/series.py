@@ -81,13 +81,15 @@ _NEW_RENAMES = schema.renames.insert()
 _NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, before, after) VALUES (?, ?, ?, ?, ?)"
 
 
-def find(connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
+def find(
+    connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow, suite_name: str, target_id: int
+) -> Series:
     """Return the series of a suite on a target; create it if it is missing."""
-    values = {"suite_id": suite.id, "target_id": target}
+    values = {"suite_id": suite.id, "target_id": target_id}
     series_id = connection.execute(_FIND, values).scalar()
     if series_id is None:
         series_id = connection.execute(schema.series.insert().values(values).returning(schema.series.c.id)).scalar_one()
-    return Series(series_id, suite, suite_name, target, suite_names)
+    return Series(series_id, suite, suite_name, target_id, suite_names)
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
