@@ -28,7 +28,7 @@ from bot.results.store import snapshot
 from bot.results.store.failures.failures import FailureReports
 from bot.results.store.grid.grid import Grids
 from bot.results.store.history import baselines, history
-from bot.results.store.history.baselines import Change, Flaky
+from bot.results.store.history.baselines import FlipCount, ResultChange
 from bot.results.store.history.history import TestHistory
 from bot.results.store.history.timelines import Timelines
 from bot.results.store.lists.commits_with_results import CommitsWithResults
@@ -424,7 +424,7 @@ class ResultsStore:
                 seconds.update(zip(compress(name_of, column), timed, strict=True))
             return seconds
 
-    def changed(self, target: TargetKey, suite: str, old_sha: str, new_sha: str) -> dict[str, Change]:
+    def changed(self, target: TargetKey, suite: str, old_sha: str, new_sha: str) -> dict[str, ResultChange]:
         """Return the tests whose results differ between two commits, with both results."""
         with self._database.reading() as connection:
             return baselines.changed(connection, self._suite_names, target, suite, (old_sha, new_sha))
@@ -495,7 +495,7 @@ class ResultsStore:
 
     def flakiest(
         self, target: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0, aliases: Aliases = NO_ALIASES
-    ) -> list[Flaky]:
+    ) -> list[FlipCount]:
         """Return the tests that changed between good and bad most often, in commits made since a moment."""
         with self._database.reading() as connection:
             return baselines.flakiest(connection, self._suite_names, target, suite, limit, since, aliases)

@@ -22,12 +22,12 @@ from bot.results.store.tables.rename_pairs import renames_of
 FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
 
 
-Change = tuple[SeenTest | None, SeenTest | None]
+ResultChange = tuple[SeenTest | None, SeenTest | None]
 """The results of a test before and after, without reasons; None if it was absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flaky:
+class FlipCount:
     """A test, and how often it changed between good and bad, or became flaky."""
 
     test_id: str
@@ -62,7 +62,7 @@ def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Sele
 
 def changed(
     connection: sa.Connection, suite_names: SuiteNames, target: TargetKey, suite: str, shas: tuple[str, str]
-) -> dict[str, Change]:
+) -> dict[str, ResultChange]:
     """Return the tests of a suite with different results at two commits."""
     row = names.find(connection, target.repository, suite)
     target_id = runs.target_id(connection, target)
@@ -90,7 +90,7 @@ def flakiest(
     limit: int,
     since: float,
     aliases: Aliases,
-) -> list[Flaky]:
+) -> list[FlipCount]:
     """Return the tests of a suite with the most flips, sorted by flips and name."""
     row = names.find(connection, target.repository, suite)
     target_id = runs.target_id(connection, target)
@@ -108,7 +108,7 @@ def flakiest(
     # Names break ties, and are read only for tests that may be returned.
     highest = sorted(counts.values(), reverse=True)[:limit]
     likely = [ordinal for ordinal, count in counts.items() if count >= highest[-1]] if highest else []
-    ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in likely), key=lambda test: test.test_id)
+    ranked = sorted((FlipCount(name_of[ordinal], counts[ordinal]) for ordinal in likely), key=lambda test: test.test_id)
     return sorted(ranked, key=lambda test: -test.flips)[:limit]
 
 
