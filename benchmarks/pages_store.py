@@ -19,7 +19,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 from benchmarks.results_store import TRACE, name_of
 from bot.results.compare.ancestors import Relation
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 
 REPOSITORY, LABS, SUITE = "octocat/compiler", ("example-lab", "hubot-lab"), "operators"

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from bot.results.store.tables.database import MIGRATIONS
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.upload import pack, pieces
 from pydantic import TypeAdapter
@@ -49,7 +50,6 @@ from bot.engine.once import ONCE
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import Tries
 from bot.engine.writes import SentWrite, Writes
-from bot.results.store.database import MIGRATIONS
 from handlers.nightly.effects import FOR_LABS
 from handlers.tracking_branches.records import TrackingState
 

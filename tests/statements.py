@@ -32,7 +32,12 @@ SQLITE, POSTGRES = "sqlite", "postgresql"
 _ROOT = f"{Path(__file__).parents[1]}/"
 # Functions that run statements for others.
 CARRIERS = {"bot/engine/postgres.py", "bot/engine/sqlite.py", "bot/engine/sqlite_writer.py", "bot/engine/portable.py"}
-CARRIERS |= {"bot/results/store/database.py", "tests/statements.py", "tests/unclosed.py", "bot/engine/database.py"}
+CARRIERS |= {
+    "bot/results/store/tables/database.py",
+    "tests/statements.py",
+    "tests/unclosed.py",
+    "bot/engine/database.py",
+}
 NOT_THE_BOT = ("tests/", "benchmarks/", "sandbox/", "scripts/", "bot/results/migrations/", "bot/engine/backup.py")
 """Folders whose statements are not collected: they run once, or not in a server."""
 NAMED = frozenset(sql.queries.values())

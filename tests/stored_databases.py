@@ -27,8 +27,8 @@ from bot.engine.sqlite import create_privately
 from bot.engine.store import note_of_ignored
 from bot.engine.tokens import TokenStore
 from bot.results.state import RunState
-from bot.results.store.database import HEAD
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.database import HEAD
 from tests.durable import FOLDER, example
 from tests.engine.running import LOCK, running, settled
 from tests.engine.toy import World, body, writes
@@ -106,7 +106,7 @@ async def fill(url: str, folder: Path) -> None:
     with opened_results(url) as store:
         for upload in UPLOADS:
             assert store.put(upload.run, upload.columns)
-        assert store.note(WAITING_RUN)
+        assert store.put_state(WAITING_RUN)
 
 
 async def _accept(engine: Engine, deliveries: Mapping[str, Mapping[str, Any]]) -> None:

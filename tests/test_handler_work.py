@@ -18,7 +18,7 @@ from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.report.check_run import results_report
-from bot.results.store.failures import Failure, SuiteFailures
+from bot.results.store.failures.failures import Failure, SuiteFailures
 from handlers import lint
 from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
 from handlers.regressions.target_text import issue_body, regression_news

@@ -72,15 +72,15 @@ EXCEPTIONS = {
     "bot/engine/upkeep.py:let_old_go_first": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/engine/upkeep.py:requeue_all": exempt(FEW_HAVE_IT, "procrastinate_jobs"),
     "bot/engine/upkeep.py:requeue_stalled": exempt(FEW_HAVE_IT, "procrastinate_jobs"),
-    "bot/results/store/failure_texts.py:TextReader.text": exempt(ENDS_EARLY, "nightjar_texts"),
-    "bot/results/store/failure_texts.py:_next": exempt(ENDS_EARLY, "nightjar_texts"),
-    "bot/results/store/lab_reports.py:_commits": exempt(AS_MUCH_AS_IT_SHOWS, SORTS),
-    "bot/results/store/pending_checks.py:_select": exempt(STILL_TO_BE_WRITTEN, "nightjar_checks", SORTS),
-    "bot/results/store/run_lists.py:waiting": exempt("few runs wait for their files", "nightjar_runs"),
+    "bot/results/store/tables/failure_texts.py:TextReader.text": exempt(ENDS_EARLY, "nightjar_texts"),
+    "bot/results/store/tables/failure_texts.py:_next": exempt(ENDS_EARLY, "nightjar_texts"),
+    "bot/results/store/lists/lab_reports.py:_commits": exempt(AS_MUCH_AS_IT_SHOWS, SORTS),
+    "bot/results/store/write/pending_checks.py:_select": exempt(STILL_TO_BE_WRITTEN, "nightjar_checks", SORTS),
+    "bot/results/store/store.py:ResultsStore.waiting": exempt("few runs wait for their files", "nightjar_runs"),
     "bot/results/store/snapshot.py:_checks": exempt(ALL_OF_A_SUITE, "nightjar_checks"),
     "bot/results/store/snapshot.py:_runs": exempt(ALL_OF_A_SUITE, "nightjar_runs"),
     "bot/results/store/snapshot.py:_series": exempt(ALL_OF_A_SUITE, SORTS),
-    "bot/results/store/timelines.py:Timelines.newest_messages": exempt(
+    "bot/results/store/failures/failures.py:FailureReports.newest_messages": exempt(
         "of each series as many as it returns", "nightjar_reports", SORTS
     ),
     "handlers/device_tests/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),

@@ -46,7 +46,7 @@ async def open_services(
     `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. A `pool` that is given
     stays open in the end. Raises DatabaseError, and what a feature raises that cannot begin.
     """
-    store = ResultsStore(settings.database_url.get_secret_value(), now=now)
+    store = ResultsStore(settings.database_url.get_secret_value(), clock=now)
     await asyncio.to_thread(store.open)
     processes = nullcontext(pool) if pool is not None else closing(new_pool())
     with closing(store), closing(Aws()) as aws, processes as pool:

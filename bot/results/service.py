@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bot.results.compare.flaky import Flakiness
     from bot.results.compare.health import SuiteHealth
     from bot.results.ingest.files import FileLists
-    from bot.results.store.contexts import AskedFailures
+    from bot.results.store.failures.contexts import ContextQuery
     from bot.results.store.store import ResultsStore
 
 
@@ -121,12 +121,12 @@ class ResultsService:
         return await self._run(self.store.seen, about, suite, sha)
 
     async def contexts(
-        self, about: TargetKey, sha: str, asked: Mapping[str, AskedFailures], aliases: Aliases = NO_ALIASES
+        self, about: TargetKey, sha: str, asked: Mapping[str, ContextQuery], aliases: Aliases = NO_ALIASES
     ) -> Mapping[tuple[str, str], FailureContext]:
         """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
         if not asked:
             return {}
-        return await self._run(self.store.timelines.contexts, about, sha, asked, aliases)
+        return await self._run(self.store.failures.contexts, about, sha, asked, aliases)
 
     async def flakiness(
         self, about: TargetKey, suite: str, sha: str, now: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES

@@ -10,9 +10,9 @@ from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
 from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.store.cells import CellCounts
-from bot.results.store.grid import GridPoint
-from bot.results.store.grid_rows import GridLine
+from bot.results.store.grid.grid import GridPoint
+from bot.results.store.grid.rows import GridLine
+from bot.results.store.tables.cells import CellCounts
 from handlers.dashboard import texts
 
 STALE_SECONDS = 36 * 3600.0

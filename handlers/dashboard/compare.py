@@ -17,7 +17,7 @@ from bot.results.compare.quarantine import quarantine_at
 from bot.results.report.compared import compared_with_any, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
-from bot.results.store.commits_with_results import CommitWithResults
+from bot.results.store.lists.commits_with_results import CommitWithResults
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts

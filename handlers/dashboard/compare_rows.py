@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.findings import ComparedSuite
-from bot.results.store.commits_with_results import CommitWithResults
+from bot.results.store.lists.commits_with_results import CommitWithResults
 from bot.web.csv_tables import CsvTable
 from handlers.dashboard import texts
 

@@ -16,7 +16,8 @@ from handlers.dashboard import texts
 from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
-    from bot.results.store.timelines import RegressionMessage
+    from bot.results.store.failures.failures import RegressionMessage
+
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
@@ -35,7 +36,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
 
     async def load(request: PageRequest) -> str:
         name, _, _ = results_of(parts, request.repository)
-        read_messages = parts.store.timelines.newest_messages
+        read_messages = parts.store.failures.newest_messages
         regressions = await request.pages.run(read_messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
         return atom_feed(name, regressions, parts.public_url)
 
@@ -59,15 +60,15 @@ def atom_feed(repository: str, regressions: Sequence[RegressionMessage], public_
     _add(feed, "link", rel="alternate", type="text/html", href=public_url + view_path(repository))
     _add(ElementTree.SubElement(feed, f"{{{ATOM}}}author"), "name", texts.FEED_AUTHOR)
     for regression in regressions:
-        _entry(feed, regression, public_url + history_path(repository, regression.test, regression.about.full_name))
+        _entry(feed, regression, public_url + history_path(repository, regression.test, regression.target.full_name))
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
 
 
 def _entry(feed: ElementTree.Element, regression: RegressionMessage, page: str) -> None:
     entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), regression.message
-    target = regression.about.full_name
+    target = regression.target.full_name
     title = texts.FEED_ENTRY.format(test=regression.test, target=target)
-    _add(entry, "id", _urn(regression.about.repository, target, regression.suite, regression.test, message.since))
+    _add(entry, "id", _urn(regression.target.repository, target, regression.suite, regression.test, message.since))
     _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")
     _add(entry, "published", iso_utc(message.reported_at))
     _add(entry, "updated", iso_utc(_changed_at(regression)))

@@ -15,7 +15,7 @@ from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
-    from bot.results.store.flaky_tests import FlakyTest
+    from bot.results.store.lists.flaky_tests import FlakyTest
 
 DAYS = 30
 
@@ -100,7 +100,7 @@ def _row(test: FlakyTest) -> FlakyTestRow:
         for proof in test.proofs
     ]
     return FlakyTestRow(
-        target=test.about.full_name,
+        target=test.target.full_name,
         suite=test.suite,
         test=test.test,
         proved=test.proved,

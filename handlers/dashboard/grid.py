@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from bot.results.store.grid.rows import GridRange
 from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from bot.results.store.grid_rows import GridRange
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
@@ -32,8 +32,9 @@ from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, quar
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
+    from bot.results.store.grid.grid import Grid
+
     from bot.config.model import RepositoryConfig
-    from bot.results.store.grid import Grid
     from bot.results.store.store import ResultsStore
 
 EXPLAINED = ("new-failure", "still-failing")
@@ -185,7 +186,7 @@ def _tests(
     newest = store.grids.read(replace(grid_range, newest_only=True, explain=row_filter.status in EXPLAINED))
     tests = find_tests(newest, store.grids.names, row_filter)
     grid = store.grids.read(
-        replace(grid_range, places={series: set(places) for series, places in tests.places.items()})
+        replace(grid_range, ordinals={series: set(places) for series, places in tests.places.items()})
     )
     return grid, rows_of_tests(grid, store.grids.names, tests, configured, moment)
 

@@ -18,11 +18,12 @@ from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
-from bot.results.store.contexts import AskedOnTarget
-from bot.results.store.grid_rows import GridLine, GridRange, on_target
-from bot.results.store.renamed import END
-from bot.results.store.test_runs import TestAt, TestRun
-from bot.results.store.trace import Position, Segment, TestHistory
+from bot.results.store.failures.contexts import TargetContextQuery
+from bot.results.store.grid.rows import GridLine, GridRange, on_target
+from bot.results.store.grid.test_runs import TestAt, TestRun
+from bot.results.store.history.history import Segment, TestHistory
+from bot.results.store.history.series_names import END
+from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import no_cell, test_cell
@@ -119,7 +120,7 @@ def read_test(
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.suite), key=lambda line: line.suite):
         histories += _on_targets(store, settings, list(suite_lines), query.id, links, moment)
-    order = {(line.about, line.suite): index for index, line in enumerate(page_lines)}
+    order = {(line.target, line.suite): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
     return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
 
@@ -133,7 +134,7 @@ def _on_targets(
     moment: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
-    repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
+    repository, suite, aliases = lines[0].target.repository, lines[0].suite, settings.aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
     grid_range = GridRange(
@@ -144,7 +145,7 @@ def _on_targets(
     seconds = store.grids.durations(lines[0].row, newest_runs)
     test_lines = []
     for line in lines:
-        segments = traced.get(line.about, ())
+        segments = traced.get(line.target, ())
         if last := _last_seen(store, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
     flaky = _flakiness(store, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings)
@@ -171,7 +172,7 @@ class TestOnLine:
     @property
     def flaky_commits(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
-        return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
+        return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
 
     @property
     def is_failing(self) -> bool:
@@ -195,8 +196,8 @@ def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], seg
     A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
     """
     for run in runs:
-        if run.linked and (status := status_of(run.now)):
-            return Segment(run.sha, run.committed_at, status, is_flaky(run.now), run.name)
+        if run.linked and (status := status_of(run.status)):
+            return Segment(run.sha, run.committed_at, status, is_flaky(run.status), run.name)
     until = END
     for segment in reversed(segments):
         if segment.status is not None and (position := store.grids.last_run_before(line, until)):
@@ -217,12 +218,12 @@ def _on_target(
     failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
     line, last = test_line.line, test_line.last
-    expected = line.about.full_name in configured_targets(settings)
+    expected = line.target.full_name in configured_targets(settings)
     reproduce = _reproduce(settings, line, last, test)
     summary = failing.summary if failing else None
     return HistoryOnTarget(
-        lab=line.about.lab,
-        target=line.about.target,
+        lab=line.target.lab,
+        target=line.target.target,
         suite=line.suite,
         runs=list(_commits(test_line, nightly, seconds, test, moment, expected=expected)),
         failing=summary,
@@ -254,7 +255,7 @@ def _commits(
         yield HistoryCommit(
             sha=sha,
             committed_at=datetime.fromtimestamp(committed_at, UTC),
-            cell=test_cell(run.run_id, run.infra, run.was, run.now, complete=run.complete)
+            cell=test_cell(run.run_id, run.infra, run.previous, run.status, complete=run.complete)
             if run
             else no_cell(test_line.line, committed_at, moment, expected=expected),
             name=run.name if run else test,
@@ -281,10 +282,10 @@ def _failing(
         }
     )
     queries = [
-        AskedOnTarget(on_target(test_line.line), test_line.last.sha, _baseline(store, test_line), [test])
+        TargetContextQuery(on_target(test_line.line), test_line.last.sha, _baseline(store, test_line), [test])
         for test_line in test_lines
     ]
-    contexts = store.timelines.contexts_on(queries, aliases)
+    contexts = store.failures.contexts_on(queries, aliases)
     failing = {}
     for test_line in test_lines:
         series, last = test_line.line.series, test_line.last
@@ -331,7 +332,7 @@ def _flakiness(
         sha, flakiness = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             outcomes = {test: SeenTest(last.status, last.flaky)}
-            flakiness_by_test = store.failures.flakiness(line.about, line.suite, last.sha, outcomes, settings.aliases)
+            flakiness_by_test = store.failures.flakiness(line.target, line.suite, last.sha, outcomes, settings.aliases)
             flakiness = flakiness_by_test.get(test, Flakiness())
         if flakiness.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
@@ -344,7 +345,7 @@ def _flakiness(
 
 
 def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, moment: float) -> HistoryQuarantine | None:
-    quarantine = quarantine_of(settings, moment)(line.about).of(last.name)
+    quarantine = quarantine_of(settings, moment)(line.target).of(last.name)
     if quarantine is None:
         return None
     return HistoryQuarantine(
@@ -353,11 +354,11 @@ def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, momen
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
-    lab = settings.results.labs.get(line.about.lab) if settings.results else None
+    lab = settings.results.labs.get(line.target.lab) if settings.results else None
     if lab is None or not lab.reproduce or last.status is None:
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})
-    return command(lab.reproduce, failure, line.about.target, last.sha)
+    return command(lab.reproduce, failure, line.target.target, last.sha)
 
 
 def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) -> HistorySource | None:
@@ -375,8 +376,8 @@ def _issue_url(
     flaky: HistoryFlakiness | None,
     reproduce: str,
 ) -> str:
-    target = line.about.full_name
-    page = history_path(line.about.repository, test, target)
+    target = line.target.full_name
+    page = history_path(line.target.repository, test, target)
     return IssueDraft(
         links.page,
         test,

@@ -26,7 +26,7 @@ from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.results import Lab
-    from bot.results.store.lab_reports import LabActivity, TargetActivity
+    from bot.results.store.lists.lab_reports import LabActivity, TargetActivity
     from bot.results.store.store import ResultsStore
     from handlers.tracking_branches.records import TrackingMove
 

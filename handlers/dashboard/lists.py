@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
+from bot.results.store.lists.listed_tests import ListedTests
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bot.results.store.newest_points import AskedTests
 from handlers.dashboard.settings import TARGET_PATTERN
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class TestsOfRepository(BaseModel):
     pages: int
 
 
-def store_query(request: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
+def store_query(request: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> ListedTests:
     """Translate the query of a page into that of the store; a CSV file begins with the first test, not with a page."""
     query: ListQuery = request.query
     limit = request.most_rows(ROWS)
     lab, _, device = (target or "").partition("/")
-    return AskedTests(
+    return ListedTests(
         name,
         (lab, device) if target else None,
         (query.q or "").lower(),

@@ -20,8 +20,9 @@ from handlers.last_good.route import LastGoods
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
+    from bot.results.store.failures.failing_now import TargetNow
+
     from bot.config.results import Results
-    from bot.results.store.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
 MOST_FAILING = 5
@@ -154,7 +155,7 @@ def target_overviews(
 ) -> list[TargetOverview]:
     """Read the last results of each target, in the order of app.yaml; it blocks."""
     newest = store.newest(repository)
-    states = store.timelines.targets_now(repository, MOST_FAILING, aliases)
+    states = store.failures.targets_now(repository, MOST_FAILING, aliases)
     targets = [
         TargetKey(repository, lab, target)
         for lab, lab_settings in results.labs.items()

@@ -12,7 +12,7 @@ from handlers.device_tests.degraded.promotion import Lacking, PromotionEvidence
 
 if TYPE_CHECKING:
     from bot.results.compare.health import RunFlips
-    from bot.results.store.lab_reports import TargetActivity
+    from bot.results.store.lists.lab_reports import TargetActivity
 
 DAY = 86400.0
 

@@ -11,10 +11,9 @@ from enum import StrEnum
 from functools import cache
 from itertools import product
 
-from nightjar_formats.columns import STATUS_BYTES, at
-from pydantic import BaseModel, ConfigDict, Field
-
-from bot.results.store.cells import (
+from bot.results.store.grid.grid import Grid, GridPoint
+from bot.results.store.grid.rows import GridLine
+from bot.results.store.tables.cells import (
     NO_TESTS,
     PAIRS,
     both_marked,
@@ -23,18 +22,11 @@ from bot.results.store.cells import (
     marked_places,
     paired_column,
 )
-from bot.results.store.grid import Grid, GridPoint
-from bot.results.store.grid_rows import GridLine
-from bot.results.store.names import SuiteRow
-from handlers.dashboard.cells import (
-    CellState,
-    GridCell,
-    counted_cell,
-    joined_cell,
-    no_cell,
-    state_of_test,
-    test_cell,
-)
+from bot.results.store.tables.names import SuiteRow
+from nightjar_formats.columns import STATUS_BYTES, at
+from pydantic import BaseModel, ConfigDict, Field
+
+from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, state_of_test, test_cell
 
 MOST_ROWS = 100
 """The most rows that a page lists for a suite, or for a search; the page counts the rest."""
@@ -152,8 +144,8 @@ def _wanted_tests(
 ) -> bytes:
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
-    pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
-    ended = pairs.translate(_table_of(row_filter.status or "", newest.before is not None, newest.complete))
+    pairs = paired_column(newest.previous, newest.column).ljust(line.row.names, b"\0")
+    ended = pairs.translate(_table_of(row_filter.status or "", newest.previous is not None, newest.complete))
     if not (row_filter.text or row_filter.folder):
         return ended
     if line.row not in matching_names:
@@ -175,7 +167,7 @@ class _Rows:
         """Return a row for each target: those of app.yaml first, with or without results, then all others."""
         lines: dict[str, list[GridLine]] = {target: [] for target in configured}
         for line in self._grid.lines:
-            lines.setdefault(line.about.full_name, []).append(line)
+            lines.setdefault(line.target.full_name, []).append(line)
         return ListedRows([self._target_row(target, target_lines) for target, target_lines in lines.items()])
 
     def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
@@ -190,10 +182,10 @@ class _Rows:
     def suite(self, line: GridLine) -> GridRow:
         """Return the row of a suite on one target."""
         cells = self._cells(
-            line, lambda point: counted_cell(point, point.counts or count_cell(point.before, point.now))
+            line, lambda point: counted_cell(point, point.counts or count_cell(point.previous, point.column))
         )
         return GridRow(
-            kind=RowKind.SUITE, name=line.suite, target=line.about.full_name, suite=line.suite, folder="", cells=cells
+            kind=RowKind.SUITE, name=line.suite, target=line.target.full_name, suite=line.suite, folder="", cells=cells
         )
 
     def folders(self, folder: str) -> ListedRows:
@@ -214,7 +206,7 @@ class _Rows:
             PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
         ]
         points = self._points(line)
-        counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
+        counts = [count_groups(point.previous, point.column, groups) if point else {} for point in points]
         ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
         present = [
             (child, number) for child, number in ordered if any(number in point_counts for point_counts in counts)
@@ -241,7 +233,7 @@ class _Rows:
             yield self._row(line, RowKind.TEST, names[place], names[place], cells)
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
-        return GridRow(kind=kind, name=name, target=line.about.full_name, suite=line.suite, folder=folder, cells=cells)
+        return GridRow(kind=kind, name=name, target=line.target.full_name, suite=line.suite, folder=folder, cells=cells)
 
     def _points(self, line: GridLine) -> list[GridPoint | None]:
         return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]
@@ -253,7 +245,7 @@ class _Rows:
 
     def _none(self, line: GridLine, column: int) -> GridCell:
         committed_at = self._grid.commits[column][0]
-        return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
+        return no_cell(line, committed_at, self._now, expected=line.target.full_name in self._configured)
 
 
 @cache
@@ -271,8 +263,8 @@ def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
 
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:
-    earlier = None if point.before is None else at(point.before, place)
-    return test_cell(point.run.key.run_id, point.infra, earlier, at(point.now, place), complete=point.complete)
+    earlier = None if point.previous is None else at(point.previous, place)
+    return test_cell(point.run.key.run_id, point.infra, earlier, at(point.column, place), complete=point.complete)
 
 
 def _child(name: str, folder: str) -> str:

@@ -13,7 +13,7 @@ from handlers.dashboard.texts import NO_SUCH_TARGET
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.config.results import Results
-    from bot.results.store.grid_rows import QuarantineOf
+    from bot.results.store.grid.rows import QuarantineOf
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 

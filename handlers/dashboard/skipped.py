@@ -15,7 +15,7 @@ from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
-    from bot.results.store.skipped_tests import IdleTest, SkippedOn, SkippedTest
+    from bot.results.store.lists.skipped_tests import IdleTest, SkippedOn, SkippedTest
 
 WEEK = 7 * DAY
 SHOWN_REASON = 300
@@ -108,7 +108,7 @@ def _row(test: SkippedTest) -> SkippedTestRow:
 
 def _here(skip: SkippedOn) -> SkippedHere:
     return SkippedHere(
-        target=skip.about.full_name,
+        target=skip.target.full_name,
         since=skip.since,
         since_at=moment_of(skip.since_at),
         at_least=skip.at_least,

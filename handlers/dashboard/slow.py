@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.store.slow_tests import GOOD_RUNS
+from bot.results.store.lists.slow_tests import GOOD_RUNS
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
@@ -15,7 +15,7 @@ from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
-    from bot.results.store.slow_tests import Durations
+    from bot.results.store.lists.slow_tests import Durations
     from bot.results.store.store import ResultsStore
 
 MINUTE = 60

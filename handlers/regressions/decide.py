@@ -17,7 +17,7 @@ from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.compared import exit_status
 from bot.results.state import SuiteState
-from bot.results.store.failures import Failure, SuiteFailures
+from bot.results.store.failures.failures import Failure, SuiteFailures
 
 STEADY_WAIT = 7 * 86400.0
 """The least seconds between two commits with a message about steady failures in unreliable results of a target."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from bot.results.store.failures.failures import FailingTest
 from nightjar_formats.model import TARGET_NAME, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import OperationalError
@@ -16,7 +17,6 @@ from sqlalchemy.exc import OperationalError
 from bot.config.quarantine import QuarantinedTest
 from bot.core.errors import TryAgain
 from bot.results.compare.quarantine import Quarantine, quarantine_at
-from bot.results.store.contexts import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.results import texts

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bot.results.store.failures.failures import Failure, FailureEnd
 from nightjar_formats.model import TargetKey
 
 from bot.config.alarms import Place
@@ -32,7 +33,6 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
-from bot.results.store.failures import Failure, FailureEnd
 from handlers.regressions import texts
 from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news

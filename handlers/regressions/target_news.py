@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from bot.results.store.failures.contexts import ContextQuery
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -28,7 +29,6 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
-from bot.results.store.contexts import AskedFailures
 from handlers.regressions import texts
 from handlers.regressions.decide import (
     RECOVERED,
@@ -50,10 +50,11 @@ from handlers.regressions.target_text import issue_body, issue_title, regression
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
+
     from bot.config.alarms import Place
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
-    from bot.results.store.failures import Failure, NewestRun, SuiteFailures
     from bot.results.store.store import ResultsStore
 
 NAME = "regressions"
@@ -159,7 +160,7 @@ async def _news_hold(context: Context, target: TargetKey, committed_at: float, c
     if not must_wait:
         return replace(hold, has_other_targets=has_others)
     shas = {sha for failure in changes.began for sha in (failure.since, failure.good) if sha}
-    commit_times = await asyncio.to_thread(context.part(RESULTS).store.failures.moments, target, shas)
+    commit_times = await asyncio.to_thread(context.part(RESULTS).store.failures.commit_times, target, shas)
     return replace(hold, commit_times=commit_times, has_other_targets=has_others, must_wait=True)
 
 
@@ -214,8 +215,8 @@ def load_contexts(
     newest = {run.suite: run.sha for run in runs}
     contexts: dict[tuple[str, str], FailureContext] = {}
     for suite, tests in tests_by_suite.items():
-        query = {suite: AskedFailures(previous_runs.get(suite, ""), tests)}
-        contexts |= store.timelines.contexts(target, newest.get(suite, ""), query, aliases)
+        query = {suite: ContextQuery(previous_runs.get(suite, ""), tests)}
+        contexts |= store.failures.contexts(target, newest.get(suite, ""), query, aliases)
     return contexts
 
 

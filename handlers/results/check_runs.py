@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from bot.results.store.failures.contexts import ContextQuery
 from nightjar_formats.model import TargetKey
 
 from bot.config.types import seconds
@@ -34,7 +35,6 @@ from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
-from bot.results.store.contexts import AskedFailures
 from handlers.results import texts
 from handlers.results.effects import RequestCheckRun
 from handlers.results.requested_tests import REQUESTED_TESTS
@@ -261,7 +261,7 @@ async def _load_findings(
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
-    failures = {suite: AskedFailures(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
+    failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
     contexts = await context.part(RESULTS).contexts(target, request.sha, failures, context.config.aliases)
     return replace(findings, contexts=contexts)
 

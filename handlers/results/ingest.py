@@ -94,7 +94,7 @@ class IngestService:
         await self._requested_tests().complete(run, repository, again=again)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
-            pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
+            pending_check = await asyncio.to_thread(self._results.store.complete_check, key.about, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run

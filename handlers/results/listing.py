@@ -77,7 +77,7 @@ class RunListing:
             target=query.target,
             sha=query.sha,
             state=query.state,
-            before=replace(query.before, repository=repository) if query.before else None,
+            last_listed=replace(query.before, repository=repository) if query.before else None,
             limit=query.limit,
         )
         try:

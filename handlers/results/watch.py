@@ -218,7 +218,7 @@ class Watch:
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         runs = [(arrival, parsed[0]) for arrival in page if (parsed := run_key(arrival.key, results.prefix))]
         # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
-        stored = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in runs})
+        stored = await asyncio.to_thread(self._store.processed, {key: arrival.version for arrival, key in runs})
         new = [(arrival, key) for arrival, key in runs if key not in stored]
         for arrival, key in new:
             await self._announce_run(arrival, key)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from bot.cli.results.group import results
 from bot.results.compare.ancestors import Relation
 from bot.results.explain import texts
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.explain.test_explainer import OTHERS, TEST, store_story
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
@@ -27,7 +27,7 @@ TARGET = f"{ABOUT.lab}/{ABOUT.target}"
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResultsStore]:
     url = with_tables(f"sqlite:///{tmp_path}/nightjar.db")
     monkeypatch.setenv("DATABASE_URL", url)
-    with closing(ResultsStore(url, now=lambda: AT)) as store:
+    with closing(ResultsStore(url, clock=lambda: AT)) as store:
         store.open()
         yield store
 

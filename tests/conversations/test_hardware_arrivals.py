@@ -127,7 +127,7 @@ async def test_a_folder_with_the_repository_in_other_letter_case_is_refused_with
         "the folder is for OctoCat/Compiler, but app.yaml names the repository octocat/compiler; "
         "upload the run to the folder results/octocat/compiler/"
     )
-    assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", before=run.key) == []
+    assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", last_listed=run.key) == []
     place.time.ahead += 3700
     assert await place.town.bot.services.part(WATCH).tick() == "announced 0"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.engine.database import Database
-from bot.results.store.database import ResultsDatabase
+from bot.results.store.tables.database import ResultsDatabase
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ results = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(STATUSES), min
 @st.composite
 def uploads(draw: st.DrawFn) -> list[Upload]:
     """Draw runs of a few commits: some in shards with some missing, some of pull requests, some repeated."""
-    found = []
+    uploads = []
     for number in range(draw(st.integers(1, 6))):
         commit = draw(st.integers(1, 4))
         upload = Upload(
@@ -48,14 +48,14 @@ def uploads(draw: st.DrawFn) -> list[Upload]:
             flaky=frozenset(draw(st.sets(st.sampled_from(NAMES), max_size=1))),
         )
         shards = upload.in_shards(draw(st.integers(1, 3)))
-        found += shards[: draw(st.integers(1, len(shards)))]
-    return found
+        uploads += shards[: draw(st.integers(1, len(shards)))]
+    return uploads
 
 
 def stored(store: ResultsStore, repository: str, uploads: Iterable[Upload]) -> None:
     for upload in uploads:
-        ours = replace(upload, repository=repository)
-        store.put(ours.run, ours.columns)
+        renamed = replace(upload, repository=repository)
+        store.put(renamed.run, renamed.columns)
 
 
 def fresh() -> str:
@@ -72,17 +72,17 @@ def snapshot(store: ResultsStore, repository: str) -> Any:
 def test_any_order_and_any_repetition_give_the_same_records(
     store: ResultsStore, uploads: list[Upload], data: st.DataObject
 ) -> None:
-    one, other = fresh(), fresh()
-    stored(store, one, uploads)
+    first, second = fresh(), fresh()
+    stored(store, first, uploads)
     repeated = data.draw(st.lists(st.sampled_from(uploads), max_size=3))
     shuffled = data.draw(st.permutations(uploads + repeated))
     for upload in repeated:
-        store.note(replace(upload, repository=other).without_results(RunState.WAITING))
-    stored(store, other, shuffled)
-    assert snapshot(store, one) == snapshot(store, other)
+        store.put_state(replace(upload, repository=second).without_results(RunState.WAITING))
+    stored(store, second, shuffled)
+    assert snapshot(store, first) == snapshot(store, second)
     for target, commit in itertools.product(TARGETS, range(1, 5)):
-        ours, theirs = (store.state(TargetKey(name, LAB, target), sha(commit)) for name in (one, other))
-        assert _plain(ours.suites, one) == _plain(theirs.suites, other)
+        first_state, second_state = (store.state(TargetKey(name, LAB, target), sha(commit)) for name in (first, second))
+        assert _plain(first_state.suites, first) == _plain(second_state.suites, second)
 
 
 def _plain(suites: Mapping[str, Any], repository: str) -> object:
@@ -105,31 +105,29 @@ def test_the_store_gives_the_same_answers_as_a_simple_model(store: ResultsStore,
     repository = fresh()
     stored(store, repository, uploads)
     for target in TARGETS:
-        about = TargetKey(repository, LAB, target)
+        target_key = TargetKey(repository, LAB, target)
         of_target = [upload for upload in uploads if upload.target == target]
         for commit in range(1, 5):
             expected = merged(upload for upload in of_target if upload.commit == commit)
-            seen = store.seen(about, SUITE, sha(commit))
-            assert {name: Verdict(one.status, one.flaky) for name, one in seen.items()} == expected
-        assert _changes(store, about) == _as_stored(of_target)
+            seen = store.seen(target_key, SUITE, sha(commit))
+            assert {name: Verdict(result.status, result.flaky) for name, result in seen.items()} == expected
+        assert _changes(store, target_key) == _as_stored(of_target)
         for name in NAMES:
-            segments = store.history(repository, SUITE, name).get(about, ())
-            assert [(one.sha, one.status, one.flaky) for one in segments] == _segments(of_target, name)
+            segments = store.history(repository, SUITE, name).get(target_key, ())
+            assert [(segment.sha, segment.status, segment.flaky) for segment in segments] == _segments(of_target, name)
 
 
-def _changes(store: ResultsStore, about: TargetKey) -> dict[str, dict[str, tuple[int, int]]]:
-    every: Any = store.snapshot(about.repository)["series"]
-    points = every.get(SUITE, {}).get(f"{about.lab}/{about.target}", [])
+def _changes(store: ResultsStore, target: TargetKey) -> dict[str, dict[str, tuple[int, int]]]:
+    series_by_suite: Any = store.snapshot(target.repository)["series"]
+    points = series_by_suite.get(SUITE, {}).get(f"{target.lab}/{target.target}", [])
     return {
-        point["sha"]: {name: (before, after) for name, before, after in point["changes"]}
-        for point in points
-        if point["linked"]
+        point["sha"]: {name: (old, new) for name, old, new in point["changes"]} for point in points if point["linked"]
     }
 
 
 def _as_stored(uploads: Sequence[Upload]) -> dict[str, dict[str, tuple[int, int]]]:
     return {
-        commit: {name: (_byte(before), _byte(now)) for name, (before, now) in changed.items()}
+        commit: {name: (_byte(old), _byte(new)) for name, (old, new) in changed.items()}
         for commit, changed in changes(uploads).items()
     }
 
@@ -139,14 +137,14 @@ def _byte(verdict: Verdict | None) -> int:
 
 
 def _segments(uploads: Sequence[Upload], name: str) -> list[tuple[str, Status | None, bool]]:
-    found: list[tuple[str, Status | None, bool]] = []
-    before: Verdict | None = None
+    segments: list[tuple[str, Status | None, bool]] = []
+    previous: Verdict | None = None
     for commit, verdicts in series(uploads):
-        now = verdicts.get(name)
-        if now != before:
-            found.append((commit, now.status if now else None, bool(now and now.flaky)))
-        before = now
-    return found
+        verdict = verdicts.get(name)
+        if verdict != previous:
+            segments.append((commit, verdict.status if verdict else None, bool(verdict and verdict.flaky)))
+        previous = verdict
+    return segments
 
 
 @on_one_database
@@ -159,17 +157,23 @@ def test_a_run_in_shards_gives_the_same_records_as_the_whole(
     total: int,
     data: st.DataObject,
 ) -> None:
-    whole = [Upload(number, tests) for number, tests in enumerate((first, second, third), 1)]
-    parts = data.draw(st.permutations([part for upload in whole for part in upload.in_shards(total)]))
-    one, other = fresh(), fresh()
-    stored(store, one, whole)
-    stored(store, other, parts)
-    assert store.snapshot(one)["series"] == store.snapshot(other)["series"]
-    assert store.snapshot(one)["checks"] == store.snapshot(other)["checks"]
+    complete = [Upload(number, tests) for number, tests in enumerate((first, second, third), 1)]
+    shards = data.draw(st.permutations([shard for upload in complete for shard in upload.in_shards(total)]))
+    whole_repository, sharded_repository = fresh(), fresh()
+    stored(store, whole_repository, complete)
+    stored(store, sharded_repository, shards)
+    assert store.snapshot(whole_repository)["series"] == store.snapshot(sharded_repository)["series"]
+    assert store.snapshot(whole_repository)["checks"] == store.snapshot(sharded_repository)["checks"]
     for number in (1, 2, 3):
-        states = [store.state(TargetKey(name, LAB, "adreno"), sha(number)) for name in (one, other)]
-        ours, theirs = (state.suites[SUITE] for state in states)
-        assert (ours.seen, dict(ours.details), ours.complete) == (theirs.seen, dict(theirs.details), theirs.complete)
+        states = [
+            store.state(TargetKey(name, LAB, "adreno"), sha(number)) for name in (whole_repository, sharded_repository)
+        ]
+        whole_state, sharded_state = (state.suites[SUITE] for state in states)
+        assert (whole_state.seen, dict(whole_state.details), whole_state.complete) == (
+            sharded_state.seen,
+            dict(sharded_state.details),
+            sharded_state.complete,
+        )
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
-from bot.results.store.point_facts import Infra
 from bot.results.store.store import ResultsStore
+from bot.results.store.write.write import Infra
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
 ADD, MUL = "te/test_ops.py::test_add", "te/test_ops.py::test_mul"
@@ -23,7 +23,7 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
 
 def test_a_check_is_scheduled_when_its_results_have_settled_and_again_when_they_change(url_with_tables: str) -> None:
     moment = 1000.0
-    store = ResultsStore(url_with_tables, now=lambda: moment)
+    store = ResultsStore(url_with_tables, clock=lambda: moment)
     store.open()
     put(store, Upload(1, {ADD: "passed"}))
     assert store.scheduled_checks(REPOSITORY, 1059.0, 60.0, DAY) == []
@@ -37,14 +37,14 @@ def test_a_check_is_scheduled_when_its_results_have_settled_and_again_when_they_
     store.announced(pending)
     assert store.scheduled_checks(REPOSITORY, 9999.0, 60.0, DAY) == []
     put(store, Upload(1, {MUL: "passed"}, "2", suite="other"))
-    assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    assert [check.revision for check in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
     store.announced(pending)
-    assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    assert [check.revision for check in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
     store.close()
 
 
 def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(url_with_tables: str) -> None:
-    store = ResultsStore(url_with_tables, now=lambda: 1000.0)
+    store = ResultsStore(url_with_tables, clock=lambda: 1000.0)
     store.open()
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
@@ -52,17 +52,19 @@ def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(url_wit
     assert not pending.over
     store.announced(pending)
     assert store.scheduled_checks(REPOSITORY, 2000.0, 60.0, DAY) == []
-    (over,) = store.scheduled_checks(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
-    assert (over.revision, over.over) == (1, True)
-    store.announced(over)
+    (final,) = store.scheduled_checks(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
+    assert (final.revision, final.over) == (1, True)
+    store.announced(final)
     assert store.scheduled_checks(REPOSITORY, 1000.0 + 2 * DAY, 60.0, DAY) == []
     put(store, second)
-    assert [(one.revision, one.over) for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [(2, True)]
+    assert [(check.revision, check.over) for check in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [
+        (2, True)
+    ]
     store.close()
 
 
 def test_an_unusable_run_is_reported_once_without_waiting(store: ResultsStore) -> None:
-    store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
+    store.put_state(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
     (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
     assert pending.over
     store.announced(pending)
@@ -73,7 +75,7 @@ def test_a_check_waits_for_a_shard_but_not_for_files_that_never_arrived(store: R
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
     for state, is_over in ((RunState.WAITING, False), (RunState.INCOMPLETE, True)):
-        store.note(second.without_results(state))
+        store.put_state(second.without_results(state))
         (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
         assert pending.over is is_over
     put(store, second)
@@ -83,24 +85,24 @@ def test_a_check_waits_for_a_shard_but_not_for_files_that_never_arrived(store: R
 
 def test_a_check_does_not_wait_for_a_suite_whose_only_run_is_refused_in_the_end(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
-    other = Upload(1, {MUL: "passed"}, "other", suite="other")
+    second_suite = Upload(1, {MUL: "passed"}, "other", suite="other")
     for state, is_over in ((RunState.WAITING, False), (RunState.REFUSED, True)):
-        store.note(other.without_results(state, "the manifest is of another lab"))
+        store.put_state(second_suite.without_results(state, "the manifest is of another lab"))
         (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
         assert pending.over is is_over, state
 
 
 def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert store.whole(ABOUT, sha(1)) is None
+    assert store.complete_check(ABOUT, sha(1)) is None
     put(store, Upload(2, {ADD: "passed"}))
-    assert store.whole(ABOUT, sha(2)) is None
+    assert store.complete_check(ABOUT, sha(2)) is None
     put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
-    whole = store.whole(ABOUT, sha(2))
-    assert whole is not None
-    assert (whole.sha, whole.over) == (sha(2), True)
-    store.announced(whole)
-    assert store.whole(ABOUT, sha(2)) is None
+    check = store.complete_check(ABOUT, sha(2))
+    assert check is not None
+    assert (check.sha, check.over) == (sha(2), True)
+    store.announced(check)
+    assert store.complete_check(ABOUT, sha(2)) is None
 
 
 def test_reading_everything_again_writes_only_changed_checks(store: ResultsStore) -> None:
@@ -112,11 +114,11 @@ def test_reading_everything_again_writes_only_changed_checks(store: ResultsStore
     put(store, *nightly_runs)
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
-    before = store.snapshot(REPOSITORY)
+    snapshot = store.snapshot(REPOSITORY)
     for nightly_run in nightly_runs:
         assert store.put(nightly_run.run, nightly_run.columns, replace=True)
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
-    assert store.snapshot(REPOSITORY) == before
+    assert store.snapshot(REPOSITORY) == snapshot
     assert store.put(nightly_runs[-1].run, Upload(2, {ADD: "passed"}).columns, replace=True)
     assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(2),
@@ -133,9 +135,9 @@ def test_after_a_change_of_a_rule_reading_everything_again_writes_the_changed_ch
         for nightly_run in nightly_runs:
             assert store.put(nightly_run.run, nightly_run.columns, replace=True)
         scheduled_checks = store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)
-        assert {one.sha for one in scheduled_checks} == {sha(1), sha(2)}
-        for one in scheduled_checks:
-            store.announced(one)
+        assert {check.sha for check in scheduled_checks} == {sha(1), sha(2)}
+        for check in scheduled_checks:
+            store.announced(check)
         store.close()
 
 
@@ -159,7 +161,7 @@ def test_a_late_commit_becomes_the_baseline_of_commits_without_a_nearer_one(stor
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
     put(store, Upload(1, {ADD: "passed"}))
-    assert [one.sha for one in store.baselines(ABOUT, SUITE, sha(6))] == [sha(1)]
+    assert [candidate.sha for candidate in store.baselines(ABOUT, SUITE, sha(6))] == [sha(1)]
     assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(number) for number in range(1, 7)
     }
@@ -171,9 +173,9 @@ def test_a_late_commit_rewrites_only_the_checks_whose_baselines_change(
     numbers = [1, 2, *range(4, 14)]
     put(store, *(Upload(number, {ADD: "passed"}) for number in numbers))
     put(store, Upload(20, {ADD: "passed"}, mainline=False, pull_request=8))
-    for place, number in enumerate(numbers):
-        ancestors = numbers[:place][-2:]
-        store.learn(REPOSITORY, [Relation(sha(number), sha(one), is_ancestor=True) for one in ancestors])
+    for index, number in enumerate(numbers):
+        ancestors = numbers[:index][-2:]
+        store.learn(REPOSITORY, [Relation(sha(number), sha(ancestor), is_ancestor=True) for ancestor in ancestors])
     store.learn(REPOSITORY, [Relation(sha(20), sha(13), is_ancestor=True)])
     for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(pending)
@@ -224,8 +226,8 @@ def test_an_abandoned_suite_is_missing_once_and_never_in_a_pull_request(store: R
 
 def test_a_repeated_report_changes_no_check(store: ResultsStore) -> None:
     waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
-    assert store.note(waiting)
-    assert not store.note(waiting)
+    assert store.put_state(waiting)
+    assert not store.put_state(waiting)
     assert [pending.revision for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [1]
 
 

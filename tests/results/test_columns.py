@@ -22,7 +22,7 @@ from nightjar_formats.columns.collect import Reason, read_names
 from nightjar_formats.limits import MAX_SECONDS
 from nightjar_formats.model import BAD, Status, Trouble
 
-from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
+from bot.results.store.tables.blobs import Reasons, names_blob, read_reasons, reasons_blob
 
 LONGEST = 16_000.0
 
@@ -63,9 +63,9 @@ def test_the_last_run_that_has_a_test_decides_its_status(runs: list[bytes]) -> N
 
 
 @given(columns, columns)
-def test_all_differences_are_found(before: bytes, after: bytes) -> None:
-    places = range(max(len(before), len(after)))
-    assert list(differences(before, after)) == [place for place in places if at(before, place) != at(after, place)]
+def test_all_differences_are_found(old: bytes, new: bytes) -> None:
+    ordinals = range(max(len(old), len(new)))
+    assert list(differences(old, new)) == [ordinal for ordinal in ordinals if at(old, ordinal) != at(new, ordinal)]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ names = st.lists(st.text(min_size=1).map(lambda name: name.replace("\n", "")), u
 
 
 @given(names, st.integers(1, 9))
-def test_names_are_read_back_in_order(every: list[str], size: int) -> None:
-    written = [names_blob(every[start : start + size]) for start in range(0, len(every), size)]
-    assert list(read_names(written)) == every
+def test_names_are_read_back_in_order(names: list[str], size: int) -> None:
+    written = [names_blob(names[start : start + size]) for start in range(0, len(names), size)]
+    assert list(read_names(written)) == names
 
 
 def test_names_beyond_one_block_are_read_back() -> None:

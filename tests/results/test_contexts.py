@@ -16,8 +16,8 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.contexts import MOST_RUNS, RECENT, AskedFailures, AskedOnTarget
-from bot.results.store.grid_rows import GridRange, on_target
+from bot.results.store.failures.contexts import MOST_RUNS, RECENT, ContextQuery, TargetContextQuery
+from bot.results.store.grid.rows import GridRange, on_target
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -36,17 +36,17 @@ STATEMENTS = 9
 
 
 def stored(
-    store: ResultsStore, letters: str, *tests: str, first: int = 1, others: Iterable[str] = (), **values: object
+    store: ResultsStore, letters: str, *tests: str, first: int = 1, other_tests: Iterable[str] = (), **values: object
 ) -> None:
     """Store a run for each letter, which gives the status of the tests at each commit."""
     for number, letter in enumerate(letters, first):
-        ended = (
+        statuses = (
             OTHERS
-            | dict.fromkeys(others, "passed")
+            | dict.fromkeys(other_tests, "passed")
             | {test: WORDS[letter] for test in tests or [TEST] if letter in WORDS}
         )
         flaky = frozenset(tests or [TEST]) if letter == "~" else frozenset[str]()
-        upload = Upload(number, ended, flaky=flaky, **values)  # type: ignore[arg-type]
+        upload = Upload(number, statuses, flaky=flaky, **values)  # type: ignore[arg-type]
         store.put(upload.run, upload.columns)
 
 
@@ -59,9 +59,9 @@ def context(
     test: str = TEST,
     most_runs: int = MOST_RUNS,
 ) -> FailureContext:
-    before = sha(commit - 1 if baseline is None else baseline)
-    asked = {SUITE: AskedFailures(before, [test])}
-    return store.timelines.contexts(ABOUT, sha(commit), asked, aliases, most_runs)[SUITE, test]
+    baseline_sha = sha(commit - 1 if baseline is None else baseline)
+    queries = {SUITE: ContextQuery(baseline_sha, [test])}
+    return store.failures.contexts(ABOUT, sha(commit), queries, aliases, most_runs)[SUITE, test]
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def model(letters: str) -> FailureContext:
             good = number
             break
         since = number if letters[number] == "F" else since
-    before = [letter for letter in letters[max(0, since - WINDOW) : since] if letter in "PF~"]
+    window = [letter for letter in letters[max(0, since - WINDOW) : since] if letter in "PF~"]
     return FailureContext(
         since=sha(since) if since < len(letters) else "",
         good=sha(good) if good < len(letters) else "",
-        failed=sum(letter in "F~" for letter in before),
-        runs=len(before),
+        failed=sum(letter in "F~" for letter in window),
+        runs=len(window),
     )
 
 
@@ -120,10 +120,10 @@ def test_runs_after_the_baseline_do_not_count(store: ResultsStore) -> None:
 
 def test_a_first_run_has_no_context(store: ResultsStore) -> None:
     stored(store, "F")
-    assert store.timelines.contexts(ABOUT, sha(1), {SUITE: AskedFailures("", [TEST])}) == {
+    assert store.failures.contexts(ABOUT, sha(1), {SUITE: ContextQuery("", [TEST])}) == {
         (SUITE, TEST): FailureContext()
     }
-    assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
+    assert store.failures.contexts(ABOUT, sha(1), {"relax": ContextQuery("", [TEST])}) == {}
 
 
 def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
@@ -132,10 +132,10 @@ def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
 
 
 def test_a_renamed_test_keeps_its_context(store: ResultsStore) -> None:
-    before, now = ([f"te/test_{file}.py::test_{n}" for n in range(40)] for file in ("old", "new"))
-    stored(store, "PF", before[7], others=before[:7] + before[8:])
-    stored(store, "FF", now[7], first=3, others=now[:7] + now[8:])
-    assert context(store, 4, test=now[7]) == FailureContext(since=sha(2), good=sha(1), runs=1)
+    old_names, new_names = ([f"te/test_{file}.py::test_{n}" for n in range(40)] for file in ("old", "new"))
+    stored(store, "PF", old_names[7], other_tests=old_names[:7] + old_names[8:])
+    stored(store, "FF", new_names[7], first=3, other_tests=new_names[:7] + new_names[8:])
+    assert context(store, 4, test=new_names[7]) == FailureContext(since=sha(2), good=sha(1), runs=1)
 
 
 def test_a_test_renamed_in_app_yaml_keeps_its_context(store: ResultsStore) -> None:
@@ -182,19 +182,21 @@ def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: R
     stored(store, "PPPF", target="cuda")
     newest = {"hexagon": 2} | dict.fromkeys(("adreno", "metal", "vulkan", "cuda"), 4)
     baselines = {"vulkan": 2, "cuda": 0}
-    asked = {}
+    queries = {}
     for line in store.grids.lines_of_test(GridRange(REPOSITORY), TEST):
-        commit = newest[line.about.target]
-        baseline = baselines.get(line.about.target, commit - 1)
-        asked[line.series] = AskedOnTarget(on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST])
-    assert len(asked) == len(newest)
-    together = store.timelines.contexts_on(list(asked.values()))
-    alone = {series: store.timelines.contexts_on([one])[series] for series, one in asked.items()}
+        commit = newest[line.target.target]
+        baseline = baselines.get(line.target.target, commit - 1)
+        queries[line.series] = TargetContextQuery(
+            on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST]
+        )
+    assert len(queries) == len(newest)
+    together = store.failures.contexts_on(list(queries.values()))
+    alone = {series: store.failures.contexts_on([query])[series] for series, query in queries.items()}
     assert together == alone
-    by_target = {one.one.about.target: together[series][TEST] for series, one in asked.items()}
+    by_target = {query.suite.target.target: together[series][TEST] for series, query in queries.items()}
     everywhere = tuple(sorted(f"example-lab/{target}" for target in newest))
-    assert {target: of.also_on for target, of in by_target.items() if target != "hexagon"} == {
-        target: tuple(one for one in everywhere if not one.endswith(f"/{target}"))
+    assert {target: context.also_on for target, context in by_target.items() if target != "hexagon"} == {
+        target: tuple(name for name in everywhere if not name.endswith(f"/{target}"))
         for target in newest
         if target != "hexagon"
     }
@@ -203,18 +205,18 @@ def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: R
 
 def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[str]:
     """Return the statements that the answer needs."""
-    asked: Mapping[str, AskedFailures] = {SUITE: AskedFailures(sha(commit - 1), list(tests))}
-    run = list[str]()
+    queries: Mapping[str, ContextQuery] = {SUITE: ContextQuery(sha(commit - 1), list(tests))}
+    executed = list[str]()
 
-    def note(_: object, __: object, statement: str, *___: object) -> None:
-        run.append(statement)
+    def record(_: object, __: object, statement: str, *___: object) -> None:
+        executed.append(statement)
 
-    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    sa.event.listen(sa.Engine, "before_cursor_execute", record)
     try:
-        assert len(store.timelines.contexts(ABOUT, sha(commit), asked)) == len(asked[SUITE].tests)
+        assert len(store.failures.contexts(ABOUT, sha(commit), queries)) == len(queries[SUITE].tests)
     finally:
-        sa.event.remove(sa.Engine, "before_cursor_execute", note)
-    return [statement for statement in run if statement.startswith("SELECT")]
+        sa.event.remove(sa.Engine, "before_cursor_execute", record)
+    return [statement for statement in executed if statement.startswith("SELECT")]
 
 
 def test_more_failures_and_more_targets_need_no_more_statements(store: ResultsStore) -> None:
@@ -222,8 +224,8 @@ def test_more_failures_and_more_targets_need_no_more_statements(store: ResultsSt
     for target in ("adreno", "hexagon", "metal", "cuda"):
         stored(store, "PFPF", *tests, target=target)
     statements(store, 4, tests)  # reads the names, which a process caches
-    one, many = statements(store, 4, tests[:1]), statements(store, 4, tests)
-    assert len(one) == len(many) <= STATEMENTS
+    for_one_test, for_all_tests = statements(store, 4, tests[:1]), statements(store, 4, tests)
+    assert len(for_one_test) == len(for_all_tests) <= STATEMENTS
 
 
 def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
 
 
 def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None:
-    read = list[dict[str, Any]]()
+    steps = list[dict[str, Any]]()
 
     def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
         if statement.startswith("SELECT"):
@@ -257,7 +259,7 @@ def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None
             cursor.execute("SET LOCAL enable_bitmapscan = off")
             cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
             row: Any = cursor.fetchone()
-            read.extend(_tables_read(row[0][0]["Plan"]))
+            steps.extend(_tables_read(row[0][0]["Plan"]))
 
     with closing(ResultsStore(with_tables(postgres_url))) as postgres:
         postgres.open()
@@ -266,11 +268,11 @@ def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None
         sa.event.listen(sa.Engine, "before_cursor_execute", explain)
         try:
             assert context(postgres, 4, test="test_a").since == ""
-            assert len(postgres.timelines.failing(ABOUT, 10)[0]) == 2
+            assert len(postgres.failures.failing(ABOUT, 10)[0]) == 2
         finally:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
-    assert len(read) > 2 * STATEMENTS
-    assert [(one["Relation Name"], one["Node Type"]) for one in read if "Index Cond" not in one] == []
+    assert len(steps) > 2 * STATEMENTS
+    assert [(step["Relation Name"], step["Node Type"]) for step in steps if "Index Cond" not in step] == []
 
 
 def _tables_read(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -283,12 +285,12 @@ def _tables_read(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_the_failing_tests_of_the_newest_runs_are_listed_up_to_a_limit(store: ResultsStore) -> None:
     stored(store, "PFF", "test_b", "test_a")
     stored(store, "PF", suite="relax", run_id="2")
-    found, total = store.timelines.failing(ABOUT, 2)
-    assert [(one.suite, one.test, one.sha) for one in found] == [
+    failing, total = store.failures.failing(ABOUT, 2)
+    assert [(test.suite, test.test, test.sha) for test in failing] == [
         (SUITE, "test_a", sha(3)),
         (SUITE, "test_b", sha(3)),
     ]
     assert total == 3
-    assert found[0].context == FailureContext(since=sha(2), good=sha(1), runs=1)
-    assert len(store.timelines.failing(ABOUT, 9)[0]) == 3
-    assert store.timelines.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)
+    assert failing[0].context == FailureContext(since=sha(2), good=sha(1), runs=1)
+    assert len(store.failures.failing(ABOUT, 9)[0]) == 3
+    assert store.failures.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)

@@ -40,8 +40,8 @@ def near(**seconds: float) -> object:
 
 def test_each_timed_test_has_its_seconds(store: ResultsStore) -> None:
     put(store, "1", add=1.5, mul=None, div=120.0, none=0.0)
-    found = store.durations(ABOUT, "ops", SHA)
-    assert found == near(add=1.5, div=120.0, none=0.0)
+    durations = store.durations(ABOUT, "ops", SHA)
+    assert durations == near(add=1.5, div=120.0, none=0.0)
     assert store.durations(ABOUT, "ops", OTHER) == {}
     assert store.durations(ABOUT, "te", SHA) == {}
     assert store.durations(TargetKey("octocat/compiler", "ci", "mac"), "ops", SHA) == {}

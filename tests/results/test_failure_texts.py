@@ -10,9 +10,9 @@ from nightjar_formats.columns.collect import Columns, collect, merge
 from nightjar_formats.columns.text_packs import PACK_BYTES, unpacked
 from nightjar_formats.model import Case, Status
 
-from bot.results.store import failure_texts, schema
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.failure_texts import TextReader
+from bot.results.store.tables import failure_texts, schema
+from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.failure_texts import TextReader
 from tests.results.uploads import resolve
 
 
@@ -41,13 +41,13 @@ def saved(database: ResultsDatabase, *runs: Columns) -> None:
 
 
 def read(database: ResultsDatabase, columns: Columns, numbers: Mapping[int, int]) -> dict[int, str]:
-    reader, whys = TextReader(database.reading), list(columns.whys)
-    return {key: reader.text(numbers[whys[why].text]) for key, why in columns.reasons.items()}
+    reader, reasons = TextReader(database.reading), list(columns.whys)
+    return {key: reader.text(numbers[reasons[reason].text]) for key, reason in columns.reasons.items()}
 
 
 def of(columns: Columns) -> dict[int, str]:
-    texts, whys = [text for pack in columns.packs for text in unpacked(pack.blob)], list(columns.whys)
-    return {key: texts[whys[why].text - 1].decode() for key, why in columns.reasons.items()}
+    texts, reasons = [text for pack in columns.packs for text in unpacked(pack.blob)], list(columns.whys)
+    return {key: texts[reasons[reason].text - 1].decode() for key, reason in columns.reasons.items()}
 
 
 def stored(database: ResultsDatabase) -> list[str]:

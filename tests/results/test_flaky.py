@@ -14,9 +14,9 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
-from bot.results.store.grid_rows import GridRange
-from bot.results.store.newest_points import SuiteOnTarget
+from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.points import SuiteOnTarget
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
 
@@ -32,8 +32,8 @@ def put_story(store: ResultsStore, story: Mapping[str, str], *, pull_request: in
     """Store a run for each letter, if any test is present in it."""
     for number, letters in enumerate(zip(*story.values(), strict=True), 1):
         seen = {test: ENDED[letter] for test, letter in zip(story, letters, strict=True)}
-        tests = {test: one.status.value for test, one in seen.items() if one}
-        flaky_tests = frozenset(test for test, one in seen.items() if one and one.flaky)
+        tests = {test: result.status.value for test, result in seen.items() if result}
+        flaky_tests = frozenset(test for test, result in seen.items() if result and result.flaky)
         if tests:
             mainline = pull_request is None
             upload = Upload(number, tests, mainline=mainline, pull_request=pull_request, flaky=flaky_tests)
@@ -135,24 +135,24 @@ def test_without_proof_nothing_is_explained(history: str) -> None:
 def test_the_newest_failures_do_not_count_among_the_runs_that_explain_them(history: str) -> None:
     window = history[-WINDOW:]
     ran = [letter for letter in window if letter in "PFfp"]
-    found = flaky(history)
-    assert found.runs + found.row == len(ran)
-    assert found.failed + found.row == ran.count("F")
-    assert found.proved == ran.count("f") + ran.count("p")
+    flakiness = flaky(history)
+    assert flakiness.runs + flakiness.row == len(ran)
+    assert flakiness.failed + flakiness.row == ran.count("F")
+    assert flakiness.proved == ran.count("f") + ran.count("p")
 
 
 @given(st.integers(LEAST_RUNS, WINDOW), st.data())
 def test_the_bound_is_above_the_observed_rate_and_grows_with_it(runs: int, data: st.DataObject) -> None:
     failed = data.draw(st.integers(0, runs - 1))
-    few, more = (Flakiness(runs, count, 1).bound for count in (failed, failed + 1))
-    assert failed / runs < few < more <= 1
-    assert Flakiness(runs, failed, 1).needed == MOST_NEEDED or few**2 < ALPHA
+    lower, higher = (Flakiness(runs, count, 1).bound for count in (failed, failed + 1))
+    assert failed / runs < lower < higher <= 1
+    assert Flakiness(runs, failed, 1).needed == MOST_NEEDED or lower**2 < ALPHA
 
 
 def test_the_store_returns_the_flakiness_at_a_commit_of_the_nightly_branch(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPPF", "b": "PPFPF", "c": "PPPPP"})
-    found = store.failures.flakiness(ABOUT, SUITE, sha(5), store.seen(ABOUT, SUITE, sha(5)))
-    assert found == {"a": flaky("PfPPF"), "b": flaky("PPFPF"), "c": flaky("PPPPP")}
+    flakiness = store.failures.flakiness(ABOUT, SUITE, sha(5), store.seen(ABOUT, SUITE, sha(5)))
+    assert flakiness == {"a": flaky("PfPPF"), "b": flaky("PPFPF"), "c": flaky("PPPPP")}
     assert store.failures.flakiness(ABOUT, SUITE, sha(4), {"a": PASSED}) == {"a": flaky("PfPP")}
 
 
@@ -172,16 +172,16 @@ def test_an_unknown_test_has_no_flakiness(store: ResultsStore) -> None:
 def test_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     aliases = Aliases([("a", "b")])
-    found = store.failures.flakiness(ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
-    assert found == {"b": flaky("PfPPPF")}
+    flakiness = store.failures.flakiness(ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
+    assert flakiness == {"b": flaky("PfPPPF")}
 
 
 @pytest.mark.parametrize("story", ["PfFP" * 30, "P" * 100 + "f" + "PF" * 5])
 def test_the_store_reads_only_the_window(store: ResultsStore, story: str) -> None:
     put_story(store, {"a": story})
     last = len(story)
-    now = store.seen(ABOUT, SUITE, sha(last))
-    assert store.failures.flakiness(ABOUT, SUITE, sha(last), now) == {"a": flaky(story)}
+    results = store.seen(ABOUT, SUITE, sha(last))
+    assert store.failures.flakiness(ABOUT, SUITE, sha(last), results) == {"a": flaky(story)}
 
 
 @pytest.mark.parametrize("story", ["PfPPF", "PfFP" * 30, "P" * 50 + "fPFPF", "F", "PfSF", "----Pf"])
@@ -190,9 +190,9 @@ def test_the_newest_runs_of_several_targets_give_the_same_flakiness_as_each_alon
 ) -> None:
     put_story(store, {"a": story, "b": "P" * len(story)})
     lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "a")
-    suites = [SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in lines]
-    newest, now = sha(len(story)), store.seen(ABOUT, SUITE, sha(len(story)))
-    expected = store.failures.flakiness(ABOUT, SUITE, newest, now)["a"]
+    suites = [SuiteOnTarget(line.series, line.suite, line.row, line.target, line.target_id) for line in lines]
+    newest, results = sha(len(story)), store.seen(ABOUT, SUITE, sha(len(story)))
+    expected = store.failures.flakiness(ABOUT, SUITE, newest, results)["a"]
     assert store.failures.newest_flakiness(suites, "a") == {suites[0].series: (newest, expected)}
     assert store.failures.newest_flakiness(suites, "unknown") == {}
 
@@ -200,19 +200,19 @@ def test_the_newest_runs_of_several_targets_give_the_same_flakiness_as_each_alon
 def test_at_the_newest_runs_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "b")
-    suites = [SuiteOnTarget(one.series, one.suite, one.row, one.about, one.target_id) for one in lines]
-    (found,) = store.failures.newest_flakiness(suites, "b", Aliases([("a", "b")])).values()
-    assert found == (sha(6), flaky("PfPPPF"))
+    suites = [SuiteOnTarget(line.series, line.suite, line.row, line.target, line.target_id) for line in lines]
+    (flakiness,) = store.failures.newest_flakiness(suites, "b", Aliases([("a", "b")])).values()
+    assert flakiness == (sha(6), flaky("PfPPPF"))
 
 
 def test_many_failing_tests_need_the_same_few_statements(store: ResultsStore) -> None:
     tests = {f"test_{number}": "PFPfPF" for number in range(300)}
     put_story(store, tests)
-    one, every = (
-        statements_of(partial(store.failures.flakiness, ABOUT, SUITE, sha(6), dict.fromkeys(some, FAILED)))
-        for some in (["test_0"], tests)
+    for_one_test, for_all_tests = (
+        statements_of(partial(store.failures.flakiness, ABOUT, SUITE, sha(6), dict.fromkeys(names, FAILED)))
+        for names in (["test_0"], tests)
     )
-    assert len(one) == len(every) < 12
+    assert len(for_one_test) == len(for_all_tests) < 12
 
 
 def statements_of(read: Callable[[], object]) -> list[str]:

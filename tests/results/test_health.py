@@ -13,7 +13,7 @@ from nightjar_formats.columns import ABSENT, status_byte
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.health import LEAST_TESTS, RELIABLE, WINDOW, RunFlips, SuiteHealth, suite_health
-from bot.results.store.health import flips
+from bot.results.store.history.health import flips
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -92,8 +92,8 @@ def test_a_run_is_unstable_if_at_least_ten_tests_and_three_percent_flip(
 )
 def test_a_test_flips_back_if_it_flipped_in_one_of_the_five_runs_before(letters: str, flipped_back: str) -> None:
     columns = [bytes([BYTES["P"], BYTES[letter]]) for letter in letters]
-    found = list(flips([sha(number) for number in range(len(letters))], columns))
-    assert "".join(str(run.flipped_back) for run in found) == flipped_back
+    runs = list(flips([sha(number) for number in range(len(letters))], columns))
+    assert "".join(str(run.flipped_back) for run in runs) == flipped_back
 
 
 def test_columns_of_different_lengths_are_compared() -> None:
@@ -112,8 +112,8 @@ def stored(store: ResultsStore, stories: Sequence[Mapping[str, str]], *, first: 
         assert store.put(upload.run, upload.columns)
 
 
-def unreliable_since(store: ResultsStore, commit: int = 0, about: TargetKey = ABOUT) -> str:
-    health = store.failures.health(about, sha(commit) if commit else "")
+def unreliable_since(store: ResultsStore, commit: int = 0, target: TargetKey = ABOUT) -> str:
+    health = store.failures.health(target, sha(commit) if commit else "")
     return health[SUITE].since
 
 
@@ -136,8 +136,8 @@ def test_other_targets_and_suites_stay_reliable(store: ResultsStore) -> None:
         stored(store, [restless(number)], first=number)
         stored(store, [STEADY], first=number, target="hexagon")
         stored(store, [STEADY], first=number, suite="relax", run_id="2")
-    found = store.failures.health(ABOUT)
-    assert {suite: one.unreliable for suite, one in found.items()} == {SUITE: True, "relax": False}
+    health = store.failures.health(ABOUT)
+    assert {suite: suite_health.unreliable for suite, suite_health in health.items()} == {SUITE: True, "relax": False}
     assert store.failures.health(TargetKey(REPOSITORY, LAB, "hexagon")) == {SUITE: RELIABLE}
 
 

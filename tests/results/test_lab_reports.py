@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.results.state import RunState
-from bot.results.store.failures import Failure
-from bot.results.store.lab_reports import LabActivity
+from bot.results.store.failures.failures import Failure
+from bot.results.store.lists.lab_reports import LabActivity
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, Upload, sha
 
@@ -16,7 +16,7 @@ PASSED = {f"test_{number}": "passed" for number in range(5)}
 
 
 def filled(store: ResultsStore) -> None:
-    every = [
+    uploads = [
         Upload(1, PASSED, at=100.0),
         Upload(2, PASSED, at=1000.0),
         Upload(2, PASSED, at=1000.0, run_id="again"),
@@ -24,9 +24,9 @@ def filled(store: ResultsStore) -> None:
         Upload(4, PASSED, at=2500.0, mainline=False, pull_request=42),
         Upload(5, PASSED, at=2600.0, repository="octocat/other"),
     ]
-    for upload in every:
+    for upload in uploads:
         store.put(upload.run, upload.columns)
-    store.note(Upload(3, {}, at=2000.0).without_results(RunState.REFUSED, "te.xml is not XML"))
+    store.put_state(Upload(3, {}, at=2000.0).without_results(RunState.REFUSED, "te.xml is not XML"))
 
 
 def read(store: ResultsStore) -> LabActivity:
@@ -35,13 +35,13 @@ def read(store: ResultsStore) -> LabActivity:
 
 def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: ResultsStore) -> None:
     filled(store)
-    found = read(store)
-    adreno, hexagon = found.targets["adreno"], found.targets["hexagon"]
+    activity = read(store)
+    adreno, hexagon = activity.targets["adreno"], activity.targets["hexagon"]
     assert (adreno.first, adreno.latencies, list(adreno.commits)) == (100.0, [4000.0], [sha(2)])
     assert (hexagon.first, hexagon.latencies) == (2000.0, [3000.0])
     assert adreno.newest is not None
-    assert found.tested == {sha(2): 1000.0, sha(3): 2000.0}
-    assert [(run.key.target, run.reason) for run in found.unusable] == [("adreno", "te.xml is not XML")]
+    assert activity.tested == {sha(2): 1000.0, sha(3): 2000.0}
+    assert [(run.key.target, run.reason) for run in activity.unusable] == [("adreno", "te.xml is not XML")]
 
 
 def test_nothing_is_found_for_an_unknown_lab(store: ResultsStore) -> None:
@@ -50,14 +50,15 @@ def test_nothing_is_found_for_an_unknown_lab(store: ResultsStore) -> None:
 
 def test_it_returns_the_results_of_all_targets_for_the_nightly_branch(store: ResultsStore) -> None:
     filled(store)
-    found = store.labs.nightly(REPOSITORY, since=500.0)
-    assert found.committed == {sha(2): 1000.0, sha(3): 2000.0}
-    assert found.arrived == {sha(2): 5000.0, sha(3): 5000.0}
-    assert {about.target: at for about, at in found.first.items()} == {"adreno": 100.0, "hexagon": 2000.0}
-    of = {
-        about.target: {name: (one.suites, one.infra) for name, one in of.items()} for about, of in found.targets.items()
+    nightly = store.labs.nightly(REPOSITORY, since=500.0)
+    assert nightly.committed == {sha(2): 1000.0, sha(3): 2000.0}
+    assert nightly.arrived == {sha(2): 5000.0, sha(3): 5000.0}
+    assert {target.target: moment for target, moment in nightly.first.items()} == {"adreno": 100.0, "hexagon": 2000.0}
+    counts = {
+        target.target: {name: (report.suites, report.infra) for name, report in reports.items()}
+        for target, reports in nightly.targets.items()
     }
-    assert of == {"adreno": {sha(2): (1, 0)}, "hexagon": {sha(3): (1, 0)}}
+    assert counts == {"adreno": {sha(2): (1, 0)}, "hexagon": {sha(3): (1, 0)}}
 
 
 def reported(store: ResultsStore) -> None:
@@ -69,13 +70,13 @@ def reported(store: ResultsStore) -> None:
 def test_messages_about_regressions_come_with_their_tests(store: ResultsStore) -> None:
     filled(store)
     reported(store)
-    found = store.timelines.newest_messages(REPOSITORY, 0.0, 5)
-    assert sorted((one.about, one.suite, one.test, one.message.since) for one in found) == [
+    messages = store.failures.newest_messages(REPOSITORY, 0.0, 5)
+    assert sorted((message.target, message.suite, message.test, message.message.since) for message in messages) == [
         (ABOUT, "operators", "test_0", sha(2)),
         (ABOUT, "operators", "test_1", sha(3)),
     ]
-    assert len(store.timelines.newest_messages(REPOSITORY, 0.0, 1)) == 1
-    assert store.timelines.newest_messages("octocat/other", 0.0, 5) == []
+    assert len(store.failures.newest_messages(REPOSITORY, 0.0, 1)) == 1
+    assert store.failures.newest_messages("octocat/other", 0.0, 5) == []
 
 
 def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> None:
@@ -96,7 +97,7 @@ def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> No
     try:
         read(store)
         store.labs.newest(ABOUT)
-        store.timelines.newest_messages(REPOSITORY, 0.0, 5)
+        store.failures.newest_messages(REPOSITORY, 0.0, 5)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > 6

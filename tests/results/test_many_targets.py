@@ -10,9 +10,9 @@ from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.grid_rows import GridRange
+from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import is_new_failure
 from bot.results.store.store import ResultsStore
-from bot.results.store.test_runs import is_new_failure
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
 TARGETS = ("adreno", "hexagon")
@@ -25,13 +25,13 @@ def random_uploads(chance: random.Random) -> list[Upload]:
     uploads = []
     for target in TARGETS:
         for number in range(1, RUNS + 1):
-            tests = {f"test_{one}": chance.choices(("passed", "failed", "skipped"), (6, 3, 1))[0] for one in range(8)}
+            tests = {f"test_{test}": chance.choices(("passed", "failed", "skipped"), (6, 3, 1))[0] for test in range(8)}
             if number < 25:
                 tests["test_old"] = tests.pop("test_3")
-            tests |= {f"test_ok_{one}": "passed" for one in range(20)}
+            tests |= {f"test_ok_{test}": "passed" for test in range(20)}
             if chance.random() < 0.2:
                 del tests["test_5"]
-            flaky = frozenset(one for one in ("test_1", "test_2", "test_old") if chance.random() < 0.3) & tests.keys()
+            flaky = frozenset(name for name in ("test_1", "test_2", "test_old") if chance.random() < 0.3) & tests.keys()
             shard = (1, 2) if number == 30 else (1, 1)
             uploads.append(Upload(number, tests, target=target, flaky=flaky, shard=shard))
     chance.shuffle(uploads)
@@ -53,29 +53,38 @@ def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -
         names = filled.grids.names(line)
         shas = [sha for _, sha in grid.commits]
         for sha, older in pairwise(shas):
-            point, before = grid.points[line.series, sha], grid.points[line.series, older]
-            assert point.before is not None
-            bad = {place for place, byte in enumerate(point.now) if SEEN[byte].status in BAD and byte}
-            was_bad = {place for place in bad if at(before.now, place) and SEEN[at(before.now, place)].status in BAD}
-            now = {names[place]: SEEN[point.now[place]] for place in bad - was_bad}
-            alone = filled.failures.flakiness(line.about, SUITE, sha, now, aliases)
-            for place in bad - was_bad:
-                listed = SEEN[at(point.before, place)].status in BAD and at(point.before, place) > 0
-                assert listed == alone[names[place]].explains, (line.about, sha, names[place])
+            point, older_point = grid.points[line.series, sha], grid.points[line.series, older]
+            assert point.previous is not None
+            bad = {ordinal for ordinal, byte in enumerate(point.column) if SEEN[byte].status in BAD and byte}
+            was_bad = {
+                ordinal
+                for ordinal in bad
+                if at(older_point.column, ordinal) and SEEN[at(older_point.column, ordinal)].status in BAD
+            }
+            new_failures = {names[ordinal]: SEEN[point.column[ordinal]] for ordinal in bad - was_bad}
+            alone = filled.failures.flakiness(line.target, SUITE, sha, new_failures, aliases)
+            for ordinal in bad - was_bad:
+                listed = SEEN[at(point.previous, ordinal)].status in BAD and at(point.previous, ordinal) > 0
+                assert listed == alone[names[ordinal]].explains, (line.target, sha, names[ordinal])
                 explained += listed
                 compared += 1
     assert 0 < explained < compared
 
 
 def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
-    found = filled.timelines.targets_now(REPOSITORY, 3, aliases)
+    targets_now = filled.failures.targets_now(REPOSITORY, 3, aliases)
     for target in TARGETS:
-        about = TargetKey(REPOSITORY, LAB, target)
-        listed, failing = filled.timelines.failing(about, 3, aliases)
-        newest = filled.failures.newest_runs(about)
-        assert (found[about].sha, found[about].suites, found[about].failing) == (newest[0].sha, 1, failing)
-        assert [(one.suite, one.test, one.since) for one in found[about].failures] == [
-            (one.suite, one.test, one.context.since or one.sha) for one in listed
+        target_key = TargetKey(REPOSITORY, LAB, target)
+        listed, failing = filled.failures.failing(target_key, 3, aliases)
+        newest = filled.failures.newest_runs(target_key)
+        assert (targets_now[target_key].sha, targets_now[target_key].suites, targets_now[target_key].failing) == (
+            newest[0].sha,
+            1,
+            failing,
+        )
+        assert [(failure.suite, failure.test, failure.since) for failure in targets_now[target_key].failures] == [
+            (failing_test.suite, failing_test.test, failing_test.context.since or failing_test.sha)
+            for failing_test in listed
         ]
 
 
@@ -95,10 +104,12 @@ def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: Results
     names, shas = store.grids.names(line), [sha for _, sha in grid.commits[:2]]
     for test, is_new in (("test_flaky", False), ("test_ok", True)):
         points = [grid.points[line.series, sha] for sha in shas]
-        places = [(at(one.before or b"", names.index(test)), at(one.now, names.index(test))) for one in points]
-        assert [is_new_failure(*one) for one in places] == [is_new, is_new]
+        statuses = [
+            (at(point.previous or b"", names.index(test)), at(point.column, names.index(test))) for point in points
+        ]
+        assert [is_new_failure(*pair) for pair in statuses] == [is_new, is_new]
         traced = store.history(REPOSITORY, SUITE, test)
         for count in (WINDOW, 3, 2, 1):
-            asked = GridRange(REPOSITORY, limit=count)
-            runs = store.grids.runs_of_test([line], test, traced, asked)[line.series][:2]
-            assert {is_new_failure(run.was, run.now) for run in runs} == {is_new}
+            grid_range = GridRange(REPOSITORY, limit=count)
+            runs = store.grids.runs_of_test([line], test, traced, grid_range)[line.series][:2]
+            assert {is_new_failure(run.previous, run.status) for run in runs} == {is_new}

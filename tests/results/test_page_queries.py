@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bot.results.store import schema
-from bot.results.store.commits_with_results import CommitWithResults
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.newest_points import AskedTests
+from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import schema
+from bot.results.store.tables.database import ResultsDatabase
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 
@@ -22,7 +22,7 @@ def filled(store: ResultsStore) -> ResultsStore:
     for number in range(1, 6):
         for target in ("adreno", "hexagon"):
             for suite in ("operators", "relax"):
-                tests = {f"test_{one}": "passed" for one in range(6)}
+                tests = {f"test_{test}": "passed" for test in range(6)}
                 upload = Upload(
                     number, tests, run_id=f"{suite}-1", target=target, suite=suite, mainline=number < 5,
                     pull_request=7 if number == 5 else None,
@@ -36,7 +36,7 @@ def test_the_newest_commits_of_a_target_are_listed_once_each(filled: ResultsStor
         CommitWithResults(sha(5), 5000.0, mainline=False, pull_request=7),
         CommitWithResults(sha(4), 4000.0, mainline=True, pull_request=None),
     ]
-    assert [one.sha for one in filled.commits.newest(ABOUT)] == [sha(number) for number in (5, 4, 3, 2, 1)]
+    assert [commit.sha for commit in filled.commits.newest(ABOUT)] == [sha(number) for number in (5, 4, 3, 2, 1)]
     assert filled.commits.of(ABOUT, sha(3)) == CommitWithResults(sha(3), 3000.0, mainline=True, pull_request=None)
     assert filled.commits.of(ABOUT, sha(9)) is None
     assert filled.commits.suites(ABOUT, sha(3)) == ["operators", "relax"]
@@ -59,13 +59,15 @@ def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
             tests = {"test_flips": "failed" if number % 2 else "passed", "test_skipped": "skipped", "test_ok": "passed"}
             upload = Upload(number, tests, target=target, flaky=frozenset({"test_flips"} if number == 3 else ()))
             store.put(upload.run, upload.columns)
-    asked = AskedTests(REPOSITORY)
+    query = ListedTests(REPOSITORY)
 
     def work() -> None:
-        assert [one.test for one in store.lists.flaky(asked, 0.0).tests] == ["test_flips", "test_flips"]
-        found = store.lists.skipped(asked, 2500.0)
-        assert [one.test for one in found.tests] == [one.test for one in found.idle] == ["test_skipped"]
-        assert store.lists.slow(asked).timed == 4
+        assert [test.test for test in store.lists.flaky(query, 0.0).tests] == ["test_flips", "test_flips"]
+        skipped = store.lists.skipped(query, 2500.0)
+        assert (
+            [test.test for test in skipped.tests] == [idle_test.test for idle_test in skipped.idle] == ["test_skipped"]
+        )
+        assert store.lists.slow(query).timed == 4
 
     work()  # reads the names, which a process caches
     statements, scans = whole_tables_read(work)
@@ -78,20 +80,20 @@ def test_a_renamed_test_is_flaky_under_its_present_name(database_url: str) -> No
     store.open()
     names = ["test_old"] * 4 + ["test_new"] * 3
     for number, name in enumerate(names, 1):
-        tests = {name: "failed" if number % 2 else "passed"} | {f"test_ok_{one}": "passed" for one in range(5)}
+        tests = {name: "failed" if number % 2 else "passed"} | {f"test_ok_{test}": "passed" for test in range(5)}
         upload = Upload(number, tests)
         store.put(upload.run, upload.columns)
-    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
+    (flaky,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
     store.close()
-    assert (found.test, found.flips, found.failed, found.runs) == ("test_new", 6, 4, 7)
+    assert (flaky.test, flaky.flips, flaky.failed, flaky.runs) == ("test_new", 6, 4, 7)
 
 
 def test_a_test_that_is_flaky_in_each_run_is_listed(store: ResultsStore) -> None:
     for number in range(1, 4):
         upload = Upload(number, {"test_a": "failed", "test_b": "passed"}, flaky=frozenset({"test_a"}))
         store.put(upload.run, upload.columns)
-    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
-    assert (found.test, found.proved, [proof.sha for proof in found.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
+    (flaky,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
+    assert (flaky.test, flaky.proved, [proof.sha for proof in flaky.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
 
 
 def test_a_read_of_a_whole_table_is_detected(store: ResultsStore, database_url: str) -> None:

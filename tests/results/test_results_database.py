@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.engine.database import Database, DatabaseError
-from bot.results.store import schema
-from bot.results.store.database import VERSION_TABLE, ResultsDatabase
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import schema
+from bot.results.store.tables.database import VERSION_TABLE, ResultsDatabase
 from tests.results.uploads import REPOSITORY, Upload
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
@@ -99,26 +99,26 @@ class _Stopped(Exception):
 @given(st.integers(1, 40))
 def test_a_put_interrupted_anywhere_leaves_nothing(store: ResultsStore, statements: int) -> None:
     repository = f"octocat/broken-off-{statements}"
-    one, two = (replace(upload, repository=repository) for upload in (ONE, TWO))
-    store.put(two.run, two.columns)
-    before = store.snapshot(repository)
-    left = statements
+    first, second = (replace(upload, repository=repository) for upload in (ONE, TWO))
+    store.put(second.run, second.columns)
+    snapshot = store.snapshot(repository)
+    remaining = statements
 
     def stop(*_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
+        nonlocal remaining
+        remaining -= 1
+        if remaining == 0:
             raise _Stopped
 
     sa.event.listen(sa.Engine, "before_cursor_execute", stop)
     try:
-        store.put(one.run, one.columns)
+        store.put(first.run, first.columns)
     except _Stopped:
-        assert store.snapshot(repository) == before
+        assert store.snapshot(repository) == snapshot
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", stop)
-    store.put(one.run, one.columns)
-    assert [len(store.history(repository, "operators", name)) for name in one.tests] == [1, 1]
+    store.put(first.run, first.columns)
+    assert [len(store.history(repository, "operators", name)) for name in first.tests] == [1, 1]
 
 
 DYING = """

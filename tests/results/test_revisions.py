@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 
@@ -22,7 +22,7 @@ def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
     seen = [revision()]
     waiting = replace(ONE.run, state=RunState.WAITING)
     for change in (
-        lambda: store.note(waiting),
+        lambda: store.put_state(waiting),
         lambda: store.put(ONE.run, ONE.columns),
         lambda: store.learn(REPOSITORY, [Relation(sha(2), sha(1), is_ancestor=True)]),
         lambda: store.failures.report(ABOUT, sha(1), [Failure("operators", "test_b", sha(1))], {}),
@@ -31,7 +31,7 @@ def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
         seen.append(revision())
     assert sorted(set(seen)) == seen
     assert not store.put(ONE.run, ONE.columns)
-    assert not store.note(waiting)
+    assert not store.put_state(waiting)
     assert revision() == seen[-1]
 
 

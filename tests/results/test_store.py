@@ -20,10 +20,10 @@ from nightjar_formats.runs.infra import infra
 
 from bot.results.compare.searching import renames
 from bot.results.state import RunState
-from bot.results.store import names
-from bot.results.store.blobs import Reasons, Stored
-from bot.results.store.combine import has_evidence
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import names
+from bot.results.store.tables.blobs import Reasons, RunColumns
+from bot.results.store.tables.combine import has_evidence
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 from tests.tables import with_tables
 
@@ -38,12 +38,12 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
 
 
 def baselines(store: ResultsStore, commit: int) -> list[str]:
-    return [one.sha for one in store.baselines(ABOUT, SUITE, sha(commit))]
+    return [candidate.sha for candidate in store.baselines(ABOUT, SUITE, sha(commit))]
 
 
-def statuses(store: ResultsStore, test_id: str, about: TargetKey = ABOUT) -> list[tuple[str, str | None]]:
+def statuses(store: ResultsStore, test_id: str, target: TargetKey = ABOUT) -> list[tuple[str, str | None]]:
     history = store.history(REPOSITORY, SUITE, test_id)
-    return [(segment.sha, segment.status and segment.status.value) for segment in history.get(about, ())]
+    return [(segment.sha, segment.status and segment.status.value) for segment in history.get(target, ())]
 
 
 def test_a_run_is_returned_as_it_was_put(store: ResultsStore) -> None:
@@ -67,23 +67,23 @@ def test_nothing_is_returned_for_unknown_names(store: ResultsStore) -> None:
     assert store.history(REPOSITORY, SUITE, ADD) == {}
     assert store.flakiest(ABOUT, SUITE) == []
     assert baselines(store, 1) == []
-    assert store.whole(ABOUT, sha(1)) is None
+    assert store.complete_check(ABOUT, sha(1)) is None
 
 
 def test_a_folder_is_stored_once_and_the_first_content_stays(store: ResultsStore) -> None:
     first, second = Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"})
     put(store, first)
-    before = store.snapshot(REPOSITORY)
+    snapshot = store.snapshot(REPOSITORY)
     assert not store.put(first.run, first.columns)
     assert not store.put(replace(second.run, version="another"), second.columns)
-    assert not store.note(first.without_results(RunState.WAITING))
-    assert store.snapshot(REPOSITORY) == before
+    assert not store.put_state(first.without_results(RunState.WAITING))
+    assert store.snapshot(REPOSITORY) == snapshot
 
 
 def test_reading_the_bucket_again_replaces_a_run_and_its_consequences(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "failed", MUL: "passed"}), Upload(3, {ADD: "passed"}))
-    again = Upload(2, {ADD: "passed"})
-    assert store.put(again.run, again.columns, replace=True)
+    replacement = Upload(2, {ADD: "passed"})
+    assert store.put(replacement.run, replacement.columns, replace=True)
     assert store.seen(ABOUT, SUITE, sha(2)) == {ADD: PASSED}
     assert statuses(store, ADD) == [(sha(1), "passed")]
     assert statuses(store, MUL) == []
@@ -133,8 +133,8 @@ def test_a_later_attempt_decides_the_status_and_makes_the_test_flaky(store: Resu
 def test_a_waiting_run_is_shown_and_then_stored(store: ResultsStore) -> None:
     upload = Upload(1, {ADD: "passed"})
     waiting = upload.without_results(RunState.WAITING)
-    assert store.note(waiting)
-    assert not store.note(waiting)
+    assert store.put_state(waiting)
+    assert not store.put_state(waiting)
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
     assert (suite.waiting, suite.seen, suite.complete) == ((waiting,), {}, False)
     assert store.waiting(REPOSITORY) == [waiting]
@@ -145,7 +145,7 @@ def test_a_waiting_run_is_shown_and_then_stored(store: ResultsStore) -> None:
 
 def test_a_run_whose_files_never_arrived_is_broken_until_its_shard_is_sent_again(store: ResultsStore) -> None:
     broken = Upload(1, {ADD: "passed"}, "1").without_results(RunState.INCOMPLETE)
-    store.note(broken)
+    store.put_state(broken)
     assert store.state(ABOUT, sha(1)).suites[SUITE].broken == (broken,)
     put(store, Upload(1, {ADD: "passed"}, "2", attempt=2))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
@@ -154,7 +154,7 @@ def test_a_run_whose_files_never_arrived_is_broken_until_its_shard_is_sent_again
 
 def test_a_refused_run_is_stored_with_its_reason_but_affects_no_state_and_no_check(store: ResultsStore) -> None:
     refused = replace(Upload(1, {}).without_results(RunState.REFUSED, "no such commit"), claims=None, admission=None)
-    assert store.note(refused)
+    assert store.put_state(refused)
     assert store.run(refused.key) == refused
     assert store.state(ABOUT, sha(1)).suites == {}
     assert store.scheduled_checks(REPOSITORY, 10 * DAY, 0, DAY) == []
@@ -165,7 +165,7 @@ def test_a_refused_run_is_stored_with_its_reason_but_affects_no_state_and_no_che
 
 def test_runs_are_listed_newest_first_and_filtered_by_any_field(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
-    store.note(Upload(3, {}).without_results(RunState.WAITING))
+    store.put_state(Upload(3, {}).without_results(RunState.WAITING))
     assert [run.key.sha for run in store.runs(REPOSITORY)] == [sha(3), sha(2), sha(1)]
     assert [run.key.sha for run in store.runs(REPOSITORY, limit=1)] == [sha(3)]
     assert [run.key.sha for run in store.runs(REPOSITORY, lab=LAB, target=TARGET)] == [sha(3), sha(1)]
@@ -174,26 +174,26 @@ def test_runs_are_listed_newest_first_and_filtered_by_any_field(store: ResultsSt
 
 
 def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None:
-    upload, other = Upload(1, {ADD: "passed"}), Upload(1, {}, "2", target="hexagon-v73")
+    upload, refused = Upload(1, {ADD: "passed"}), Upload(1, {}, "2", target="hexagon-v73")
     put(store, upload)
-    store.note(other.without_results(RunState.REFUSED))
+    store.put_state(refused.without_results(RunState.REFUSED))
     third = Upload(1, {}, "3").run.key
-    assert store.known({upload.run.key: "another", other.run.key: other.run.version, third: "etag"}) == {
+    assert store.processed({upload.run.key: "another", refused.run.key: refused.run.version, third: "etag"}) == {
         upload.run.key,
-        other.run.key,
+        refused.run.key,
     }
 
 
 def test_a_refused_run_is_read_again_if_its_manifest_changed(store: ResultsStore) -> None:
     refused = Upload(1, {}).without_results(RunState.REFUSED)
-    store.note(refused)
-    assert store.known({refused.key: refused.version}) == {refused.key}
-    assert store.known({refused.key: "another"}) == set()
+    store.put_state(refused)
+    assert store.processed({refused.key: refused.version}) == {refused.key}
+    assert store.processed({refused.key: "another"}) == set()
 
 
 def test_usage_counts_what_a_lab_sent_since_a_time_except_the_bytes_of_refused_runs(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
-    store.note(Upload(3, {}).without_results(RunState.REFUSED))
+    store.put_state(Upload(3, {}).without_results(RunState.REFUSED))
     assert store.usage(REPOSITORY, LAB, 5000.0) == (3, 200)
     assert store.usage(REPOSITORY, LAB, 5000.5) == (0, 0)
     assert store.usage(REPOSITORY, "another-lab", 0.0) == (0, 0)
@@ -201,7 +201,7 @@ def test_usage_counts_what_a_lab_sent_since_a_time_except_the_bytes_of_refused_r
 
 def test_a_commit_keeps_the_kind_that_it_had_when_any_lab_tested_it(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
-    store.note(Upload(2, {}, target="hexagon-v73").without_results(RunState.REFUSED))
+    store.put_state(Upload(2, {}, target="hexagon-v73").without_results(RunState.REFUSED))
     assert store.admission(REPOSITORY, sha(1)) == Upload(1, {}, mainline=False, pull_request=7).run.admission
     assert store.admission(REPOSITORY, sha(2)) is None
     assert store.admission("octocat/other", sha(1)) is None
@@ -250,7 +250,7 @@ def test_history_is_separate_for_each_target(store: ResultsStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "unlinked",
     [
         Upload(2, {ADD: "failed"}, mainline=False, pull_request=7),
         Upload(2, {ADD: "failed"}, shard=(1, 2)),
@@ -259,24 +259,24 @@ def test_history_is_separate_for_each_target(store: ResultsStore) -> None:
     ids=["a pull request's head", "a shard alone", "a run with one cause of all failures"],
 )
 def test_runs_that_do_not_count_for_the_nightly_branch_are_not_in_its_series(
-    store: ResultsStore, other: Upload
+    store: ResultsStore, unlinked: Upload
 ) -> None:
-    put(store, Upload(1, {ADD: "passed"}), other, Upload(3, {ADD: "passed"}))
+    put(store, Upload(1, {ADD: "passed"}), unlinked, Upload(3, {ADD: "passed"}))
     assert statuses(store, ADD) == [(sha(1), "passed")]
 
 
 def test_baselines_are_earlier_complete_nightly_commits_with_usable_results(store: ResultsStore) -> None:
     good, broken = {ADD: "passed"}, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
     put(store, Upload(1, good), Upload(2, good, mainline=False), Upload(3, broken), Upload(5, good), Upload(6, good))
-    store.note(Upload(4, {}).without_results(RunState.WAITING))
+    store.put_state(Upload(4, {}).without_results(RunState.WAITING))
     assert baselines(store, 6) == [sha(5), sha(1)]
-    assert [one.sha for one in store.baselines(ABOUT, SUITE, sha(6), limit=1)] == [sha(5)]
+    assert [candidate.sha for candidate in store.baselines(ABOUT, SUITE, sha(6), limit=1)] == [sha(5)]
     assert baselines(store, 2) == [sha(1)]
 
 
 def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
-    def nightly_run(number: int, file: str, **other: str) -> Upload:
-        return Upload(number, {f"{file}::test_{name}": other.get(f"t{name}", "passed") for name in range(20)})
+    def nightly_run(number: int, file: str, **statuses: str) -> Upload:
+        return Upload(number, {f"{file}::test_{name}": statuses.get(f"t{name}", "passed") for name in range(20)})
 
     put(store, nightly_run(1, "te/a.py"), nightly_run(2, "te/a.py", t7="failed"), nightly_run(5, "ir/c.py"))
     put(store, nightly_run(3, "te/b.py", t7="failed"), nightly_run(4, "te/b.py"))
@@ -288,9 +288,15 @@ def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
         (sha(5), "passed"),
     ]
     (history,) = store.history(REPOSITORY, SUITE, "ir/c.py::test_7").values()
-    assert [one.name.partition("::")[0] for one in history] == ["te/a.py", "te/a.py", "te/b.py", "te/b.py", "ir/c.py"]
+    assert [segment.name.partition("::")[0] for segment in history] == [
+        "te/a.py",
+        "te/a.py",
+        "te/b.py",
+        "te/b.py",
+        "ir/c.py",
+    ]
     assert statuses(store, "te/a.py::test_7") == [(sha(1), "passed"), (sha(2), "failed"), (sha(3), None)]
-    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [("ir/c.py::test_7", 2)]
+    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE)] == [("ir/c.py::test_7", 2)]
 
 
 def test_a_test_that_fails_under_its_new_name_has_failed_since_then(url_with_tables: str) -> None:
@@ -309,9 +315,9 @@ def test_the_tests_that_flip_most_come_first(store: ResultsStore) -> None:
             DIV: "skipped" if number % 2 else "passed",
         }
         put(store, Upload(number, tests))
-    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [(ADD, 5), (MUL, 1)]
-    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, limit=1)] == [(ADD, 5)]
-    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
+    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE)] == [(ADD, 5), (MUL, 1)]
+    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE, limit=1)] == [(ADD, 5)]
+    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
 
 
 # Concurrent runs
@@ -320,42 +326,45 @@ OLD, NEW = ({f"te/{file}.py::test_{number}": "passed" for number in range(60)} f
 
 
 def test_others_can_write_during_the_search_for_renames(url_with_tables: str) -> None:
-    other = ResultsStore(url_with_tables)
+    second_store = ResultsStore(url_with_tables)
     elsewhere = iter([Upload(1, {ADD: "passed"}, target="hexagon"), Upload(2, {ADD: "passed"}, target="hexagon")])
 
     def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
-        put(other, next(elsewhere))
+        put(second_store, next(elsewhere))
         return renames(removed, new)
 
     store = ResultsStore(url_with_tables, renames=search)
     store.open()
     put(store, Upload(1, OLD), Upload(2, NEW))
     test = "te/test_new.py::test_7"
-    assert [one.name for one in store.history(REPOSITORY, SUITE, test)[ABOUT]] == ["te/test_old.py::test_7", test]
-    for one in (store, other):
-        one.close()
+    assert [segment.name for segment in store.history(REPOSITORY, SUITE, test)[ABOUT]] == [
+        "te/test_old.py::test_7",
+        test,
+    ]
+    for opened in (store, second_store):
+        opened.close()
 
 
 def test_changes_during_the_search_for_renames_count(url_with_tables: str, tmp_path: Path) -> None:
     """A commit between two others arrives during their comparison, and becomes the baseline of the later one."""
     uploads = [Upload(1, OLD), Upload(3, {**NEW, ADD: "failed"}), Upload(2, NEW)]
     calm = ResultsStore(with_tables(f"sqlite:///{tmp_path / 'calm.db'}"))
-    other = ResultsStore(url_with_tables)
+    second_store = ResultsStore(url_with_tables)
     between = uploads[2:]
 
     def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         while between:
-            put(other, between.pop())
+            put(second_store, between.pop())
         return renames(removed, new)
 
     disturbed = ResultsStore(url_with_tables, renames=search)
-    for one in (disturbed, calm):
-        one.open()
+    for opened in (disturbed, calm):
+        opened.open()
     put(disturbed, *uploads[:2])
     put(calm, *uploads)
     assert disturbed.snapshot(REPOSITORY) == calm.snapshot(REPOSITORY)
-    for one in (disturbed, other, calm):
-        one.close()
+    for opened in (disturbed, second_store, calm):
+        opened.close()
 
 
 def test_concurrent_runs_all_find_their_place(url_with_tables: str) -> None:
@@ -374,16 +383,16 @@ def test_concurrent_runs_all_find_their_place(url_with_tables: str) -> None:
     for number in range(1, 6):
         seen = stores[0].seen(replace(ABOUT, target="board-1"), SUITE, sha(number))
         assert seen == {f"te/a.py::t{test}": PASSED for test in range(number)}
-    for one in stores:
-        one.close()
+    for store in stores:
+        store.close()
 
 
 @given(
     st.lists(st.builds(SeenTest, st.sampled_from(Status), trouble=st.sampled_from(Trouble), message=st.just("boom")))
 )
 def test_a_run_with_evidence_about_the_code_is_no_lab_fault(seen: list[SeenTest]) -> None:
-    tests = {f"te/test_{number}.py": one for number, one in enumerate(seen)}
-    statuses = bytes(status_byte(one.status) for one in seen)
-    whys = [Reason(one.trouble, one.message) for one in seen]
-    if has_evidence([Stored(statuses, Reasons(list(range(len(seen))), list(range(len(seen))), whys))]):
+    tests = {f"te/test_{number}.py": result for number, result in enumerate(seen)}
+    statuses = bytes(status_byte(result.status) for result in seen)
+    reasons = [Reason(result.trouble, result.message) for result in seen]
+    if has_evidence([RunColumns(statuses, Reasons(list(range(len(seen))), list(range(len(seen))), reasons))]):
         assert infra(tests, None, exit_status=0) == ""

@@ -13,7 +13,7 @@ def test_pages_contain_each_run_once_even_if_all_arrived_at_the_same_moment(stor
         store.put(Upload(number, {"a.py::test": "passed"}).run, Upload(number, {"a.py::test": "passed"}).columns)
     pages = [store.runs(REPOSITORY, limit=3)]
     while pages[-1]:
-        pages.append(store.runs(REPOSITORY, lab=LAB, limit=3, before=pages[-1][-1].key))
+        pages.append(store.runs(REPOSITORY, lab=LAB, limit=3, last_listed=pages[-1][-1].key))
     assert [len(page) for page in pages] == [3, 3, 1, 0]
     assert [run for page in pages for run in page] == store.runs()
     assert len({run.key for page in pages for run in page}) == 7
@@ -21,4 +21,4 @@ def test_pages_contain_each_run_once_even_if_all_arrived_at_the_same_moment(stor
 
 def test_a_page_after_an_unknown_run_is_refused(store: ResultsStore) -> None:
     with pytest.raises(LookupError):
-        store.runs(REPOSITORY, before=Upload(1, {}).run.key)
+        store.runs(REPOSITORY, last_listed=Upload(1, {}).run.key)

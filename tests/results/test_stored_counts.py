@@ -15,10 +15,10 @@ from bot.config.quarantine import EXAMPLE, QuarantinedTest
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.state import RunState
-from bot.results.store.cells import count_cell
-from bot.results.store.grid import GridPoint
-from bot.results.store.grid_rows import GridRange
+from bot.results.store.grid.grid import GridPoint
+from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.cells import count_cell
 from tests.results.test_any_order import fresh, on_one_database, stored, uploads
 from tests.results.uploads import REPOSITORY, Upload
 
@@ -35,30 +35,30 @@ CONFIGURED = (
 
 def random_runs(chance: random.Random, *, renamed: bool) -> list[Upload]:
     """Return runs in any order: tests fail, are flaky, new, removed and renamed; some runs are incomplete."""
-    found = []
+    runs = []
     for number in range(1, COMMITS + 1):
-        tests = {f"test_{one}": chance.choices(("passed", "failed", "skipped"), (8, 2, 1))[0] for one in range(8)}
+        tests = {f"test_{test}": chance.choices(("passed", "failed", "skipped"), (8, 2, 1))[0] for test in range(8)}
         if renamed and number < 30:
             tests["test_old"] = tests.pop("test_3")
-        tests |= {f"test_ok_{one}": "passed" for one in range(20)}
+        tests |= {f"test_ok_{name}": "passed" for name in range(20)}
         for name in ("test_5", "test_6"):
             if chance.random() < 0.1:
                 del tests[name]
-        flaky = frozenset(one for one in ("test_1", "test_2", "test_old") if chance.random() < 0.2) & tests.keys()
-        whole = Upload(number, tests, flaky=flaky, mainline=chance.random() > 0.05)
-        parts = whole.in_shards(2) if chance.random() < 0.2 else [whole]
-        found += parts[: chance.choice((1, 2))] if chance.random() < 0.3 else parts
-    chance.shuffle(found)
-    return found
+        flaky = frozenset(name for name in ("test_1", "test_2", "test_old") if chance.random() < 0.2) & tests.keys()
+        upload = Upload(number, tests, flaky=flaky, mainline=chance.random() > 0.05)
+        shards = upload.in_shards(2) if chance.random() < 0.2 else [upload]
+        runs += shards[: chance.choice((1, 2))] if chance.random() < 0.3 else shards
+    chance.shuffle(runs)
+    return runs
 
 
 def listed(quarantine: Quarantine, _: TargetKey) -> Quarantine:
     return quarantine
 
 
-def differences(store: ResultsStore, asked: GridRange) -> list[object]:
+def differences(store: ResultsStore, grid_range: GridRange) -> list[object]:
     """Return the points whose counts differ from those of their columns."""
-    plain, counted = (store.grids.read(replace(asked, counts=counts)).points for counts in (False, True))
+    plain, counted = (store.grids.read(replace(grid_range, counts=counts)).points for counts in (False, True))
     assert plain.keys() == counted.keys()
     return [
         place for place, point in plain.items() if not point.infra and counts_of(point) != counts_of(counted[place])
@@ -66,7 +66,7 @@ def differences(store: ResultsStore, asked: GridRange) -> list[object]:
 
 
 def counts_of(point: GridPoint) -> object:
-    counts = point.counts or count_cell(point.before, point.now)
+    counts = point.counts or count_cell(point.previous, point.column)
     return counts.passed, counts.failed, counts.skipped, counts.flaky, counts.new
 
 
@@ -74,17 +74,17 @@ def counts_of(point: GridPoint) -> object:
 def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore, seed: int, renamed: bool) -> None:
     chance = random.Random(seed)
     runs = random_runs(chance, renamed=renamed)
-    for place, upload in enumerate(runs):
+    for index, upload in enumerate(runs):
         store.put(upload.run, upload.columns)
-        if place % 20 == 0:
+        if index % 20 == 0:
             assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
     for upload in chance.sample(runs, 5):
         # The bucket is read again, with other content.
-        other = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
-        store.put(other.run, other.columns, replace=True)
+        replacement = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
+        store.put(replacement.run, replacement.columns, replace=True)
     for aliases, quarantine in CONFIGURED:
-        asked = GridRange(REPOSITORY, limit=COMMITS, aliases=aliases, quarantine=partial(listed, quarantine))
-        assert differences(store, asked) == []
+        grid_range = GridRange(REPOSITORY, limit=COMMITS, aliases=aliases, quarantine=partial(listed, quarantine))
+        assert differences(store, grid_range) == []
     grid = store.grids.read(GridRange(REPOSITORY, limit=COMMITS, counts=True))
     counted = [point for point in grid.points.values() if point.counts]
     if not renamed:
@@ -99,6 +99,6 @@ def test_counts_equal_those_of_the_columns(store: ResultsStore, uploads: list[Up
     repository = fresh()
     repeated = data.draw(st.lists(st.sampled_from(uploads), max_size=3))
     for upload in repeated:
-        store.note(replace(upload, repository=repository).without_results(RunState.WAITING))
+        store.put_state(replace(upload, repository=repository).without_results(RunState.WAITING))
     stored(store, repository, data.draw(st.permutations(uploads + repeated)))
     assert differences(store, GridRange(repository, limit=COMMITS)) == []

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
-from bot.results.store import names
-from bot.results.store.blobs import Placement, lay_out, names_blob
-from bot.results.store.database import ResultsDatabase
-from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.tables import names
+from bot.results.store.tables.blobs import Placement, lay_out, names_blob
+from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.names import SuiteNames, SuiteRow
 
 FIRST, MORE = ["a", "b", "c"], ["d", "e"]
 
@@ -36,69 +36,71 @@ def add(connection: sa.Connection, new: list[str]) -> SuiteRow:
 
 
 def test_added_names_are_found_at_their_places(database: ResultsDatabase) -> None:
-    known = SuiteNames()
-    for new, every in ((FIRST, FIRST), (MORE, FIRST + MORE)):
+    suite_names = SuiteNames()
+    for new, expected in ((FIRST, FIRST), (MORE, FIRST + MORE)):
         with database.writing() as connection:
             suite = add(connection, new)
         with database.reading() as connection:
-            assert known.every(connection, suite) == every
-            assert dict(known.places(connection, suite)) == {name: place for place, name in enumerate(every)}
+            assert suite_names.all(connection, suite) == expected
+            assert dict(suite_names.ordinals(connection, suite)) == {
+                name: ordinal for ordinal, name in enumerate(expected)
+            }
 
 
 def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsDatabase) -> None:
-    known = SuiteNames()
+    suite_names = SuiteNames()
     with database.writing() as connection:
         first = add(connection, FIRST)
     with database.reading() as connection:
-        known.every(connection, first)
+        suite_names.all(connection, first)
     with database.writing() as connection:
         undone = connection.begin_nested()
-        assert known.uncommitted(connection, add(connection, MORE)) == FIRST + MORE
+        assert suite_names.uncommitted(connection, add(connection, MORE)) == FIRST + MORE
         undone.rollback()
     with database.writing() as connection:
-        other = add(connection, ["x", "y"])
+        after_rollback = add(connection, ["x", "y"])
     with database.reading() as connection:
-        assert known.every(connection, other) == [*FIRST, "x", "y"]
+        assert suite_names.all(connection, after_rollback) == [*FIRST, "x", "y"]
 
 
 def test_a_transaction_that_began_before_names_were_added_does_not_see_them(database: ResultsDatabase) -> None:
-    known = SuiteNames()
+    suite_names = SuiteNames()
     with database.writing() as connection:
         first = add(connection, FIRST)
     with database.writing() as connection:
-        every = add(connection, MORE)
+        current = add(connection, MORE)
     with database.reading() as connection:
-        known.every(connection, every)
-        assert known.every(connection, first) == FIRST
-        assert known.ordinal(connection, first, "d") is None
-        assert known.ordinal(connection, every, "d") == 3
+        suite_names.all(connection, current)
+        assert suite_names.all(connection, first) == FIRST
+        assert suite_names.ordinal(connection, first, "d") is None
+        assert suite_names.ordinal(connection, current, "d") == 3
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([chr(code) for code in range(97, 113)]), unique=True, min_size=1), st.data())
 def test_the_places_of_the_previous_run_give_the_same_layout(run: list[str], data: st.DataObject) -> None:
-    every = data.draw(st.permutations([chr(code) for code in range(97, 113)]))
+    all_names = data.draw(st.permutations([chr(code) for code in range(97, 113)]))
     cases = [
         Case(name, Status.SKIPPED if skipped else Status.PASSED, message=f"not on {name}" if skipped else "", seconds=1)
         for name, skipped in zip(run, data.draw(st.lists(st.booleans(), min_size=16)), strict=False)
     ]
     columns = collect(cases, lambda case: (case.name, ""))
-    place = {name: number for number, name in enumerate(every)}
-    ordinals = [place[name] for name in run]
-    slowly = lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), len(every))
+    ordinal_of = {name: ordinal for ordinal, name in enumerate(all_names)}
+    ordinals = [ordinal_of[name] for name in run]
+    slowly = lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), len(all_names))
     assert Placement(ordinals).lay_out(columns) == slowly
 
 
 def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatabase) -> None:
-    known = SuiteNames()
+    suite_names = SuiteNames()
     with database.writing() as connection:
         suite = add(connection, FIRST)
     with database.reading() as connection:
-        assert known.placed(connection, suite, [names_blob(["c", "d"])]) == [2, None]
-        placed = known.placed(connection, suite, [names_blob(["c", "a"])])
+        assert suite_names.placed(connection, suite, [names_blob(["c", "d"])]) == [2, None]
+        placed = suite_names.placed(connection, suite, [names_blob(["c", "a"])])
     with database.writing() as connection:
-        more = add(connection, MORE)
+        grown = add(connection, MORE)
     with database.reading() as connection:
-        assert known.placed(connection, more, [names_blob(["c", "a"])]) is placed
-        assert isinstance(known.placed(connection, more, [names_blob(["c", "d"])]), Placement)
-        assert known.placed(connection, more, [names_blob(["a", "c"])]) is not placed
+        assert suite_names.placed(connection, grown, [names_blob(["c", "a"])]) is placed
+        assert isinstance(suite_names.placed(connection, grown, [names_blob(["c", "d"])]), Placement)
+        assert suite_names.placed(connection, grown, [names_blob(["a", "c"])]) is not placed

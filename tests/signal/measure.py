@@ -27,7 +27,7 @@ def measure(seeds: Iterable[int]) -> Score:
         place = IN_MEMORY if IN_MEMORY.is_dir() else None
         with (
             tempfile.TemporaryDirectory(dir=place) as folder,
-            closing(ResultsStore(with_tables(f"sqlite:///{folder}/results.db"), now=clock)) as store,
+            closing(ResultsStore(with_tables(f"sqlite:///{folder}/results.db"), clock=clock)) as store,
         ):
             store.open()
             for seed in every[start : start + LABS_OF_STORE]:

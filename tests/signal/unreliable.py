@@ -120,7 +120,7 @@ def _scored(
     clock, place = Clock(), IN_MEMORY if IN_MEMORY.is_dir() else None
     with (
         tempfile.TemporaryDirectory(dir=place) as folder,
-        closing(ResultsStore(f"sqlite:///{folder}/results.db", now=clock)) as store,
+        closing(ResultsStore(f"sqlite:///{folder}/results.db", clock=clock)) as store,
     ):
         store.open()
         score = score_of(lab, asyncio.run(Replay(store, lab, clock, TARGET, results).arrivals()))

@@ -38,8 +38,9 @@ from bot.results.explain import texts
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
 from bot.results.report.texts import since_commit
+from bot.results.store.failures.failures import FailureMessage
+from bot.results.store.history.timelines import LeftOut, TimelineRun
 from bot.results.store.store import ResultsStore
-from bot.results.store.timelines import FailureMessage, LeftOut, TimelineRun
 
 RUNS = 10
 SHORT = 10

@@ -12,7 +12,7 @@ from bot.results.compare.diff import Comparison
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure
 from bot.results.explain import texts
-from bot.results.store.timelines import LeftOut, TimelineRun
+from bot.results.store.history.timelines import LeftOut, TimelineRun
 
 
 class ResultClass(StrEnum):

@@ -17,8 +17,9 @@ from bot.results.explain.lookup import unknown_test
 from bot.results.report.compared import compared_with
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
+from bot.results.store.failures.failures import FailureMessage
+from bot.results.store.history.timelines import TimelineRun
 from bot.results.store.store import ResultsStore
-from bot.results.store.timelines import FailureMessage, TimelineRun
 
 if TYPE_CHECKING:
     from bot.config.quarantine import QuarantinedTest
@@ -95,7 +96,7 @@ def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: s
         counted[lasting.good].sha if lasting and lasting.good is not None else "",
         next((before for before, now in compared.comparison.renamed if now == test), ""),
         tuple(timeline),
-        tuple(store.timelines.messages(about, suite.suite, called)),
+        tuple(store.failures.messages(about, suite.suite, called)),
         flakiness,
         store.failures.health(about, sha).get(suite.suite, RELIABLE),
     )

@@ -10,7 +10,7 @@ from rapidfuzz import fuzz, process
 
 from bot.core.errors import UserError
 from bot.results.explain import texts
-from bot.results.store.timelines import Timelines
+from bot.results.store.history.timelines import Timelines
 
 CHECK_RUNS = "hardware/"
 """With this before it, a target is the name of its check run."""

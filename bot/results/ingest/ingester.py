@@ -222,7 +222,7 @@ class RunIngester:
         return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
     async def _note(self, run: Run) -> Run:
-        await written_apart(partial(self._store.note, run), self._pool, _owner_of(run.key))
+        await written_apart(partial(self._store.put_state, run), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
 

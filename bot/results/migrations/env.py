@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.results.store.schema import metadata
+from bot.results.store.tables.schema import metadata
 
 VERSION_TABLE = "nightjar_results_version"
 

@@ -1,4 +1,4 @@
-"""Everything known about a repository in one form, independent of the order of arrival and of internal numbers."""
+"""Everything stored about a repository, as JSON that does not depend on the order of arrival and internal numbers."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import sqlalchemy as sa
 from nightjar_formats.columns import duration
 
 from bot.results.state import RunState
-from bot.results.store import blobs, names, runs, schema
-from bot.results.store.combine import Details, Fetch, verdicts
-from bot.results.store.rename_pairs import renames_of
+from bot.results.store.tables import blobs, names, runs, schema
+from bot.results.store.tables.combine import Details, Fetch, verdicts
+from bot.results.store.tables.rename_pairs import renames_of
 
 
 def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:
-    """Return it as JSON: runs with their tests, points with what changed at each, and for which commits are checks."""
+    """Return a repository as JSON: runs with their tests, points with their changes, and the commits with checks.
+
+    `fetch` returns the text of a failure by its number.
+    """
     suites = {
-        row.suite: (row.id, names.every(connection, names.SuiteRow(row.id, row.names)))
+        row.suite: (row.id, names.read_all(connection, names.SuiteRow(row.id, row.names)))
         for row in connection.execute(sa.select(schema.suites).filter_by(repository=repository))
     }
     return {
-        "runs": _runs(connection, repository, {suite: called for suite, (_, called) in suites.items()}, fetch),
-        "series": {suite: _series(connection, number, called) for suite, (number, called) in sorted(suites.items())},
+        "runs": _runs(connection, repository, {suite: name_of for suite, (_, name_of) in suites.items()}, fetch),
+        "series": {suite: _series(connection, number, name_of) for suite, (number, name_of) in sorted(suites.items())},
         "checks": _checks(connection, repository),
     }
 
@@ -31,17 +34,17 @@ def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, ob
 def _runs(
     connection: sa.Connection, repository: str, name_of: Mapping[str, list[str]], fetch: Fetch
 ) -> dict[str, object]:
-    found = {}
+    documents = {}
     statement = runs.select().where(schema.targets.c.repository == repository)
     for row in connection.execute(statement).mappings().all():
         run = runs.read(row)
-        known = asdict(run)
-        # The key names the item below, and the time of arrival must not matter.
-        del known["key"], known["received_at"]
+        document = asdict(run)
+        # The folder names the document below, and the time of arrival must not matter.
+        del document["key"], document["received_at"]
         if run.state is RunState.STORED and run.claims:
-            known["tests"] = _tests(connection, row["id"], name_of[run.claims.suite], fetch)
-        found[run.key.folder] = known
-    return dict(sorted(found.items()))
+            document["tests"] = _tests(connection, row["id"], name_of[run.claims.suite], fetch)
+        documents[run.key.folder] = document
+    return dict(sorted(documents.items()))
 
 
 def _tests(connection: sa.Connection, run: int, name_of: list[str], fetch: Fetch) -> dict[str, object]:
@@ -54,12 +57,12 @@ def _tests(connection: sa.Connection, run: int, name_of: list[str], fetch: Fetch
     seconds = dict(zip(name_of, map(duration, durations), strict=True))
     return {
         test: {
-            "status": one.status.value,
-            "flaky": one.flaky,
+            "status": result.status.value,
+            "flaky": result.flaky,
             "seconds": seconds[test],
             "detail": details[test]._asdict() if test in details else None,
         }
-        for test, one in sorted(seen.items())
+        for test, result in sorted(seen.items())
     }
 
 
@@ -71,21 +74,21 @@ def _series(connection: sa.Connection, suite: int, name_of: list[str]) -> dict[s
         .where(schema.series.c.suite_id == suite)
         .order_by(points.c.committed_at, points.c.sha)
     )
-    found: dict[str, Any] = {}
+    points_of: dict[str, Any] = {}
     rows = connection.execute(statement).all()
-    every = renames_of(connection, {row.series_id for row in rows})
-    renames = {(point.series_id, point.position): point.pairs for point in every}
+    point_renames = renames_of(connection, {row.series_id for row in rows})
+    renames = {(point.series_id, point.position): point.pairs for point in point_renames}
     for row in rows:
-        known = {
+        document = {
             key: getattr(row, key)
             for key in ("sha", "committed_at", "pull_request", "mainline", "complete", "infra", "linked")
         }
         changes = connection.execute(sa.select(schema.changes).filter_by(point_id=row.id))
-        known["changes"] = sorted([name_of[one.ordinal], one.before, one.after] for one in changes)
+        document["changes"] = sorted([name_of[change.ordinal], change.before, change.after] for change in changes)
         pairs = renames.get((row.series_id, (row.committed_at, row.sha)), ())
-        known["renames"] = sorted([name_of[old], name_of[new]] for new, old in pairs)
-        found.setdefault(f"{row.lab}/{row.target}", []).append(known)
-    return found
+        document["renames"] = sorted([name_of[old], name_of[new]] for new, old in pairs)
+        points_of.setdefault(f"{row.lab}/{row.target}", []).append(document)
+    return points_of
 
 
 def _checks(connection: sa.Connection, repository: str) -> list[list[str]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.config.targets import TargetSettings
     from bot.engine.records import Records
-    from bot.results.store.lab_reports import NightlyReports
+    from bot.results.store.lists.lab_reports import NightlyReports
     from bot.results.store.store import ResultsStore
     from handlers.tracking_branches.records import TrackingMove
 

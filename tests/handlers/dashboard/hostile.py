@@ -42,7 +42,7 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
         )
         store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
     refused = Sent(4, HEXAGON, ATTACK, (), run_name="run-2", state=RunState.REFUSED, reason=" ".join(TEXTS))
-    store.note(refused.run)
+    store.put_state(refused.run)
 
 
 PAGES = (

@@ -166,7 +166,7 @@ def fill(store: ResultsStore) -> None:
         if sent.state is RunState.STORED:
             store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
         else:
-            store.note(sent.run)
+            store.put_state(sent.run)
     store.learn(
         REPOSITORY,
         [

@@ -101,7 +101,7 @@ async def dashboard_site(
     url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(url))
-        store = ResultsStore(url, now=lambda: now)
+        store = ResultsStore(url, clock=lambda: now)
         await asyncio.to_thread(store.open)
         stack.callback(store.close)
         pool = Pool(preload=())

@@ -55,7 +55,7 @@ async def test_a_rendered_page_costs_one_lookup_until_its_data_changes(tmp_path:
             assert all("nightjar_revisions" in one for one in selects)
         lab = f"{HERE}/labs/{ADRENO[0]}"
         before = await tag_of(site, lab), await tag_of(site, HERE)
-        site.store.note(LATER.run)
+        site.store.put_state(LATER.run)
         _, headers, text = await site.get(lab, If_None_Match=before[0])
         assert "the file is not there" in text
         assert headers["Etag"] != before[0]

@@ -12,8 +12,14 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import SeenTest, Status
 
 from bot.results.compare.diff import compare
-from bot.results.store.cells import PAIRS, count_cell, count_groups, new_failures, renamed_column
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.cells import (
+    PAIRS,
+    count_cell,
+    count_groups,
+    new_failures,
+    renamed_column,
+)
 from handlers.dashboard.rows import below_each, only_folder
 from tests.engine.filled import Traced
 from tests.handlers.dashboard.nightly_runs import Sent, operators, sha

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nightjar_formats.model import TargetKey
 
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
 from tests.handlers.dashboard.site import dashboard_site

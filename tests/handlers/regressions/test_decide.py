@@ -13,7 +13,7 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import Relation
 from bot.results.state import SuiteState
-from bot.results.store.failures import Failure, SuiteFailures
+from bot.results.store.failures.failures import Failure, SuiteFailures
 from bot.results.store.store import ResultsStore
 from handlers.regressions.decide import (
     RECOVERED,

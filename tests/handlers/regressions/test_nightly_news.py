@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bot.results.store.failures.failures import FailureEnd
 
 from bot.app.features import CODEC
 from bot.config import parse_config
@@ -23,17 +24,10 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.store.failures import FailureEnd
 from handlers.regressions import nightly_news, target_news
 from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports
-from handlers.regressions.groups import (
-    REGRESSION_GROUP,
-    WAITING_NEWS,
-    GroupMember,
-    RegressionGroup,
-    is_time_to_post,
-)
+from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS, GroupMember, RegressionGroup, is_time_to_post
 from handlers.regressions.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
 from sandbox.model.issues import Issue
 from tests.handlers.driver import FULL_NAME

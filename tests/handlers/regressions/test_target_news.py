@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bot.results.store.failures.failures import Failure
 
 from bot.config import parse_config
 from bot.config.alarms import Place
@@ -22,7 +23,6 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.store.failures import Failure
 from handlers.regressions import target_news
 from handlers.regressions.decide import (
     RECOVERED,

@@ -37,7 +37,7 @@ def listing(store: ResultsStore, records: Records) -> RunListing:
     for number in range(3):
         upload = Upload(number, {"a.py::test": "passed"})
         store.put(upload.run, upload.columns)
-    store.note(Upload(9, {}).without_results(RunState.REFUSED, "no such commit"))
+    store.put_state(Upload(9, {}).without_results(RunState.REFUSED, "no such commit"))
     return RunListing(parse_config(CONFIG.encode(), "app.yaml"), store, records, "https://github.com")
 
 

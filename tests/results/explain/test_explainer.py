@@ -16,7 +16,7 @@ from bot.results.compare.health import RunFlips
 from bot.results.explain.classes import ResultClass
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
-from bot.results.store.failures import Failure
+from bot.results.store.failures.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 from tests.tables import with_tables

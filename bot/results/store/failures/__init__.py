@@ -1,0 +1,1 @@
+"""Failures of targets, and the messages that reported them."""

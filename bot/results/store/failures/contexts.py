@@ -1,0 +1,207 @@
+"""The context of failures: since when a test fails, how often it failed before, and on which other targets it fails.
+
+The number of statements does not depend on the number of failures and targets, and an index answers each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from nightjar_formats.columns import at
+from nightjar_formats.model import TargetKey
+
+from bot.core.aliases import Aliases
+from bot.results.compare.context import FailureContext, failure_context
+from bot.results.store.history.windows import TestsInWindow, window_histories
+from bot.results.store.tables import schema
+from bot.results.store.tables.cells import FAILS
+from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.points import (
+    LinkedPoint,
+    Place,
+    Position,
+    SuiteOnTarget,
+    newest_points,
+    numbers_of,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+)
+
+MOST_RUNS = 400
+"""Earlier runs that are read, at most: more than a year of nightly runs."""
+MOST_TARGETS = 50
+"""Other targets that are read, at most; those with the newest runs come first."""
+RECENT = 30 * 86400.0
+"""Seconds after which the newest run of another target no longer says that a test fails there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextQuery:
+    """Failing tests of a suite, and the commit that its run was compared with; empty if there is none."""
+
+    baseline: str
+    tests: Collection[str]
+
+
+NOWHERE: Place = (0, "", "")
+"""A place without runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetContextQuery:
+    """Tests that fail at the commit `sha` of a suite on a target; `baseline` is as in `ContextQuery`."""
+
+    suite: SuiteOnTarget
+    sha: str
+    baseline: str
+    tests: Collection[str]
+
+
+def of_suite(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    target: TargetKey,
+    suite_name: str,
+    sha: str,
+    query: ContextQuery,
+    aliases: Aliases,
+    most_runs: int = MOST_RUNS,
+) -> dict[str, FailureContext]:
+    """Return the contexts of tests of a suite that fail at a commit on a target.
+
+    `aliases` are the names of tests that maintainers renamed; `most_runs` is how many earlier runs are read.
+    """
+    for suite in suites_on_targets(connection, target.repository, target.lab, target.target, suite_name):
+        target_query = TargetContextQuery(suite, sha, query.baseline, query.tests)
+        return of_targets(connection, suite_names, [target_query], aliases, most_runs)[suite.series]
+    return {}
+
+
+def of_targets(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    queries: Sequence[TargetContextQuery],
+    aliases: Aliases,
+    most_runs: int = MOST_RUNS,
+) -> dict[int, dict[str, FailureContext]]:
+    """Return the contexts of tests of one suite that fail on some targets, by series and test."""
+    row, suite = queries[0].suite.row, queries[0].suite.name
+    earlier, elsewhere = _earlier_points(connection, queries, most_runs + 1), _elsewhere(connection, queries)
+    baselines_of = {
+        query.suite.series: (query.suite.target_id, query.baseline, suite) for query in queries if query.baseline
+    }
+    read = {*baselines_of.values(), *(place for newest in elsewhere.values() for place in newest)}
+    columns = status_columns(connection, numbers_of(stored_runs(connection, read)))
+    ordinals = suite_names.ordinals(connection, row)
+    tests = {
+        query.suite.series: {ordinals[test]: test for test in query.tests if test in ordinals} for query in queries
+    }
+    # One more was read, only to see whether there are older ones.
+    windows = {series: points[-most_runs:] for series, points in earlier.items()}
+    in_window = [
+        TestsInWindow(
+            query.suite,
+            windows.get(query.suite.series, []),
+            columns.get(baselines_of.get(query.suite.series, NOWHERE), b""),
+            list(tests[query.suite.series]),
+        )
+        for query in queries
+    ]
+    histories = window_histories(connection, suite_names, in_window, aliases)
+    return {
+        series: {
+            test: failure_context(
+                histories.get(series, {}).get(ordinal, ()),
+                [point.sha for point in windows.get(series, ())],
+                older=len(earlier.get(series, ())) > most_runs,
+                also_on=[
+                    name for place, name in elsewhere[series].items() if at(columns.get(place, b""), ordinal) in FAILS
+                ],
+            )
+            for ordinal, test in tests_of_series.items()
+        }
+        for series, tests_of_series in tests.items()
+    }
+
+
+def _positions(connection: sa.Connection, queries: Sequence[TargetContextQuery]) -> dict[int, Position]:
+    """Return the position of the commit of each query in its series; series without the commit are left out."""
+    points = schema.points
+    sha_of = {query.suite.series: query.sha for query in queries}
+    statement = sa.select(points.c.series_id, points.c.committed_at, points.c.sha).where(
+        points.c.series_id.in_(sha_of), points.c.sha.in_({*sha_of.values()})
+    )
+    # The statement also finds commits of other queries.
+    return {
+        row.series_id: (row.committed_at, row.sha)
+        for row in connection.execute(statement)
+        if row.sha == sha_of[row.series_id]
+    }
+
+
+def _earlier_points(
+    connection: sa.Connection, queries: Sequence[TargetContextQuery], most_runs: int
+) -> dict[int, list[LinkedPoint]]:
+    """Return the last runs of each series up to its baseline, in their order."""
+    with_baseline = defaultdict[str, list[int]](list)
+    for query in queries:
+        if query.baseline:
+            with_baseline[query.baseline].append(query.suite.series)
+    points = dict[int, list[LinkedPoint]]()
+    for baseline, series in with_baseline.items():
+        points |= newest_points(connection, series, most_runs, until=baseline)
+    return points
+
+
+def _elsewhere(connection: sa.Connection, queries: Sequence[TargetContextQuery]) -> dict[int, dict[Place, str]]:
+    """Return the newest run of the suite on each other target, up to a commit, with the name of the target, by series.
+
+    A run of the same commit comes first, whether it is on the nightly branch or not.
+    """
+    elsewhere: dict[int, dict[Place, str]] = {query.suite.series: {} for query in queries}
+    at_position = defaultdict[Position, list[SuiteOnTarget]](list)
+    positions = _positions(connection, queries)
+    for query in queries:
+        if query.suite.series in positions:
+            at_position[positions[query.suite.series]].append(query.suite)
+    for position, suites in at_position.items():
+        lists = [connection.execute(statement).all() for statement in _runs_elsewhere(suites[0].row, position)]
+        for suite in suites:
+            newest: dict[int, tuple[str, str]] = {}
+            # The same commit first: `setdefault` keeps the first run of each target.
+            for rows in lists:
+                for row in [row for row in rows if row.id != suite.target_id][:MOST_TARGETS]:
+                    newest.setdefault(row.id, (row.sha, f"{row.lab}/{row.target}"))
+            by_name = sorted(newest.items(), key=lambda target_run: target_run[1][1])[:MOST_TARGETS]
+            elsewhere[suite.series] = {(number, sha, suite.name): name for number, (sha, name) in by_name}
+    return elsewhere
+
+
+def _runs_elsewhere(suite: SuiteRow, position: Position) -> Iterator[sa.Select[Any]]:
+    """Yield statements for runs of a suite on all targets: of a commit, then the newest nightly ones up to there."""
+    series, points, targets = schema.series, schema.points, schema.targets
+    candidate = points.alias()
+    newest = (
+        sa.select(candidate.c.id)
+        .where(candidate.c.series_id == series.c.id, candidate.c.linked, candidate.c.committed_at <= position[0])
+        .order_by(candidate.c.committed_at.desc(), candidate.c.sha.desc())
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    select_runs = sa.select(targets.c.id, targets.c.lab, targets.c.target, points.c.sha).where(
+        series.c.suite_id == suite.id
+    )
+    same_commit = select_runs.select_from(
+        series.join(targets).join(points, sa.and_(points.c.series_id == series.c.id, points.c.sha == position[1]))
+    ).where(points.c.complete, points.c.infra == "")
+    nightly = select_runs.select_from(series.join(targets).join(points, points.c.id == newest))
+    nightly = nightly.where(points.c.committed_at >= position[0] - RECENT).order_by(points.c.committed_at.desc())
+    # One of them may be the target of the query itself.
+    for statement in (same_commit, nightly):
+        yield statement.limit(MOST_TARGETS + 1)

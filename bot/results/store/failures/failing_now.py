@@ -1,0 +1,183 @@
+"""Find what fails now on each target of a repository, and since when, with a few statements for all targets.
+
+`FailureReports.failing` returns more about one target.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from nightjar_formats.columns import CODES
+from nightjar_formats.model import Status, TargetKey
+
+from bot.core.aliases import Aliases
+from bot.results.compare.context import failure_context
+from bot.results.store.failures.contexts import MOST_RUNS
+from bot.results.store.history.series_names import END, changes_since, series_names
+from bot.results.store.history.windows import segments_over
+from bot.results.store.tables import schema
+from bot.results.store.tables.cells import IS_FAILURE, marked_places
+from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.points import (
+    LinkedPoint,
+    Position,
+    SuiteOnTarget,
+    newest_points,
+    numbers_of,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+)
+from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+
+START: Position = (float("-inf"), "")
+"""Before every commit."""
+FAILED = CODES[Status.FAILED]
+NameSpan = tuple[int, Position, Position]
+"""The ordinal of a name of a test, and the commits from and until which the test had it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingSince:
+    """A test that fails in the newest nightly run of its suite, and the commit at which that began."""
+
+    suite: str
+    test: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNow:
+    """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
+
+    `failures` are some of these tests, by suite and name.
+    """
+
+    sha: str
+    suites: int
+    failing: int
+    failures: Sequence[FailingSince]
+
+
+def targets_now(
+    connection: sa.Connection, suite_names: SuiteNames, repository: str, limit: int, aliases: Aliases
+) -> dict[TargetKey, TargetNow]:
+    """Return what fails on each target of a repository with complete results; at most `limit` tests are listed."""
+    suites = {suite.series: suite for suite in suites_on_targets(connection, repository)}
+    newest = {series: points[-1] for series, points in newest_points(connection, suites, 1).items()}
+    places = {series: suites[series].place_at(point.sha) for series, point in newest.items()}
+    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    failing = {
+        series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
+        for series, place in places.items()
+    }
+    by_target = dict[TargetKey, list[SuiteOnTarget]]()
+    for series, suite in suites.items():
+        if series in newest:
+            by_target.setdefault(suite.target, []).append(suite)
+    listed = dict[int, list[tuple[str, int]]]()
+    for target_suites in by_target.values():
+        room = limit
+        for suite in sorted(target_suites, key=lambda suite: suite.name):
+            name_of = suite_names.all(connection, suite.row) if room and failing[suite.series] else []
+            tests = sorted((name_of[ordinal], ordinal) for ordinal in failing[suite.series])[:room] if name_of else []
+            listed[suite.series] = tests
+            room -= len(tests)
+    since = _since(connection, suite_names, suites, newest, listed, aliases)
+    target_now = {}
+    for target, target_suites in by_target.items():
+        latest = max(
+            (newest[suite.series].committed_at, newest[suite.series].sha, suite.name) for suite in target_suites
+        )
+        failures = [
+            FailingSince(suite.name, name, since[suite.series, ordinal])
+            for suite in sorted(target_suites, key=lambda suite: suite.name)
+            for name, ordinal in listed[suite.series]
+        ]
+        target_now[target] = TargetNow(
+            latest[1], len(target_suites), sum(len(failing[suite.series]) for suite in target_suites), failures
+        )
+    return target_now
+
+
+def _since(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
+    newest: Mapping[int, LinkedPoint],
+    listed: Mapping[int, Sequence[tuple[str, int]]],
+    aliases: Aliases,
+) -> dict[tuple[int, int], str]:
+    """Return the commit at which the failure of each test began, by its series and ordinal."""
+    ordinals = {series: [ordinal for _, ordinal in tests] for series, tests in listed.items() if tests}
+    if not ordinals:
+        return {}
+    oldest = _oldest(connection, ordinals)
+    spans = _spans(connection, suite_names, suites, ordinals, aliases)
+    names = {
+        series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
+        for series, spans_of_series in spans.items()
+    }
+    changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
+    failed_since = {}
+    for series, spans_of_series in spans.items():
+        newest_position = (newest[series].committed_at, newest[series].sha)
+        for ordinal, spans_of_test in spans_of_series.items():
+            # Between two of its changes a test always ended in the same way, so other commits are not needed.
+            positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
+            chain = sorted(
+                {position for position in {*positions, oldest[series]} if oldest[series] <= position < newest_position}
+            )
+            # If nothing has changed, it ended at all commits as it does now.
+            history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
+            failed_since[series, ordinal] = (
+                failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
+            )
+    return failed_since
+
+
+def _spans(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
+    ordinals: Mapping[int, Sequence[int]],
+    aliases: Aliases,
+) -> dict[int, dict[int, list[NameSpan]]]:
+    """Return the names of each test, and when it had them, by its series and ordinal."""
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, sorted(ordinals)):
+        renames[point.series_id].append(point)
+    spans: dict[int, dict[int, list[NameSpan]]] = {}
+    for series, ordinals_of_series in ordinals.items():
+        spans[series] = {ordinal: [(ordinal, START, END)] for ordinal in ordinals_of_series}
+        if aliases or renames[series]:
+            name_of = suite_names.all(connection, suites[series].row)
+            names = series_names(connection, series, name_of, aliases, ordinals_of_series, renames[series])
+            spans[series] = {ordinal: list(names.spans(ordinal)) for ordinal in ordinals_of_series}
+    return spans
+
+
+def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Position]:
+    """Return the oldest commit of each series within the last `MOST_RUNS` runs."""
+    table, points = schema.series, schema.points
+    linked_points = points.alias()
+    linked = (
+        sa.select(linked_points.c.id)
+        .where(linked_points.c.series_id == table.c.id, linked_points.c.linked)
+        .limit(1)
+        .correlate(table)
+    )
+    last = linked.order_by(linked_points.c.committed_at.desc(), linked_points.c.sha.desc()).offset(MOST_RUNS)
+    # For a series with fewer runs.
+    first = linked.order_by(linked_points.c.committed_at, linked_points.c.sha)
+    statement = (
+        sa.select(table.c.id, points.c.committed_at, points.c.sha)
+        .select_from(
+            table.join(points, points.c.id == sa.func.coalesce(last.scalar_subquery(), first.scalar_subquery()))
+        )
+        .where(table.c.id.in_(sorted(series)))
+    )
+    return {row.id: (row.committed_at, row.sha) for row in connection.execute(statement)}

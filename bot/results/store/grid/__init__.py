@@ -1,0 +1,1 @@
+"""Results of the nightly branch by commit."""

@@ -1,0 +1,232 @@
+"""Read one test at the newest commits of each target from its changes. Columns are read only of incomplete runs.
+
+However many targets there are, it takes a few statements, which indices answer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, SEEN, STATUS_BITS, at, is_flaky, status_byte
+from nightjar_formats.columns.collect import Reason
+from nightjar_formats.items import first_of
+from nightjar_formats.model import Status
+
+from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.compare.lasting import Segment as LastingSegment
+from bot.results.compare.quarantine import NO_QUARANTINE
+from bot.results.store.grid.rows import GridLine, GridRange, newest_rows, with_earlier
+from bot.results.store.history.explained import linked_windows
+from bot.results.store.history.history import Segment, TestHistory
+from bot.results.store.tables import runs, schema
+from bot.results.store.tables.combine import reason_of
+from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.points import Position, stored_runs
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
+
+    `status` is its status byte at this commit, and `previous` that at the commit that this one is compared with, None
+    if there is none. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name`
+    is what it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise,
+    `infra` may say why not.
+
+    `run_id` is the last of the suite's runs, and `stored` has the numbers of those with results, in their order.
+    """
+
+    sha: str
+    committed_at: float
+    linked: bool
+    complete: bool
+    infra: str
+    run_id: str
+    stored: Sequence[int]
+    previous: int | None
+    status: int
+    name: str
+
+    @property
+    def position(self) -> Position:
+        """Where the commit stands in its series."""
+        return self.committed_at, self.sha
+
+
+def test_runs(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    lines: Mapping[int, GridLine],
+    test: str,
+    traced: Mapping[int, TestHistory],
+    grid_range: GridRange,
+) -> dict[int, list[TestRun]]:
+    """Return the newest runs of each line of one suite, at most `grid_range.limit`, by series, newest first.
+
+    `traced` is the history of the test in each series, which has its outcome in linked runs.
+    """
+    rows, previous = newest_rows(connection, lines, grid_range.limit)
+    suite = first_of(lines.values()).suite
+    reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
+    unlinked = _read_unlinked(connection, lines, rows, suite, reported)
+    runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
+    outcomes = {series: _LinkedOutcomes(traced.get(series, ()), test) for series in lines}
+    for row, earlier in with_earlier(rows, previous):
+        series, line = row["series_id"], lines[row["series_id"]]
+        bare_runs = reported.get((line.target_id, row["sha"], suite), [])
+        if not bare_runs:
+            continue
+        previous_status = None
+        status, name = outcomes[series].at((row["committed_at"], row["sha"]))
+        # The history of a test has linked points only; at another point, its outcome is read from the columns.
+        if row["id"] in unlinked:
+            ordinal = suite_names.ordinal(connection, line.row, name)
+            status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
+        if earlier is not None and not row["infra"]:
+            previous_status, _ = outcomes[series].at((earlier["committed_at"], earlier["sha"]))
+        facts = (row["sha"], row["committed_at"], row["linked"], row["complete"], row["infra"])
+        stored = [run.number for run in bare_runs if run.is_stored]
+        runs_of_series[series].append(TestRun(*facts, bare_runs[-1].run_id, stored, previous_status, status, name))
+    explained = _explained(connection, lines, runs_of_series, outcomes, grid_range)
+    # `with_earlier` goes from old to new.
+    return {
+        series: [
+            replace(run, previous=CODES[Status.FAILED]) if (series, run.sha) in explained else run
+            for run in reversed(test_runs)
+        ]
+        for series, test_runs in runs_of_series.items()
+    }
+
+
+def last_run_before(connection: sa.Connection, series: int, position: Position) -> Position | None:
+    """Return the last linked point of a series before a position; None if there is none."""
+    points = schema.points
+    reference = sa.tuple_(sa.literal(position[0], sa.Double), sa.literal(position[1], sa.Text))
+    statement = (
+        sa.select(points.c.committed_at, points.c.sha)
+        .where(points.c.series_id == series, points.c.linked)
+        .where(sa.tuple_(points.c.committed_at, points.c.sha) < reference)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+        .limit(1)
+    )
+    row = connection.execute(statement).first()
+    return None if row is None else (row.committed_at, row.sha)
+
+
+@dataclass(frozen=True, slots=True)
+class TestAt:
+    """A test at a commit of a line, under the name that it had there."""
+
+    line: GridLine
+    sha: str
+    name: str
+
+
+def reasons_of(connection: sa.Connection, suite_names: SuiteNames, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
+    """Return why tests did not simply pass, by series, each from the last run that has the test."""
+    ordinals = {series: suite_names.ordinal(connection, test.line.row, test.name) for series, test in tests.items()}
+    series_at = {(test.line.target_id, test.sha, test.line.suite): series for series, test in tests.items()}
+    order = {
+        run.number: (series_at[place], rank)
+        for place, place_runs in stored_runs(connection, series_at).items()
+        for rank, run in enumerate(place_runs)
+    }
+    last: dict[int, tuple[int, Reason | None]] = {}
+    # They come in any order, so the rank decides which run is the last one.
+    for number, stored in runs.each_stored(connection, list(order)):
+        series, rank = order[number]
+        ordinal = ordinals[series]
+        if ordinal is not None and at(stored.statuses, ordinal) and rank >= last.get(series, (0, None))[0]:
+            last[series] = rank, reason_of(stored.reasons, ordinal)
+    return {series: reason for series, (_, reason) in last.items() if reason is not None}
+
+
+def _read_unlinked(
+    connection: sa.Connection,
+    lines: Mapping[int, GridLine],
+    rows: Iterable[sa.RowMapping],
+    suite: str,
+    reported: Mapping[runs.Place, Sequence[runs.BareRun]],
+) -> dict[int, bytes]:
+    """Return the status columns of points outside the series, by their numbers. The series has no changes for them."""
+    groups = {
+        row["id"]: [run.number for run in bare_runs if run.is_stored]
+        for row in rows
+        if not (row["linked"] or row["infra"])
+        and (bare_runs := reported.get((lines[row["series_id"]].target_id, row["sha"], suite)))
+    }
+    return dict(zip(groups, runs.statuses(connection, list(groups.values())), strict=True))
+
+
+class _LinkedOutcomes:
+    """How a test ended at the linked points of a series, and what it was called, from its segments."""
+
+    def __init__(self, segments: Sequence[Segment], test: str) -> None:
+        self._begins = [(segment.committed_at, segment.sha) for segment in segments]
+        self._outcomes = [
+            (ABSENT if segment.status is None else status_byte(segment.status, segment.flaky), segment.name)
+            for segment in segments
+        ]
+        self._first = ABSENT, segments[0].name if segments else test
+        self.was_flaky = any(segment.flaky for segment in segments)
+
+    def at(self, position: Position) -> tuple[int, str]:
+        """Return the status byte of the test at a point, and its name."""
+        index = bisect_right(self._begins, position)
+        return self._outcomes[index - 1] if index else self._first
+
+    def over(self, chain: Sequence[Position]) -> list[LastingSegment]:
+        """Return the segments of the test over some points that follow each other."""
+        first = self.at(chain[0])[0]
+        segments = [(0, SEEN[first] if first else None)]
+        for index in range(bisect_right(self._begins, chain[0]), bisect_right(self._begins, chain[-1])):
+            byte = self._outcomes[index][0]
+            segments.append((bisect_left(chain, self._begins[index]), SEEN[byte] if byte else None))
+        return segments
+
+
+def _explained(
+    connection: sa.Connection,
+    lines: Mapping[int, GridLine],
+    runs_of_series: Mapping[int, Sequence[TestRun]],
+    outcomes: Mapping[int, _LinkedOutcomes],
+    grid_range: GridRange,
+) -> set[tuple[int, str]]:
+    """Return the series and commits at which a quarantine or the flakiness of the test explains a new failure."""
+    fresh, explained = dict[int, list[TestRun]](), set[tuple[int, str]]()
+    for series, test_runs in runs_of_series.items():
+        quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
+        for run in test_runs:
+            if not is_new_failure(run.previous, run.status):
+                continue
+            if quarantine.of(run.name):
+                explained.add((series, run.sha))
+            elif outcomes[series].was_flaky or is_flaky(run.status):
+                fresh.setdefault(series, []).append(run)
+    positions = {series: [run.position for run in test_runs] for series, test_runs in fresh.items()}
+    windows = linked_windows(connection, positions) if positions else {}
+    for series, test_runs in fresh.items():
+        chain = [(point.committed_at, point.sha) for point in windows.get(series, ())]
+        explained |= {(series, run.sha) for run in test_runs if _is_explained(run, chain, outcomes[series])}
+    return explained
+
+
+def _is_explained(run: TestRun, chain: Sequence[Position], outcomes: _LinkedOutcomes) -> bool:
+    end = bisect_right(chain, run.position)
+    window = chain[max(0, end - WINDOW) : end]
+    history, runs = outcomes.over(window) if window else [], len(window)
+    if not window or window[-1] != run.position:
+        history, runs = [*history, (runs, SEEN[run.status])], runs + 1
+    return flakiness_of(history, runs).explains
+
+
+def is_new_failure(previous: int | None, status: int) -> bool:
+    """Return whether a test fails that did not fail at the commit before; `previous` is None without such a commit."""
+    return previous is not None and _is_bad(status) and not _is_bad(previous)
+
+
+def _is_bad(byte: int) -> bool:
+    return byte & STATUS_BITS in BAD_CODES

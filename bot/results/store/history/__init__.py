@@ -1,0 +1,1 @@
+"""How tests ended from commit to commit."""

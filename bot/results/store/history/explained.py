@@ -1,0 +1,177 @@
+"""Find the new failures of a grid's points that the known flakiness of their tests explains, for all series at once.
+
+A test is known to be flaky only if one run in its window had both outcomes. An index has the changes at such runs, so
+no other test has to be followed from run to run. `flakiness.py` does the same for one run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from nightjar_formats.columns import FLAKY, SEEN, at, is_flaky
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
+from bot.results.store.history.windows import segments_over
+from bot.results.store.tables import schema
+from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.points import LinkedPoint, Position
+from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+
+SeriesCommit = tuple[int, str]
+"""A series, and a commit."""
+
+
+NameSpan = tuple[int, Position, Position]
+"""The ordinal of a name of a test, and from and until which commit the test had it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshFailures:
+    """The new failures of a suite at a commit.
+
+    `column` is the status column there, and `linked` that of the newest linked point up to there, mostly itself.
+    """
+
+    position: Position
+    ordinals: Sequence[int]
+    column: bytes
+    linked: bytes
+
+
+# Made once, because each run needs them, and making them takes longer than answering them.
+_CHANGES, _SERIES, _POINTS, _OTHERS = schema.changes, schema.series, schema.points, schema.points.alias()
+_OLDEST = (
+    sa.select(_OTHERS.c.committed_at)
+    .where(_OTHERS.c.series_id == _SERIES.c.id, _OTHERS.c.linked, _OTHERS.c.committed_at <= sa.bindparam("first"))
+    .order_by(_OTHERS.c.committed_at.desc(), _OTHERS.c.sha.desc())
+    .limit(1)
+    .offset(WINDOW - 1)
+    .correlate(_SERIES)
+    .scalar_subquery()
+)
+# Without statistics, SQLite would find points by a plain upper limit, and ask for the oldest of each of them.
+_UP_TO_LAST = sa.func.coalesce(_POINTS.c.committed_at, 0.0) <= sa.bindparam("last")
+_WINDOWS = (
+    sa.select(_POINTS.c.series_id, _POINTS.c.id, _POINTS.c.sha, _POINTS.c.committed_at)
+    .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
+    .where(_SERIES.c.id.in_(sa.bindparam("numbers", expanding=True)), _POINTS.c.linked)
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0), _UP_TO_LAST)
+    .order_by(_POINTS.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha)
+)
+_FLAKY = (
+    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
+    .where(_CHANGES.c.point_id.in_(sa.bindparam("points", expanding=True)), schema.OF_FLAKY)
+    .distinct()
+)
+
+
+def explained_ordinals(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteRow],
+    fresh: Mapping[int, Sequence[FreshFailures]],
+    aliases: Aliases,
+) -> dict[SeriesCommit, list[int]]:
+    """Return which of the `fresh` failures of each series are explained, by series and commit.
+
+    `suites` has the suite of each series.
+    """
+    if not fresh:
+        return {}
+    windows = linked_windows(
+        connection, {series: [failures.position for failures in points] for series, points in fresh.items()}
+    )
+    flaky = _flaky_ordinals(connection, windows)
+    for series, points in fresh.items():
+        flaky[series].update(*map(_flaky_now, points))
+    had_both = sorted(series for series, ordinals in flaky.items() if ordinals)
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, had_both) if had_both else ():
+        renames[point.series_id].append(point)
+    spans: dict[int, dict[int, list[NameSpan]]] = {}
+    for series in had_both:
+        candidates = {ordinal for failures in fresh[series] for ordinal in failures.ordinals}
+        if not aliases:  # an alias may make any test one of the flaky ones
+            candidates &= all_names_of(renames[series], flaky[series])
+        if candidates:
+            name_of = suite_names.all(connection, suites[series]) if aliases else ()
+            series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
+            spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
+    names = {
+        series: {name for name_spans in spans_of.values() for name, _, _ in name_spans}
+        for series, spans_of in spans.items()
+    }
+    first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
+    changes = changes_since(connection, names, first) if names else {}
+    return {
+        (series, failures.position[1]): sorted(
+            ordinal
+            for ordinal in spans_of.keys() & set(failures.ordinals)
+            if _is_explained(failures, ordinal, spans_of[ordinal], changes[series], windows.get(series, []))
+        )
+        for series, spans_of in spans.items()
+        for failures in fresh[series]
+    }
+
+
+def _is_explained(
+    failures: FreshFailures, ordinal: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
+) -> bool:
+    """Return whether the known flakiness of a test explains its new failure."""
+    chain = [(point.committed_at, point.sha) for point in window]
+    end = bisect_right(chain, failures.position)
+    window_chain = chain[max(0, end - WINDOW) : end]
+    history, runs = segments_over(spans, changes, window_chain, at(failures.linked, ordinal)), len(window_chain)
+    # A run outside the series comes after the runs of its window.
+    if not window_chain or window_chain[-1] != failures.position:
+        history, runs = [*history, (runs, SEEN[at(failures.column, ordinal)])], runs + 1
+    return flakiness_of(history, runs).explains
+
+
+_NOT_FLAKY = bytes(range(FLAKY))
+
+
+def _flaky_now(fresh: FreshFailures) -> set[int]:
+    """Return the failing tests that are flaky at the commit itself."""
+    if not (fresh.column + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
+        return set()
+    return {
+        ordinal
+        for ordinal in fresh.ordinals
+        if is_flaky(at(fresh.column, ordinal)) or is_flaky(at(fresh.linked, ordinal))
+    }
+
+
+def linked_windows(
+    connection: sa.Connection, positions: Mapping[int, Sequence[Position]]
+) -> dict[int, list[LinkedPoint]]:
+    """Return the linked points of each series, oldest first, that the windows of some commits may contain.
+
+    They begin with the window of the oldest of all these commits, and end with the newest commit.
+    """
+    moments = [committed_at for commits in positions.values() for committed_at, _ in commits]
+    windows: dict[int, list[LinkedPoint]] = {}
+    numbers = sorted(positions)
+    for chunk in schema.in_chunks(numbers):
+        values = {"numbers": chunk, "first": min(moments), "last": max(moments)}
+        for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
+            windows.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
+    return windows
+
+
+def _flaky_ordinals(
+    connection: sa.Connection, windows: Mapping[int, Collection[LinkedPoint]]
+) -> defaultdict[int, set[int]]:
+    """Return the tests of each series that became flaky, or ceased to be, at one of its points."""
+    points = sorted(point.id for window in windows.values() for point in window)
+    flaky = defaultdict[int, set[int]](set)
+    for chunk in schema.in_chunks(points):
+        for series, ordinal in connection.execute(_FLAKY, {"points": chunk}):
+            flaky[series].add(ordinal)
+    return flaky

@@ -1,0 +1,1 @@
+"""Lists of tests, runs and commits for pages."""

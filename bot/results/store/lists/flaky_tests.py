@@ -1,0 +1,261 @@
+"""The tests of a repository that are flaky, with the commits that prove it.
+
+Changes between runs say which tests may be flaky, for all targets in one statement; only the few tests that a page
+shows are followed from run to run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+
+import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, FLAKY, at, is_flaky
+from nightjar_formats.model import TargetKey
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.store.history.baselines import FLIPS
+from bot.results.store.history.series_names import series_names
+from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
+from bot.results.store.lists.listed_tests import ListedTests
+from bot.results.store.tables import schema
+from bot.results.store.tables.cells import marked_places
+from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.points import (
+    LinkedPoint,
+    SuiteOnTarget,
+    newest_columns,
+    newest_points,
+    stored_runs,
+    suites_on_targets,
+)
+
+IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
+MOST_TESTS = 1_000
+"""The most tests that are listed, first the ones with the most proof."""
+LEAST_FLIPS = 3
+"""A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
+MOST_PROOFS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyCommit:
+    """A commit at which a test both passed and failed, in `runs` runs; `run_id` is the last of them."""
+
+    sha: str
+    committed_at: float
+    run_id: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyTest:
+    """A flaky test of a target. `proofs` are the newest commits with both outcomes; `proved` counts all of them.
+
+    `flips` counts its changes between good and bad; `failed` of the last `runs` runs failed.
+    """
+
+    target: TargetKey
+    suite: str
+    test: str
+    flips: int
+    runs: int
+    failed: int
+    proved: int
+    explains: bool
+    proofs: tuple[FlakyCommit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyList:
+    """Some flaky tests, those with the most proof first; `total` counts all, up to `MOST_TESTS`.
+
+    `suites` counts the suites on targets that have a nightly run.
+    """
+
+    tests: list[FlakyTest]
+    total: int
+    suites: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    suite: SuiteOnTarget
+    ordinal: int
+    proved: int
+    flips: int
+
+
+SEPARATOR = ","
+
+
+def _joined(ordinals: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
+    return sa.func.aggregate_strings(sa.cast(ordinals, sa.Text), SEPARATOR)
+
+
+# One row per series: to group by tests too, SQLite would sort all flips, which takes twice as long as the rest.
+_CHANGES, _POINTS = schema.changes, schema.points
+_FLIPPED = (
+    sa.select(_POINTS.c.series_id)
+    .add_columns(_joined(_CHANGES.c.ordinal), _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
+    .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
+    .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
+    .where(_POINTS.c.committed_at >= sa.bindparam("since"))
+    .where(sa.tuple_(_CHANGES.c.before, _CHANGES.c.after).in_(FLIPS))
+    .group_by(_POINTS.c.series_id)
+)
+"""The tests of each series that changed between good and bad, and those that became flaky: once for each change."""
+
+_FlakyCounts = dict[tuple[int, int], tuple[int, int]]
+"""By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
+
+
+def flaky_tests(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    query: ListedTests,
+    since: float,
+) -> FlakyList:
+    """Return the tests that were flaky in commits made since a moment, in seconds since 1970."""
+    suites = {suite.series: suite for suite in suites_on_targets(connection, query.repository, *(query.target or ()))}
+    columns = newest_columns(connection, suites.values())
+    counts = _candidates(connection, suites, columns, since)
+    candidates = _under_present_names(connection, suite_names, suites, columns, counts, query.aliases)
+    if query.text:
+        candidates = [
+            candidate
+            for candidate in candidates
+            if query.text in suite_names.all(connection, candidate.suite.row)[candidate.ordinal].lower()
+        ]
+    page = candidates[query.start : query.start + query.limit]
+    windows = newest_points(connection, {candidate.suite.series for candidate in page}, WINDOW)
+    followed = list(_flaky_tests(connection, suite_names, page, windows, columns, query.aliases))
+    targets = {suite.target: suite.target_id for suite in suites.values()}
+    return FlakyList(_with_runs(connection, followed, targets), len(candidates), len(columns))
+
+
+def _candidates(
+    connection: sa.Connection, suites: Mapping[int, SuiteOnTarget], columns: Mapping[int, bytes], since: float
+) -> _FlakyCounts:
+    """Count the flips of all tests that may be flaky; `columns` has the status column of each newest run."""
+    ranked: list[tuple[int, int, int, int]] = []
+    numbers = sorted(suites)
+    for chunk in schema.in_chunks(numbers):
+        for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
+            # NULL if none of these tests became flaky.
+            proofs = Counter((to_flaky or "").split(SEPARATOR))
+            for ordinal, flips in Counter(flipped.split(SEPARATOR)).items():
+                if flips >= LEAST_FLIPS or ordinal in proofs:
+                    ranked.append((proofs[ordinal], flips, series, int(ordinal)))
+    if len(ranked) > MOST_TESTS:
+        ranked = nlargest(MOST_TESTS, ranked)
+    counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
+    for series, column in columns.items():
+        # A test that is flaky in every run never changes, so it has no rows.
+        for ordinal in marked_places(column.translate(IS_FLAKY)):
+            proved, flips = counts.get((series, ordinal), (0, 0))
+            counts[series, ordinal] = (max(1, proved), flips)
+    return counts
+
+
+def _under_present_names(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    suites: Mapping[int, SuiteOnTarget],
+    columns: Mapping[int, bytes],
+    counts: _FlakyCounts,
+    aliases: Aliases,
+) -> list[_Candidate]:
+    """Add up the counts of a test under all its names; leave out tests that the newest run does not have."""
+    absent = defaultdict[int, list[int]](list)
+    for series, ordinal in counts:
+        if at(columns.get(series, b""), ordinal) == ABSENT:
+            absent[series].append(ordinal)
+    for series, ordinals in absent.items():
+        row = suites[series].row
+        renames = series_names(connection, series, suite_names.all(connection, row), aliases, ordinals)
+        for ordinal in ordinals:
+            proofs, flips = counts.pop((series, ordinal))
+            present = renames.now(ordinal, (float("-inf"), ""))
+            if at(columns.get(series, b""), present) != ABSENT:
+                more_proofs, more_flips = counts.get((series, present), (0, 0))
+                counts[series, present] = (proofs + more_proofs, flips + more_flips)
+    ordered = [
+        _Candidate(suites[series], ordinal, *candidate_counts) for (series, ordinal), candidate_counts in counts.items()
+    ]
+    return sorted(
+        ordered,
+        key=lambda candidate: (
+            -candidate.proved,
+            -candidate.flips,
+            candidate.suite.target,
+            candidate.suite.name,
+            candidate.ordinal,
+        ),
+    )[:MOST_TESTS]
+
+
+def _flaky_tests(
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    page: Sequence[_Candidate],
+    windows: Mapping[int, list[LinkedPoint]],
+    columns: Mapping[int, bytes],
+    aliases: Aliases,
+) -> Iterator[FlakyTest]:
+    """Yield the flaky tests of a page, which are followed over the newest runs, in the order of the page."""
+    by_series = defaultdict[int, list[_Candidate]](list)
+    for candidate in page:
+        by_series[candidate.suite.series].append(candidate)
+    tests_in_windows = [
+        TestsInWindow(
+            candidates[0].suite,
+            windows.get(series, []),
+            columns.get(series, b""),
+            [candidate.ordinal for candidate in candidates],
+        )
+        for series, candidates in by_series.items()
+    ]
+    histories = window_histories(connection, suite_names, tests_in_windows, aliases)
+    test_of: dict[tuple[int, int], FlakyTest] = {}
+    for series, candidates in by_series.items():
+        suite, window, history_of = candidates[0].suite, windows.get(series, []), histories.get(series, {})
+        name_of = suite_names.all(connection, suite.row)
+        for candidate in candidates:
+            history = history_of.get(candidate.ordinal, [])
+            flakiness = flakiness_of(history, len(window))
+            proofs = [
+                FlakyCommit(point.sha, point.committed_at, "", 0)
+                for point, seen in zip(window, outcomes(history, len(window)), strict=False)
+                if seen is not None and seen.flaky
+            ]
+            test_of[series, candidate.ordinal] = FlakyTest(
+                suite.target,
+                suite.name,
+                name_of[candidate.ordinal],
+                candidate.flips,
+                flakiness.runs + flakiness.row,
+                flakiness.failed + flakiness.row,
+                len(proofs),
+                flakiness.explains,
+                tuple(proofs[: -MOST_PROOFS - 1 : -1]),
+            )
+    for candidate in page:
+        yield test_of[candidate.suite.series, candidate.ordinal]
+
+
+def _with_runs(
+    connection: sa.Connection, tests: Sequence[FlakyTest], targets: Mapping[TargetKey, int]
+) -> list[FlakyTest]:
+    """Add to each proof the runs that it consists of."""
+    places = {(targets[test.target], proof.sha, test.suite) for test in tests for proof in test.proofs}
+    stored = stored_runs(connection, places)
+
+    def with_runs(test: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
+        runs = stored.get((targets[test.target], proof.sha, test.suite), [])
+        return replace(proof, run_id=runs[-1].run_id if runs else "", runs=len(runs))
+
+    return [replace(test, proofs=tuple(with_runs(test, proof) for proof in test.proofs)) for test in tests]

@@ -1,0 +1,255 @@
+"""Query what labs sent: last results, time until they arrive, unusable and missing nightly runs, refused uploads.
+
+All queries are for a period and use indexes: runs of a target by time of arrival, points of a suite by time of commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
+
+from bot.results.compare.health import RunFlips
+from bot.results.state import Run, RunState
+from bot.results.store.history import health
+from bot.results.store.tables import runs, schema
+from bot.results.store.tables.points import first_on_nightly, suites_on_targets
+
+MOST_UNUSABLE = 20
+"""The most refused and incomplete uploads that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """The suites of a target at a nightly commit: how many have results, and how many of these are infra."""
+
+    committed_at: float
+    suites: int
+    infra: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetActivity:
+    """The uploads of a target. `first` is the time of its first commit on the nightly branch, or None.
+
+    `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
+    `commits` are those of the period, and `arrived` is when the last of their suites had arrived, by SHA.
+    """
+
+    newest: Run | None
+    first: float | None
+    latencies: Sequence[float]
+    commits: Mapping[str, CommitReport]
+    arrived: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LabActivity:
+    """The uploads of a lab since a moment, by target.
+
+    `tested` are the commits of the nightly branch with results of any lab: their times, by SHA. `unusable` are the
+    newest uploads that were refused, or whose files never arrived.
+    """
+
+    targets: Mapping[str, TargetActivity]
+    tested: Mapping[str, float]
+    unusable: Sequence[Run]
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyReports:
+    """The results of all targets of a repository on the nightly branch since a moment.
+
+    `committed` has the time of each commit, and `arrived` the time of its first results from any lab, by SHA. `first`
+    is the time of each target's first commit, also before the period; `targets` has the results of each commit.
+    """
+
+    committed: Mapping[str, float]
+    arrived: Mapping[str, float]
+    first: Mapping[TargetKey, float]
+    targets: Mapping[TargetKey, Mapping[str, CommitReport]]
+
+
+class LabReports:
+    """Reads the activity of labs. Its methods block."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+        self._reading = reading
+
+    def of(self, repository: str, lab: str, since: float) -> LabActivity:
+        """Return what a lab has sent since a moment, in seconds since 1970."""
+        with self._reading() as connection:
+            numbers = _targets(connection, repository, lab)
+            first_commits = _first_commits(connection, repository, numbers)
+            tested, commits = _commits(connection, repository, since)
+            firsts = _first_runs(connection, numbers, since)
+            newest = _newest(connection, numbers.values())
+            targets = {
+                name: TargetActivity(
+                    newest=newest.get(number),
+                    first=first_commits.get(number),
+                    latencies=sorted(first.latency for first in firsts.get(number, ())),
+                    commits=commits.get(number, {}),
+                    arrived=_last_arrivals(firsts.get(number, ())),
+                )
+                for name, number in numbers.items()
+            }
+            return LabActivity(targets, tested, _unusable(connection, numbers, since))
+
+    def flips(self, repository: str, lab: str, targets: Collection[str]) -> dict[str, list[RunFlips]]:
+        """Return how many tests flipped back in the newest runs of each suite, all suites of a target in one list."""
+        flips_of: dict[str, list[RunFlips]] = {}
+        if not targets:
+            return flips_of
+        with self._reading() as connection:
+            suites = {
+                suite.series: suite
+                for suite in suites_on_targets(connection, repository, lab)
+                if suite.target.target in targets
+            }
+            for series, flips in health.flips_of_suites(connection, suites.values()).items():
+                flips_of.setdefault(suites[series].target.target, []).extend(flips)
+        return flips_of
+
+    def nightly(self, repository: str, since: float) -> NightlyReports:
+        """Return the results of all targets of a repository since a moment, in seconds since 1970."""
+        table = schema.targets
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(table).filter_by(repository=repository))
+            targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
+            committed, commits = _commits(connection, repository, since)
+            first = _first_commits(
+                connection, repository, {target.full_name: number for number, target in targets.items()}
+            )
+            return NightlyReports(
+                committed,
+                _arrived(connection, list(targets), since),
+                {targets[number]: moment for number, moment in first.items()},
+                {targets[number]: reports for number, reports in commits.items()},
+            )
+
+    def newest(self, target: TargetKey) -> Run | None:
+        """Return the last stored run of a target, or None."""
+        with self._reading() as connection:
+            number = runs.target_id(connection, target)
+            return None if number is None else _newest(connection, [number]).get(number)
+
+
+def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
+    table = schema.targets
+    rows = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
+    return {row.target: row.id for row in rows}
+
+
+def _first_commits(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
+    """Return the time of each target's first commit on the nightly branch."""
+    series = schema.series
+    statement = (
+        sa.select(series.c.target_id, first_on_nightly().label("first"))
+        .select_from(schema.suites.join(series))
+        .where(schema.suites.c.repository == repository, series.c.target_id.in_(numbers.values()))
+    )
+    first_commits: dict[int, float] = {}
+    for row in connection.execute(statement):
+        # NULL for a suite that only pull requests have run.
+        if row.first is not None:
+            first_commits[row.target_id] = min(row.first, first_commits.get(row.target_id, row.first))
+    return first_commits
+
+
+def _commits(
+    connection: sa.Connection, repository: str, since: float
+) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
+    """Return the commits on the nightly branch that any lab has tested, and the results of each on each target."""
+    series, points = schema.series, schema.points
+    infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
+    statement = (
+        sa.select(series.c.target_id, points.c.sha, points.c.committed_at, sa.func.count(), infra)
+        .select_from(schema.suites.join(series).join(points, points.c.series_id == series.c.id))
+        .where(schema.suites.c.repository == repository, points.c.committed_at >= since, points.c.mainline)
+        .group_by(series.c.target_id, points.c.sha, points.c.committed_at)
+    )
+    tested: dict[str, float] = {}
+    reports: dict[int, dict[str, CommitReport]] = {}
+    for target, sha, committed_at, suites, broken in connection.execute(statement):
+        tested[sha] = committed_at
+        reports.setdefault(target, {})[sha] = CommitReport(committed_at, int(suites), int(broken))
+    return tested, reports
+
+
+class _FirstRun(NamedTuple):
+    """The first stored run of a suite at a commit."""
+
+    sha: str
+    received_at: float
+    latency: float
+
+
+def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> dict[int, list[_FirstRun]]:
+    """Return the first run of each suite at each commit on the nightly branch, by target."""
+    table = schema.runs
+    received = sa.func.min(table.c.received_at)
+    # Results arrive after their commit, so the condition on `received_at` removes none: it selects the period in the
+    # index `nightjar_runs_received`, which has no `committed_at`.
+    statement = (
+        sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
+        .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
+        .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
+    )
+    runs_of_target: dict[int, list[_FirstRun]] = {}
+    for target, *first in connection.execute(statement):
+        runs_of_target.setdefault(target, []).append(_FirstRun(*first))
+    return runs_of_target
+
+
+def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
+    """Return, for each commit, when the first run of its last suite arrived."""
+    arrivals: dict[str, float] = {}
+    for run in firsts:
+        arrivals[run.sha] = max(run.received_at, arrivals.get(run.sha, 0.0))
+    return arrivals
+
+
+def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) -> dict[str, float]:
+    """Return when the first results of each commit on the nightly branch arrived from any of these targets."""
+    table = schema.runs
+    statement = (
+        sa.select(table.c.sha, sa.func.min(table.c.received_at).label("received_at"))
+        .where(table.c.target_id.in_(numbers), table.c.received_at >= since)
+        .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .group_by(table.c.sha)
+    )
+    return {row.sha: row.received_at for row in connection.execute(statement)}
+
+
+def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
+    """Return the last stored run of each of some targets."""
+    table, targets = schema.runs, schema.targets
+    # One subquery per target stops at its last run in the index `nightjar_runs_received`; a maximum by group would read
+    # all runs.
+    last = (
+        sa.select(table.c.id)
+        .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value)
+        .order_by(table.c.received_at.desc(), table.c.id.desc())
+        .limit(1)
+        .correlate(targets)
+        .scalar_subquery()
+    )
+    rows = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(numbers)))))
+    return {row["target_id"]: runs.read(row) for row in rows.mappings()}
+
+
+def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:
+    """Return the newest uploads since a moment that were refused, or whose files never arrived."""
+    table = schema.runs
+    states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
+    statement = runs.select().where(
+        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, schema.unindexed_state.in_(states)
+    )
+    newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(MOST_UNUSABLE)
+    return [runs.read(row) for row in connection.execute(newest_first).mappings()]

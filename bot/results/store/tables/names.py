@@ -1,0 +1,178 @@
+"""Store the test IDs of a suite as a dictionary of compressed blocks.
+
+The *ordinal* of a name is its place among all names of its suite. Blocks are only added, so ordinals never change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import sqlalchemy as sa
+from cachetools import LRUCache
+from nightjar_formats.columns.collect import read_names
+from nightjar_formats.limits import MAX_SUITE_NAMES
+from nightjar_formats.refused import TooMuch
+
+from bot.results.store import texts
+from bot.results.store.tables import schema
+from bot.results.store.tables.blobs import Placement
+
+MAX_CACHED_NAMES = 200_000
+"""Names that a process caches; with their ordinals, they take about 50 MB."""
+MAX_CACHED_PLACES = 1_000_000
+"""Tests of runs whose ordinals a process caches: 4 MB, or up to 12 MB if few follow each other in the suite."""
+
+
+class SuiteRow(NamedTuple):
+    """A suite's number, and how many names it has."""
+
+    id: int
+    names: int
+
+
+_FIND = sa.select(schema.suites.c.id, schema.suites.c.names).where(
+    schema.suites.c.repository == sa.bindparam("repository"), schema.suites.c.suite == sa.bindparam("suite")
+)
+
+
+def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> SuiteRow | None:
+    """Return a suite of a repository. If it is not stored, return None, or store it if `make` is set."""
+    table = schema.suites
+    row = connection.execute(_FIND, {"repository": repository, "suite": suite}).first()
+    if row is not None:
+        return SuiteRow(row.id, row.names)
+    if not make:
+        return None
+    values = {"repository": repository, "suite": suite, "names": 0}
+    return SuiteRow(connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one(), 0)
+
+
+def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[int, bytes]:
+    """Return the blocks of names that a suite had when `suite` was read, by the ordinal of their first name.
+
+    A block begins at the ordinal `start`, and those before it are left out.
+    """
+    table = schema.names
+    statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id)
+    # Somebody else may have added blocks since the row was read.
+    statement = statement.where(table.c.first >= start, table.c.first < suite.names)
+    return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
+
+
+def read_all(connection: sa.Connection, suite: SuiteRow) -> list[str]:
+    """Return all names of a suite."""
+    return list(read_names(blocks(connection, suite).values()))
+
+
+def add(connection: sa.Connection, suite: SuiteRow, new_count: int, block: bytes) -> SuiteRow:
+    """Add a block of `new_count` names that the suite lacks. Raises `TooMuch` if the suite would have too many."""
+    if not new_count:
+        return suite
+    # Names are never removed, so the table would grow without limit if names differed in every run.
+    if suite.names + new_count > MAX_SUITE_NAMES:
+        raise TooMuch(texts.TOO_MANY_NAMES)
+    values = {"suite_id": suite.id, "first": suite.names, "names": block}
+    connection.execute(schema.names.insert().values(values))
+    count = suite.names + new_count
+    connection.execute(schema.suites.update().filter_by(id=suite.id).values(names=count))
+    return SuiteRow(suite.id, count)
+
+
+class NamesAtMoment:
+    """The names of a suite at one moment, in their order. Callers must not change them."""
+
+    def __init__(self, ordered: list[str]) -> None:
+        self.ordered = ordered
+
+    @cached_property
+    def ordinals(self) -> Mapping[str, int]:
+        """The ordinal of each name."""
+        return dict(zip(self.ordered, range(len(self.ordered)), strict=True))
+
+    def copy_ordinals(self, earlier: NamesAtMoment) -> None:
+        """Copy the ordinals of earlier names, if they were computed: that costs a tenth of computing them again."""
+        if "ordinals" in vars(earlier):
+            start = len(earlier.ordered)
+            new = self.ordered[start:]
+            self.ordinals = {**earlier.ordinals, **dict(zip(new, range(start, start + len(new)), strict=True))}
+
+
+class SuiteNames:
+    """A cache of the names of the most recently used suites, for any number of threads.
+
+    Names are only added, so a process reads each name of a cached suite once.
+    """
+
+    def __init__(self) -> None:
+        self._suites: LRUCache[int, NamesAtMoment] = LRUCache(
+            MAX_CACHED_NAMES, getsizeof=lambda names: len(names.ordered)
+        )
+        self._placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_CACHED_PLACES, getsizeof=len)
+        self._lock = threading.Lock()
+
+    def all(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
+        """Return all names of a suite, by their ordinals. Callers must not change them."""
+        return self._committed(connection, suite).ordered
+
+    def uncommitted(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
+        """Return all names of a suite, in a transaction that may have added some, and may be rolled back."""
+        # Not cached: after a rollback, another run may give these ordinals to other names.
+        return self._read(connection, suite).ordered
+
+    def ordinals(self, connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
+        """Return the ordinals of all names of a suite."""
+        return self._committed(connection, suite).ordinals
+
+    def ordinal(self, connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
+        """Return the ordinal of a name; None if the suite lacks it."""
+        return self.ordinals(connection, suite).get(name)
+
+    def placed(
+        self, connection: sa.Connection, suite: SuiteRow, blobs: Collection[bytes]
+    ) -> Placement | list[int | None]:
+        """Return the ordinals of a run's names, which `blobs` have: a list, with None where the suite lacks a name.
+
+        Most runs of a target have the names of the run before, in the same order. Their digest finds the ordinals.
+        """
+        key = suite.id, hashlib.sha256(b"".join(blobs)).digest()
+        with self._lock:
+            cached = self._placed.get(key)
+        if cached is not None:
+            return cached
+        ordinals = list(map(self.ordinals(connection, suite).get, read_names(blobs)))
+        if None in ordinals:
+            return ordinals
+        placement = Placement(cast("list[int]", ordinals))
+        with self._lock:
+            # The cache raises ValueError for a value that is larger than itself.
+            if len(placement) <= MAX_CACHED_PLACES:
+                self._placed[key] = placement
+        return placement
+
+    def _committed(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+        """Return the names of a suite, and cache them. The transaction must not have added any."""
+        names = self._read(connection, suite)
+        with self._lock:
+            cached = self._suites.get(suite.id)
+            # The cache raises ValueError for a value that is larger than itself.
+            if suite.names <= MAX_CACHED_NAMES and (cached is None or len(cached.ordered) < suite.names):
+                if cached is not None:
+                    names.copy_ordinals(cached)
+                self._suites[suite.id] = names
+        return names
+
+    def _read(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+        with self._lock:
+            cached = self._suites.get(suite.id)
+        if cached is None:
+            return NamesAtMoment(read_all(connection, suite))
+        count = len(cached.ordered)
+        if count == suite.names:
+            return cached
+        if count > suite.names:  # this transaction began before others added names
+            return NamesAtMoment(cached.ordered[: suite.names])
+        return NamesAtMoment([*cached.ordered, *read_names(blocks(connection, suite, count).values())])

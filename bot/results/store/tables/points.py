@@ -1,0 +1,183 @@
+"""Read the newest points of each suite on each target, and the columns of their runs.
+
+However many targets there are, it takes a few statements, which indices answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
+
+from bot.results.store.tables import runs, schema
+from bot.results.store.tables.names import SuiteRow
+
+Place = runs.Place
+Position = tuple[float, str]
+"""The position of a commit in its series."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOnTarget:
+    """One suite on one target; `series` is the number of its series, and `row` has the number of its names."""
+
+    series: int
+    name: str
+    row: SuiteRow
+    target: TargetKey
+    target_id: int
+
+    def place_at(self, sha: str) -> Place:
+        """Return where the runs of the suite at a commit are found."""
+        return self.target_id, sha, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPoint:
+    """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970."""
+
+    id: int
+    sha: str
+    committed_at: float
+
+
+def suites_on_targets(
+    connection: sa.Connection,
+    repository: str,
+    lab: str | None = None,
+    target: str | None = None,
+    suite: str | None = None,
+) -> list[SuiteOnTarget]:
+    """Return the suites of a repository on each of its targets, by target and suite; None matches all."""
+    return [
+        SuiteOnTarget(
+            row.id,
+            row.suite,
+            SuiteRow(row.suite_id, row.names),
+            TargetKey(repository, row.lab, row.target),
+            row.target_id,
+        )
+        for row in connection.execute(select_suites_on_targets(repository, lab, target, suite))
+    ]
+
+
+def select_suites_on_targets(
+    repository: str, lab: str | None = None, target: str | None = None, suite: str | None = None
+) -> sa.Select[Any]:
+    """Return a statement for the suites of a repository on each of its targets; None matches all."""
+    series, targets, suites = schema.series, schema.targets, schema.suites
+    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
+    filters = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
+    return (
+        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
+        .add_columns(targets.c.lab, targets.c.target)
+        .select_from(joined)
+        .where(suites.c.repository == repository)
+        .where(*(column == value for column, value in filters.items() if value is not None))
+        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
+    )
+
+
+def first_on_nightly() -> sa.ScalarSelect[float]:
+    """Return a subquery for a statement about series: the time of the first commit of each on the nightly branch."""
+    points = schema.points
+    return (
+        sa.select(points.c.committed_at)
+        .where(points.c.series_id == schema.series.c.id, points.c.mainline)
+        .order_by(points.c.committed_at, points.c.sha)
+        .limit(1)
+        .correlate(schema.series)
+        .scalar_subquery()
+    )
+
+
+def newest_points(
+    connection: sa.Connection, series: Collection[int], count: int, until: str = ""
+) -> dict[int, list[LinkedPoint]]:
+    """Return the newest linked points of some series, at most `count` of each, oldest first.
+
+    With `until`, only those up to that commit, of the series that have it.
+    """
+    table, points = schema.series, schema.points
+    newer, last = points.alias(), points.alias()
+
+    def up_to_last(candidates: sa.FromClause) -> sa.ColumnElement[bool]:
+        if not until:
+            return sa.true()
+        return sa.tuple_(candidates.c.committed_at, candidates.c.sha) <= sa.tuple_(last.c.committed_at, last.c.sha)
+
+    joined = table.join(points, points.c.series_id == table.c.id)
+    if until:
+        joined = joined.join(last, sa.and_(last.c.series_id == table.c.id, last.c.sha == until))
+    # One subquery per series reads only the end of the index `nightjar_points_order`. To number the points of each
+    # series (`row_number`), a database would have to read all of them.
+    oldest = (
+        sa.select(newer.c.committed_at)
+        .where(newer.c.series_id == table.c.id, newer.c.linked, up_to_last(newer))
+        .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
+        .limit(1)
+        .offset(count - 1)
+        .correlate(table, last)
+        .scalar_subquery()
+    )
+    newest: dict[int, list[LinkedPoint]] = {}
+    numbers = sorted(series)
+    for chunk in schema.in_chunks(numbers):
+        statement = (
+            sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
+            .select_from(joined)
+            .where(table.c.id.in_(chunk), points.c.linked, up_to_last(points))
+            # `oldest` is NULL for a series with fewer than `count` points: all of them are read.
+            .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
+            .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
+        )
+        for number, point, sha, committed_at in connection.execute(statement):
+            newest.setdefault(number, []).append(LinkedPoint(point, sha, committed_at))
+    # More than `count` are found if others have the same time as the oldest one.
+    return {number: linked[-count:] for number, linked in newest.items()}
+
+
+def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.BareRun]]:
+    """Return the stored runs of suites at commits, in their order."""
+    reported = runs.bare_runs(connection, places)
+    return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
+
+
+def reported_runs(
+    connection: sa.Connection, places: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], list[runs.Numbered]]:
+    """Return what `runs.reported_runs_at` returns, for any number of places: pairs of a target's ID and a commit."""
+    runs_at: dict[tuple[int, str], list[runs.Numbered]] = {}
+    ordered = sorted(places)
+    for chunk in schema.in_chunks(ordered):
+        runs_at |= runs.reported_runs_at(connection, chunk)
+    return runs_at
+
+
+def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
+    """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
+    columns: dict[Place, bytes] = {}
+    all_places = list(stored)
+    for places in schema.in_chunks(all_places):
+        groups = [stored[place] for place in places]
+        columns |= zip(places, runs.statuses(connection, groups), strict=True)
+    return columns
+
+
+def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
+    """Return the numbers of the runs of each place."""
+    return {place: [run.number for run in bare] for place, bare in stored.items()}
+
+
+def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
+    """Return the status column of the newest run of each suite on each target, by series."""
+    by_series = {suite.series: suite for suite in suites}
+    places = {
+        number: by_series[number].place_at(points[-1].sha)
+        for number, points in newest_points(connection, by_series, 1).items()
+    }
+    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    return {number: columns[place] for number, place in places.items() if place in columns}

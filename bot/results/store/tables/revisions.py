@@ -1,0 +1,43 @@
+"""The revision of a repository's results: a number that grows with every change of what pages show.
+
+It grows in the transaction of the change, so whatever is read after a revision is at least as new as it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.results.store.tables import schema
+
+_TABLE = schema.revisions
+_FIND = sa.select(_TABLE).where(_TABLE.c.repository.in_(sa.bindparam("repositories", expanding=True)))
+_NEXT = {"revision": _TABLE.c.revision + 1}
+_RAISE = {
+    dialect: insert(_TABLE)
+    .values(repository=sa.bindparam("of"), revision=1)
+    .on_conflict_do_update(index_elements=[_TABLE.c.repository], set_=_NEXT)
+    for dialect, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
+}
+
+
+def grow(connection: sa.Connection, repository: str) -> None:
+    """Note that what pages show of a repository has changed."""
+    connection.execute(_RAISE[connection.dialect.name], {"of": repository.lower()})
+
+
+class Revisions:
+    """Reads revisions. Its methods block."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+        self._reading = reading
+
+    def of(self, repositories: Sequence[str]) -> list[int]:
+        """Return the revision of each repository, 0 if it has no results. Letter case does not matter."""
+        names = [repository.lower() for repository in repositories]
+        with self._reading() as connection:
+            revision_of = {row.repository: row.revision for row in connection.execute(_FIND, {"repositories": names})}
+        return [revision_of.get(name, 0) for name in names]

@@ -1,0 +1,324 @@
+"""Store and read runs, and define the order of the runs of one suite and commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from nightjar_formats.columns import merged
+from nightjar_formats.model import Claims, RunKey, TargetKey
+
+from bot.engine import text
+from bot.results.state import Admission, Run, RunState
+from bot.results.store.tables import schema
+from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_reasons
+
+REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
+"""The states of runs that count for their suite; refused runs don't."""
+
+
+Numbered = tuple[int, Run]
+"""A run and its number."""
+Place = tuple[int, str, str]
+"""A target's number, a commit, and a suite."""
+
+
+class BareRun(NamedTuple):
+    """A run without its claims, which most readers do not need."""
+
+    number: int
+    run_id: str
+    is_stored: bool
+
+
+class Shards(NamedTuple):
+    """The shards of one suite at one commit: which have arrived, and which have not."""
+
+    total: int
+    missing: tuple[int, ...]
+    waiting: tuple[Run, ...]
+    broken: tuple[Run, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all shards and files that the manifests name have arrived."""
+        return not (self.missing or self.waiting or self.broken)
+
+
+def order(run: Run) -> tuple[int, str, str]:
+    """Return the sort key of the runs of one suite and commit. The last run that has a test says how it ended."""
+    return _order_of(run.key.run_id, run.claims)
+
+
+def _order_of(run_id: str, claims: Claims | None) -> tuple[int, str, str]:
+    # The run ID only breaks ties, so that the order never depends on which run arrived first.
+    return (claims.attempt, claims.started_at, run_id) if claims else (0, "", run_id)
+
+
+def shards(runs: Iterable[Run]) -> Shards:
+    """Return which shards of a suite have arrived, from its runs in any order.
+
+    A run that waits, or whose files never arrived, no longer matters if a later run has the same shard. Attempts may
+    have different numbers of shards: if all shards of one attempt have arrived, those of others are not missing.
+    """
+    ordered = sorted((run for run in runs if run.claims), key=order)
+    indexes_by_total: dict[int, set[int]] = {}
+    for run in ordered:
+        indexes_by_total.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
+    # A number of shards that is complete wins, then the larger one.
+    total = max(indexes_by_total, key=lambda total: (len(indexes_by_total[total]) == total, total), default=1)
+    arrived = indexes_by_total.get(total, set())
+    stored_later: set[tuple[int, int]] = set()
+    unfinished = []
+    for run in reversed(ordered):
+        shard = (_claims(run).shard_index, _claims(run).shard_total)
+        if run.state is RunState.STORED:
+            stored_later.add(shard)
+        elif shard not in stored_later:
+            unfinished.append(run)
+    unfinished.reverse()
+    return Shards(
+        total,
+        tuple(index for index in range(1, total + 1) if index not in arrived),
+        tuple(run for run in unfinished if run.state is RunState.WAITING),
+        tuple(run for run in unfinished if run.state is RunState.INCOMPLETE),
+    )
+
+
+def admission(runs: Iterable[Run]) -> Admission | None:
+    """Return the combined admission of a commit's runs, which does not depend on their order of arrival."""
+    admissions = [run.admission for run in runs if run.admission]
+    if not admissions:
+        return None
+    return Admission(
+        min(admission.committed_at for admission in admissions),
+        any(admission.mainline for admission in admissions),
+        max((admission.pull_request for admission in admissions if admission.pull_request is not None), default=None),
+    )
+
+
+def _claims(run: Run) -> Claims:
+    assert run.claims is not None
+    return run.claims
+
+
+def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = False) -> int | None:
+    """Return the ID of a target. If it is not stored, return None, or store it if `make` is set."""
+    values = {"repository": target.repository, "lab": target.lab, "target": target.target}
+    number: int | None = connection.execute(_TARGET, values).scalar()
+    if number is None and make:
+        number = connection.execute(_NEW_TARGET, values).scalar_one()
+    return number
+
+
+def save(connection: sa.Connection, target_id: int, run: Run, number: int | None) -> int:
+    """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
+    admission = run.admission
+    # Not `received_at`: a run that is ingested again arrived when it was stored first.
+    values: dict[str, Any] = {
+        "suite": run.claims.suite if run.claims else None,
+        "version": run.version,
+        "state": run.state.value,
+        "reason": run.reason,
+        "bytes": run.bytes,
+        "claims": text.dumps(_plain(run.claims)) if run.claims else None,
+        "committed_at": admission.committed_at if admission else None,
+        "mainline": admission.mainline if admission else None,
+        "pull_request": admission.pull_request if admission else None,
+    }
+    if number is not None:
+        connection.execute(schema.runs.update().filter_by(id=number).values(values))
+        return number
+    key = {"target_id": target_id, "sha": run.key.sha, "run_id": run.key.run_id}
+    row = values | key | {"received_at": run.received_at}
+    return int(connection.execute(_NEW_RUN, row).scalar_one())
+
+
+def _plain(claims: Claims) -> dict[str, Any]:
+    return asdict(claims) | {"environment": dict(claims.environment)}
+
+
+def select() -> sa.Select[Any]:
+    """Return the statement that reads runs, to be narrowed; its rows are for `read`."""
+    runs, targets = schema.runs, schema.targets
+    return sa.select(runs, targets.c.repository, targets.c.lab, targets.c.target).join(targets)
+
+
+def read(row: sa.RowMapping) -> Run:
+    """Return the run of a row."""
+    committed_at = row["committed_at"]
+    claims = row["claims"]
+    return Run(
+        RunKey(row["repository"], row["lab"], row["target"], row["sha"], row["run_id"]),
+        row["version"],
+        RunState(row["state"]),
+        row["reason"],
+        row["received_at"],
+        row["bytes"],
+        Claims(**text.loads(claims)) if claims else None,  # type: ignore[arg-type]  # as `save` wrote it
+        None if committed_at is None else Admission(committed_at, row["mainline"], row["pull_request"]),
+    )
+
+
+# Statements that each run needs are built once: building one takes longer than executing it.
+_TARGET = sa.select(schema.targets.c.id).where(
+    schema.targets.c.repository == sa.bindparam("repository"),
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+)
+_NEW_TARGET = schema.targets.insert().returning(schema.targets.c.id)
+_NEW_RUN = schema.runs.insert().returning(schema.runs.c.id)
+_OF_KEY = select().where(
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+    schema.runs.c.sha == sa.bindparam("sha"),
+    schema.runs.c.run_id == sa.bindparam("run_id"),
+)
+_FIND = _OF_KEY.where(schema.targets.c.repository == sa.bindparam("repository"))
+_NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
+    sa.func.lower(schema.targets.c.repository) == sa.bindparam("repository"),
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+)
+in_reported_state = schema.unindexed_state.in_([state.value for state in REPORTED])
+_IS_REPORTED = (
+    in_reported_state,
+    schema.runs.c.suite.is_not(None),
+    schema.runs.c.committed_at.is_not(None),
+)
+# Two lists instead of pairs: a statement with pairs takes longer to make than to answer, and without statistics, SQLite
+# prefers to read every run with one of these states. Callers drop the other combinations.
+_AT_PLACES = (
+    schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
+    schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
+)
+_REPORTED = select().where(*_AT_PLACES, *_IS_REPORTED)
+_REPORTED_OF_SUITE = _REPORTED.where(schema.runs.c.suite == sa.bindparam("suite"))
+_BARE = sa.select(
+    *(schema.runs.c[name] for name in ("id", "target_id", "sha", "suite", "run_id", "state", "claims"))
+).where(*_AT_PLACES, *_IS_REPORTED)
+_OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
+_COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
+_REASONS = sa.select(schema.columns.c.run_id, schema.columns.c.reasons).where(_OF_RUNS)
+_STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(_OF_RUNS)
+
+
+def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
+    """Return a run and its number; None if it is not stored.
+
+    With `any_case`, the letter case of the repository does not matter.
+    """
+    values = {"lab": key.lab, "target": key.target, "sha": key.sha, "run_id": key.run_id}
+    values["repository"] = key.repository
+    row = connection.execute(_FIND, values).mappings().first()
+    if row is None and any_case:
+        # No index has the names in lower case. Reading the few targets first saves a scan of all runs.
+        for name in connection.execute(_NAMES_IN_ANY_CASE, values | {"repository": key.repository.lower()}).scalars():
+            row = row or connection.execute(_FIND, values | {"repository": name}).mappings().first()
+    return None if row is None else (row["id"], read(row))
+
+
+def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
+    """Return the runs that are stored, or were processed with this version of their manifest."""
+    by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
+    for key in versions:
+        by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
+    processed = set()
+    table = schema.runs
+    fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
+    for target, keys in by_target.items():
+        if (number := target_id(connection, target)) is None:
+            continue
+        for chunk in schema.in_chunks(sorted({sha for sha, _ in keys})):
+            statement = sa.select(*fields).where(table.c.target_id == number, table.c.sha.in_(chunk))
+            for row in connection.execute(statement):
+                requested = keys.get((row.sha, row.run_id))
+                if requested is not None and (row.state == RunState.STORED or row.version == versions[requested]):
+                    processed.add(requested)
+    return processed
+
+
+def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> list[Numbered]:
+    """Return the runs of a commit, or of one suite at it, with their numbers and in their order."""
+    return reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
+
+
+def reported_runs_at(
+    connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
+) -> dict[tuple[int, str], list[Numbered]]:
+    """Return the runs of each commit on its target, with their numbers and in their order."""
+    if not places:
+        return {}
+    requested = set(places)
+    values: dict[str, Any] = {
+        "targets": sorted({target for target, _ in requested}),
+        "shas": sorted({sha for _, sha in requested}),
+    }
+    if suite is not None:
+        values["suite"] = suite
+    statement = _REPORTED if suite is None else _REPORTED_OF_SUITE
+    runs_at: dict[tuple[int, str], list[Numbered]] = {}
+    for row in connection.execute(statement, values).mappings():
+        if (place := (row["target_id"], row["sha"])) in requested:
+            runs_at.setdefault(place, []).append((row["id"], read(row)))
+    for numbered in runs_at.values():
+        numbered.sort(key=lambda pair: order(pair[1]))
+    return runs_at
+
+
+def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
+    """Return the runs of each suite at a commit on a target, in their order, without their claims."""
+    requested = set(places)
+    targets, shas = sorted({target for target, _, _ in requested}), sorted({sha for _, sha, _ in requested})
+    runs_at: dict[Place, list[BareRun]] = {}
+    claimed: dict[int, str] = {}
+    for chunk in schema.in_chunks(shas):
+        for number, target, sha, suite, run_id, state, claims in connection.execute(
+            _BARE, {"targets": targets, "shas": chunk}
+        ):
+            if (place := (target, sha, suite)) in requested:
+                runs_at.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
+                claimed[number] = claims
+    for place_runs in runs_at.values():
+        # Claims are read only to order several runs of one place; most places have one.
+        if len(place_runs) > 1:
+            place_runs.sort(key=lambda run: _order_of(run.run_id, Claims(**text.loads(claimed[run.number]))))  # type: ignore[arg-type]  # as `save` wrote it
+    return runs_at
+
+
+def stored(numbered: Iterable[Numbered]) -> list[int]:
+    """Return the numbers of the runs that have stored results."""
+    return [number for number, run in numbered if run.state is RunState.STORED]
+
+
+def columns(
+    connection: sa.Connection, numbers: Sequence[int], already_read: Mapping[int, RunColumns] | None = None
+) -> list[RunColumns]:
+    """Return the columns of stored runs, in the order of `numbers`; those in `already_read` are not read again."""
+    columns_of = dict(already_read or {})
+    columns_of |= each_stored(connection, [number for number in numbers if number not in columns_of])
+    return [columns_of[number] for number in numbers]
+
+
+def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, RunColumns]]:
+    """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_COLUMNS, {"numbers": chunk}):
+            yield row.run_id, RunColumns(raw(row.statuses), read_reasons(row.reasons))
+
+
+def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
+    """Yield the reasons of stored runs, each with the number of its run, in any order."""
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_REASONS, {"numbers": chunk}):
+            yield row.run_id, read_reasons(row.reasons)
+
+
+def statuses(connection: sa.Connection, groups: Collection[Sequence[int]]) -> list[bytes]:
+    """Return the merged status column of each group of stored runs. The runs of a group must be in their order."""
+    numbers = [number for group in groups for number in group]
+    rows = connection.execute(_STATUSES, {"numbers": numbers}) if numbers else ()
+    blobs = {row.run_id: row.statuses for row in rows}
+    return [merged([raw(blobs[number]) for number in group]) for group in groups]
