@@ -45,7 +45,7 @@ class RerunWorkflow:
     origin: PullOrigin
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The workflow run."""
         return f"actions-run:{self.run_id}"
 
@@ -83,7 +83,7 @@ class RerunJob:
     failed: bool = False
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job."""
         return f"actions-job:{self.job_id}"
 
@@ -134,7 +134,7 @@ class ApproveRun:
     origin: PullOrigin
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The workflow run's approval."""
         return f"actions-approval:{self.run_id}"
 
@@ -162,14 +162,14 @@ Rerun = RerunWorkflow | RerunJob
 def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
     """Merge the reruns of one workflow run into one effect: GitHub starts one attempt and refuses a second.
 
-    Returns the effects, and a map from the target of each rerun to the target of the effect that replaces it.
+    Returns the effects, and a map from the key of each rerun to the key of the effect that replaces it.
     """
     groups: dict[int, list[Rerun]] = {}
     for effect in effects:
         if isinstance(effect, RerunWorkflow | RerunJob):
             groups.setdefault(effect.run_id, []).append(effect)
     joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
-    moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
+    moved = {rerun.effect_key: joined[rerun.run_id].effect_key for reruns in groups.values() for rerun in reruns}
     not_yet_listed: dict[int, Effect] = dict(joined)
     listed: list[Effect] = []
     for effect in effects:

@@ -53,7 +53,7 @@ class StartJenkinsBuild:
     asked_at: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job."""
         return f"jenkins:{self.job_url}"
 

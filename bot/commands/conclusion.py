@@ -81,15 +81,15 @@ def decide_conclusion(
     if done and (results.edited or outcomes.again):
         # We may have reacted with 😕 earlier: to the text before an edit, or before a replay.
         effects.append(RemoveReaction(kind, about, node_id, CONFUSED, results.number))
-    # Two commands may have the same target: the later one counts.
-    return tuple({effect.target: effect for effect in effects}.values())
+    # Effects of two commands may have the same key: the later one counts.
+    return tuple({effect.effect_key: effect for effect in effects}.values())
 
 
 def _conclusion_of(
     item: Item, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion]
 ) -> tuple[Effect, ...]:
     conclude = conclusions.get(item.command)
-    return conclude([one for one in outcomes.ended if one.effect.target in item.targets]) if conclude else ()
+    return conclude([one for one in outcomes.ended if one.effect.effect_key in item.targets]) if conclude else ()
 
 
 def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
@@ -97,7 +97,7 @@ def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str],
 
     If one command failed, each command is named with its outcome, so that nobody has to guess.
     """
-    failures = {one.effect.target: one.text for one in outcomes.failures}
+    failures = {one.effect.effect_key: one.text for one in outcomes.failures}
     lines: list[tuple[Item, str, bool]] = []
     for item in items:
         problems = [failures[target] for target in item.targets if target in failures]

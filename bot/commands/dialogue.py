@@ -341,13 +341,13 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
             answers.shown(command),
             answer.say,
             done=answer.done,
-            targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
+            targets=tuple(moved.get(effect.effect_key, effect.effect_key) for effect in answer.effects),
             command=command.spec.name if isinstance(command, Command) else "",
         )
         for command, answer in answered
     ]
-    # Two commands may have the same target, such as `run slow tests` and `skip slow tests`: the later one counts.
-    once = {effect.target: effect for effect in effects}
+    # Two commands may have effects of one key, such as `run slow tests` and `skip slow tests`: the later one counts.
+    once = {effect.effect_key: effect for effect in effects}
     why = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
     return Plan(tuple(once.values()), why=why, conclusion_basis=CommandResults.of(comment, items))
 
@@ -360,7 +360,7 @@ def _last_words(
     cancelled: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     for command, answer in reversed(answered):
-        left = tuple(effect for effect in answer.effects if effect.target not in cancelled)
+        left = tuple(effect for effect in answer.effects if effect.effect_key not in cancelled)
         if answer.done and isinstance(command, Command) and command.spec.name in replaced:
             left = ()
         found.append((command, answer if left == answer.effects else CommandAnswer(left, texts.OVERRIDDEN)))

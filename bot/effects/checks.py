@@ -72,13 +72,13 @@ class PutCheckRun:
     newer heads are written first. None: this one waits for no other."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the check's name."""
         return f"check:{self.sha}:{self.name}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Find the newest run of the name; then write nothing, the differences, or a new run."""
-        key = f"{context.repository.id}:{self.target}"
+        key = f"{context.repository.id}:{self.effect_key}"
         with about_head(None if self.head_since is None else HeadWrite(key, self.head_since)):
             return await self._put(context)
 

@@ -54,7 +54,7 @@ class UpsertSection:
     """Whether it comes before all other sections."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"section:{self.number}:{self.section}"
 
@@ -82,7 +82,7 @@ class Reply:
     since: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"reply:{self.number}"
 

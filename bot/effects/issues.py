@@ -87,7 +87,7 @@ class EnsureIssue:
     closing: str = ""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The key, and the key of the news."""
         return f"issue:{self.key}" + (f":{self.news_key}" if self.news_key else "")
 

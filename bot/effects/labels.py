@@ -31,7 +31,7 @@ class EnsureLabel:
     on: bool
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request and the label."""
         return f"label:{self.number}:{self.label}"
 

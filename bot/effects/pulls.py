@@ -74,7 +74,7 @@ class EnsurePull:
     """The message of the commit."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The branch."""
         return f"pull-of:{self.branch}"
 

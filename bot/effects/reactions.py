@@ -63,7 +63,7 @@ class React:
         return cls(comment.kind, about, comment.node_id, content, comment.number)
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The reaction and its target."""
         return f"react:{self.comment_kind}:{self.id}:{self.content}"
 
@@ -100,7 +100,7 @@ class RemoveReaction:
     """The pull request or the issue; 0 if it is not known."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The reaction and what it is removed from."""
         return f"unreact:{self.comment_kind}:{self.id}:{self.content}"
 

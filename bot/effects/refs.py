@@ -32,7 +32,7 @@ class MoveBranch:
     sha: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The branch."""
         return f"branch:{self.branch}"
 

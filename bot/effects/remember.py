@@ -28,7 +28,7 @@ class StoreRecord:
         return cls(key.name, None if value is None else StoredValue.of(key, value))
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The key."""
         return f"record:{self.key}"
 

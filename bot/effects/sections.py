@@ -33,7 +33,7 @@ class RequestSection:
     about: Mapping[str, Any]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"ask:{self.number}:{self.section}"
 
@@ -57,7 +57,7 @@ class SubmitSection:
     as_of: float
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"hand-over:{self.number}:{self.section}"
 
@@ -85,7 +85,7 @@ class ShowSection:
     as_of: float
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"section:{self.number}:{self.section}"
 
@@ -127,7 +127,7 @@ class MarkOutOfDate:
     sections: tuple[str, ...]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"out-of-date:{self.number}"
 

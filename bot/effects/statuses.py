@@ -35,7 +35,7 @@ class SetStatus:
     """The content of the record at that time; if it has changed since, whoever changed it writes the new status."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the context."""
         return f"status:{self.sha}:{self.context_name}"
 

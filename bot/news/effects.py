@@ -68,7 +68,7 @@ class PostMessage:
     news: News
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The channel and the news."""
         return f"tell:{self.place}:{self.key}"
 
@@ -94,7 +94,7 @@ class PostNews:
     news: News
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The channel and the news."""
         return f"post:{self.place}:{self.key}"
 

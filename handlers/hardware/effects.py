@@ -31,7 +31,7 @@ class IngestRun:
     version: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The manifest."""
         return f"run:{self.bucket}:{self.key}:{self.version}"
 
@@ -54,7 +54,7 @@ class RequestCheckRun:
     sha: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the check's name."""
         return f"ask:{self.sha}:{self.lab}/{self.on}"
 
@@ -83,7 +83,7 @@ class StoreReports:
     then: tuple[StoreRecord, ...] = ()
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The target, the nightly run and the failures."""
         digest = hashlib.sha256(self.failures.encode()).hexdigest()[:16]
         return f"reports:{self.lab}/{self.on}:{self.sha}:{digest}"

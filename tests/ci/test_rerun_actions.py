@@ -32,7 +32,7 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
 def test_the_smallest_rerun_that_covers_all_is_chosen(asked: list[Effect], one: Effect) -> None:
     merged, moved = one_for_each_run(asked)
     assert merged == [one]
-    assert {moved[effect.target] for effect in asked} == {one.target}
+    assert {moved[effect.effect_key] for effect in asked} == {one.effect_key}
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:

@@ -84,7 +84,7 @@ def test_each_place_gets_its_message_and_none_twice() -> None:
     assert (issue.key, issue.title, issue.body) == ("alarm:main", "main is broken", "`gpu/branch` fails.")
     assert issue.news.startswith("❌ **main: gpu/branch fails**")
     assert issue.news_key == "alarm:1"
-    assert len({discord.target, slack.target, issue.target}) == 3
+    assert len({discord.effect_key, slack.effect_key, issue.effect_key}) == 3
 
 
 async def test_a_channel_gets_its_news_one_after_another_and_once_each(sender: ChannelSender) -> None:
