@@ -161,7 +161,7 @@ def _before(
     candidates = {suite: store.baselines(about, suite, head.sha) for suite in store.timelines.suites(about)}
     shas = {one.sha for every in candidates.values() for one in every}
     search = AncestorSearch(head.sha, candidates, store.relations(about.repository, {head.sha, *shas}), 1)
-    known = [one.other for found in search.found().values() for one in found]
+    known = [one.other for found in search.nearest().values() for one in found]
     before = [one for every in candidates.values() for one in every if not known or one.sha in known]
     newest = max(before, key=lambda one: (one.committed_at, one.sha), default=None)
     if newest is not None:

@@ -51,7 +51,7 @@ class Repository:
             else:
                 search.fail(other)
         self.known += [*search.learned, *search.derived()]
-        found = search.found()
+        found = search.nearest()
         assert all(one.url == PAGE.format(one.other) for suite in found.values() for one in suite)
         return [[int(one.other) for one in found.get(suite, [])] for suite in every], asked
 

@@ -17,10 +17,10 @@ LONGEST_END, LONGEST_BEGINNING = 8, 8
 """Parts of a name that are compared, at most. A runner that writes the class into the name too, such as Zephyr's, has
 `kernel.poll::kernel.poll.userspace.wait`: only a long beginning distinguishes the scenarios that run the same tests."""
 RARE = 0.1
-"""A word vanished if it is in the new names at most so many times as often as in the removed ones; and reversely."""
+"""A word vanished if the new names have it at most this share as often as the removed ones; likewise it appeared."""
 
 _Keys = Callable[[Iterable[SplitName]], list[int | None]]
-"""What names must have in common, as a hash, because it may be as long as the name; None if there is nothing."""
+"""Returns a key for each name: a hash of the part that alike names share, because it may be long; None if no part."""
 
 
 def alike_names(
@@ -35,36 +35,37 @@ def alike_names(
     pairs += _paired(left, right, map(_without, rare), steps)
     if rare and left and right:
         left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
-        for before, after in _paired(left, right, _by_ends(left, right), steps):
-            few, many = removed[before].words, added[after].words
-            if len(few) > len(many):
-                few, many = many, few
-            # Words for others would be no more than a beginning for another.
-            if set(many).issuperset(few) or set(few).issuperset(many):
-                pairs.append((before, after))
+        for old_name, new_name in _paired(left, right, _by_ends(left, right), steps):
+            old_words, new_words = removed[old_name].words, added[new_name].words
+            # A name that only lost words, or only got words, is alike; replaced words may be another test.
+            if set(new_words).issuperset(old_words) or set(old_words).issuperset(new_words):
+                pairs.append((old_name, new_name))
     return pairs
 
 
 def _paired(
     left: dict[str, SplitName], right: dict[str, SplitName], ways: Iterable[_Keys], steps: StepBudget
 ) -> list[tuple[str, str]]:
-    """Return names that alone share something in one of some ways, and take them away; each way costs once needed."""
-    found: list[tuple[str, str]] = []
+    """Pair names that share a key with exactly one name of the other side, and remove them from `left` and `right`.
+
+    Each of the `ways` gives names other keys; later ways cost nothing once all names are paired.
+    """
+    pairs: list[tuple[str, str]] = []
     for keys in ways:
-        shared, of_others = (_keys_of(side, keys, steps) for side in (left, right))
-        if set(shared).isdisjoint(of_others):
+        shared_left, shared_right = (_keys_of(side, keys, steps) for side in (left, right))
+        if set(shared_left).isdisjoint(shared_right):
             continue
-        known, others = _alone(left, shared), _alone(right, of_others)
-        pairs = [(test, others[key]) for key, test in known.items() if key in others]
-        found += pairs
-        if len(pairs) == len(left) == len(right):
+        old_by_key, new_by_key = _alone(left, shared_left), _alone(right, shared_right)
+        new_pairs = [(test, new_by_key[key]) for key, test in old_by_key.items() if key in new_by_key]
+        pairs += new_pairs
+        if len(new_pairs) == len(left) == len(right):
             left.clear()
             right.clear()
-        for before, after in pairs if left else ():
-            del left[before], right[after]
+        for old_name, new_name in new_pairs if left else ():
+            del left[old_name], right[new_name]
         if not (left and right):
             break
-    return found
+    return pairs
 
 
 def _keys_of(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> list[int | None]:
@@ -75,10 +76,10 @@ def _keys_of(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> 
 
 
 def _alone(names: Mapping[str, SplitName], shared: Sequence[int | None]) -> dict[int, str]:
-    """Return tests by a property that no other test has; `shared` has that of each."""
-    found = dict(zip(shared, names, strict=True))
-    if len(found) == len(names) and None not in found:
-        return cast(dict[int, str], found)
+    """Return the tests with a unique key, by that key; `shared` has the key of each name."""
+    test_by_key = dict(zip(shared, names, strict=True))
+    if len(test_by_key) == len(names) and None not in test_by_key:
+        return cast(dict[int, str], test_by_key)
     counts = Counter(shared)
     return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
 
@@ -88,7 +89,7 @@ def _by_words(names: Iterable[SplitName]) -> list[int | None]:
 
 
 def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_Keys]:
-    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
+    """Yield ways to compare a beginning and an end: those of many parts first, and no beginning last."""
     shared = {name.parts[-1] for name in removed.values()} & {name.parts[-1] for name in added.values()}
     sides = ([len(name.parts) for name in side.values() if name.parts[-1] in shared] for side in (removed, added))
     longest = min(max(lengths, default=0) for lengths in sides)
@@ -97,9 +98,9 @@ def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -
     for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
 
         def keys(names: Iterable[SplitName], first: int = first, last: int = last) -> list[int | None]:
-            least = first + last
+            least_length = first + last
             return [
-                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
+                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least_length else None
                 for parts, *_ in names
             ]
 
@@ -119,15 +120,15 @@ def _without(rare: Collection[str]) -> _Keys:
     """Return the comparison by all words except the rare ones."""
 
     def keys(names: Iterable[SplitName]) -> list[int | None]:
-        # Hundreds of names share their beginning.
+        # Cached, because hundreds of names share a beginning.
         beginnings: dict[str, Parts] = {}
-        found: list[int | None] = []
+        hashes: list[int | None] = []
         for _, words, brackets, beginning in names:
             if (bare := beginnings.get(beginning[0])) is None:
                 bare = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare])
             last = [word for word in words[len(beginning[2]) :] if word not in rare]
-            found.append(hash((bare + tuple(last), brackets)))
-        return found
+            hashes.append(hash((bare + tuple(last), brackets)))
+        return hashes
 
     return keys
 
@@ -168,7 +169,7 @@ def _bare_part(part: str, rare: Collection[str]) -> str:
 
 
 class WordCounts:
-    """The number of removed names, and of new ones, that have each word or each part; counted when first asked for."""
+    """The number of removed names, and of new ones, that have each word or each part; counted on first use."""
 
     def __init__(self, removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> None:
         self._sides, self._steps = (removed.values(), added.values()), steps

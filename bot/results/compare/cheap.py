@@ -1,4 +1,4 @@
-"""Whether two runs can be compared at once: not in a process of its own with limits. No I/O."""
+"""Decide whether comparing two runs in this process is cheap. No I/O."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ MOST_CHEAP_TESTS = 100_000
 MOST_CHEAP_MESSAGES = 1_000
 
 
-def is_cheap(now: Mapping[str, SeenTest], before: Mapping[str, SeenTest] | None) -> bool:
-    """Return whether to compare two runs takes some milliseconds, whatever their names and messages are.
+def is_cheap(current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None) -> bool:
+    """Return whether a comparison of two runs takes only milliseconds, whatever their names and messages are.
 
-    That is so where so few names came or were removed that no renamed tests are searched for, and few messages differ.
+    It does if few messages differ, and so few names were added or removed that no search for renamed tests is made.
     """
-    if len(now) + len(before or ()) > MOST_CHEAP_TESTS:
+    if len(current) + len(baseline or ()) > MOST_CHEAP_TESTS:
         return False
-    messages = {id(seen) for seen in now.values() if seen.message}
+    messages = {id(seen) for seen in current.values() if seen.message}
     if len(messages) > MOST_CHEAP_MESSAGES:
         return False
-    return before is None or min(len(before.keys() - now.keys()), len(now.keys() - before.keys())) < SMALL_CLASS
+    return (
+        baseline is None
+        or min(len(baseline.keys() - current.keys()), len(current.keys() - baseline.keys())) < SMALL_CLASS
+    )

@@ -11,10 +11,10 @@ _SEPARATORS = str.maketrans({"/": _FOLDER, ".": _PACKAGE})
 
 
 class Places:
-    """Some places, by the names that test IDs begin with: `tests/ir`, `tests/ir/test_a.py`, `ctypes.tests.ir`.
+    """A set of files, folders and packages, as test IDs begin: `tests/ir`, `tests/ir/test_a.py`, `ctypes.tests.ir`.
 
-    Takes memory in proportion to the names, and for each question time in proportion to the name that is asked about.
-    A set of all folders of each would take that times their depth.
+    It takes memory in proportion to the names, and a lookup takes time in proportion to its name. A set that has all
+    parent folders too would take memory in proportion to their depth as well.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -24,18 +24,18 @@ class Places:
             if not (self._outermost and _lies_in(place, self._outermost[-1])):
                 self._outermost.append(place)
 
-    def hold(self, name: str) -> bool:
-        """Return whether one of the places is this one, or contains it."""
+    def contain(self, name: str) -> bool:
+        """Return whether `name` is one of the places, or lies inside of one."""
         place = name.translate(_SEPARATORS)
         index = bisect_right(self._outermost, place)
         return index > 0 and _lies_in(place, self._outermost[index - 1])
 
-    def lie_in(self, name: str) -> bool:
-        """Return whether one of the places is this one, or is inside of it."""
+    def any_inside(self, name: str) -> bool:
+        """Return whether one of the places is `name`, or lies inside of it."""
         place = name.translate(_SEPARATORS)
         index = bisect_left(self._all, place)
         return index < len(self._all) and _lies_in(self._all[index], place)
 
 
-def _lies_in(place: str, other: str) -> bool:
-    return place == other or place.startswith((other + _FOLDER, other + _PACKAGE))
+def _lies_in(place: str, outer: str) -> bool:
+    return place == outer or place.startswith((outer + _FOLDER, outer + _PACKAGE))

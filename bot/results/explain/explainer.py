@@ -106,7 +106,7 @@ def _compared(store: ResultsStore, state: TargetState, suite: SuiteState, aliase
     about, sha = state.about, state.sha
     candidates = {suite.suite: store.baselines(about, suite.suite, sha)}
     known = store.relations(about.repository, {sha, *(one.sha for one in candidates[suite.suite])})
-    found = AncestorSearch(sha, candidates, known, 1).found().get(suite.suite, [])
+    found = AncestorSearch(sha, candidates, known, 1).nearest().get(suite.suite, [])
     bare = replace(suite, details={})
     if not found:
         return compared_with(bare, None, None)

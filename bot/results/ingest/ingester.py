@@ -29,7 +29,7 @@ from bot.core.errors import UserError
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
-from bot.results.compare.searching import written_apart
+from bot.results.compare.searching import write_in_thread
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
@@ -182,7 +182,7 @@ class RunIngester:
             return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         run = replace(run, state=RunState.STORED, reason=repaired)
         try:
-            await written_apart(partial(self._store.put, run, columns, replace=again), self._pool, owner)
+            await write_in_thread(partial(self._store.put, run, columns, replace=again), self._pool, owner)
         except TooMuch as error:
             return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
@@ -224,7 +224,7 @@ class RunIngester:
         return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
     async def _store_failure(self, run: Run) -> Run:
-        await written_apart(partial(self._store.note, run), self._pool, _owner_of(run.key))
+        await write_in_thread(partial(self._store.note, run), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
 

@@ -130,7 +130,7 @@ async def searched_ancestors(
         await _ask(github, repository, sha, other, search)
     if github is not None and (learned := [*search.learned, *search.derived()]):
         await results.learn(stored_as, learned)
-    return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.found().items()}
+    return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.nearest().items()}
 
 
 async def _ask(github: GitHub, repository: str, sha: str, other: str, search: AncestorSearch) -> None:

@@ -242,7 +242,7 @@ def _rules_of_kind(kind: RenameKind, rules: Sequence[tuple[RenameRule, int]]) ->
 
 
 def _renamed_part(rule: RenameRule) -> str:
-    before, after = _code(rule.before, SHOWN_CLAIM), _code(rule.after, SHOWN_CLAIM)
+    before, after = _code(rule.old, SHOWN_CLAIM), _code(rule.new, SHOWN_CLAIM)
     return texts.REPLACED_BY.format(before=before, after=after) if before and after else before or after
 
 

@@ -19,7 +19,7 @@ from nightjar_formats.runs.infra import infra
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
-from bot.results.compare.searching import Renames, written
+from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
@@ -230,7 +230,7 @@ class ResultsStore:
             with self._database.writing() as connection:
                 return write(connection, renames)
 
-        return written(once, self._renames) if renames is None else once(renames)
+        return write_with_searches(once, self._renames) if renames is None else once(renames)
 
     def _follow(
         self,
