@@ -48,9 +48,9 @@ class CheckEvent:
     asked: str = ""
 
     @classmethod
-    def of(cls, event: PendingCheck) -> CheckEvent:
+    def of(cls, pending: PendingCheck) -> CheckEvent:
         """Return the event for a check run that the store lists as pending."""
-        return cls(event.about.lab, event.about.target, event.sha, event.revision, event.over)
+        return cls(pending.target.lab, pending.target.target, pending.sha, pending.revision, pending.over)
 
     @property
     def is_of(self) -> tuple[str, str, str]:

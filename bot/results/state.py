@@ -85,7 +85,7 @@ class TargetState:
     empty unless this commit is on the nightly branch, too.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     suites: Mapping[str, SuiteState]
     pull_request: int | None = None
@@ -106,7 +106,7 @@ class PendingCheck:
     longer wait for the rest.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     revision: int
     over: bool

@@ -29,7 +29,7 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     if not state.suites:
         return None
     results, repository = context.part(RESULTS), context.repository.full_name
-    found = await nearest_ancestors(results, context.github, repository, about, sha, state.suites, wanted=1)
+    found = await nearest_ancestors(results, context.github, repository, about, sha, state.suites, most=1)
     ancestors = {suite: nearest for suite, (nearest,) in found.items()}
     suites = {name: await _suite(context, about, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]

@@ -202,7 +202,7 @@ class ResultsAdmin:
                 self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )
             for one in scheduled_checks:
-                if (one.about, one.sha) in wanted:
+                if (one.target, one.sha) in wanted:
                     await self._watch.announce_check(one)
 
     async def published(self, keys: Collection[RunKey], patience: float) -> bool:
@@ -223,9 +223,9 @@ class ResultsAdmin:
         pending_checks = map(check_event_in, payloads)
         return any(
             (
-                scheduled_checks.about.repository,
-                scheduled_checks.about.lab,
-                scheduled_checks.about.target,
+                scheduled_checks.target.repository,
+                scheduled_checks.target.lab,
+                scheduled_checks.target.target,
                 scheduled_checks.sha,
             )
             in wanted

@@ -192,7 +192,7 @@ def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     if delivery.event != CHECK_RUN:
         check_event = check_event_in(payload)
         return RequestedCheck(
-            check_event.about, check_event.sha, over=check_event.over, again=CHECK_EVENT.read(payload).again
+            check_event.target, check_event.sha, over=check_event.over, again=CHECK_EVENT.read(payload).again
         )
     run = payload.at("check_run")
     # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
@@ -218,7 +218,7 @@ def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] 
     """Return the key of the record of ignored failures; None if the commit is not the head of a pull request."""
     if state.pull_request is None:
         return None
-    return IGNORED.of(repository_id, state.pull_request, state.about.lab, state.about.target)
+    return IGNORED.of(repository_id, state.pull_request, state.target.lab, state.target.target)
 
 
 async def _findings(

@@ -244,7 +244,7 @@ async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
         return False
     for newer, older, older_at in inside:
         candidates = {"": [Candidate(older, older_at)]}
-        if not await searched_ancestors(results, context.github, repository, stored_as, newer, candidates, wanted=1):
+        if not await searched_ancestors(results, context.github, repository, stored_as, newer, candidates, most=1):
             return False
     return True
 

@@ -71,16 +71,16 @@ router = Router()
 async def report_regressions(context: Context) -> Plan:
     """Evaluate the newest runs of a target when no more results are expected, and decide which messages to send."""
     event, results = check_event_in(context.delivery.payload), context.config.results
-    lab = results.labs.get(event.about.lab) if results else None
+    lab = results.labs.get(event.target.lab) if results else None
     regressions = context.config.regressions
-    if regressions is None or lab is None or event.about.target not in lab.targets:
+    if regressions is None or lab is None or event.target.target not in lab.targets:
         return NOTHING
     # Check runs are written while suites still arrive. A message is posted once, so it waits until all have arrived or
     # the deadline has passed.
     if not event.over:
         return Plan(why=texts.NOT_OVER)
     service = context.part(RESULTS)
-    about, failures = service.canonical(event.about), service.store.failures
+    about, failures = service.canonical(event.target), service.store.failures
     admission = await service.admission(about.repository, event.sha)
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
@@ -158,7 +158,7 @@ async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRu
     before, page, repository = dict[str, str](), "", context.repository.full_name
     for sha, those in suites.items():
         found = await nearest_ancestors(
-            context.part(RESULTS), context.github, repository, about, sha, those, wanted=CONFIRMED_RUNS
+            context.part(RESULTS), context.github, repository, about, sha, those, most=CONFIRMED_RUNS
         )
         for suite, ancestors in found.items():
             before[suite] = ancestors[0].sha

@@ -269,7 +269,7 @@ class Watch:
         payload = await self._journal.payload(guid)
         if payload is not None:
             scheduled_checks = check_event_in(payload)
-            await asyncio.to_thread(self._store.touch, scheduled_checks.about, scheduled_checks.sha)
+            await asyncio.to_thread(self._store.touch, scheduled_checks.target, scheduled_checks.sha)
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         scheduled_checks = await asyncio.to_thread(
@@ -299,7 +299,7 @@ class Watch:
     async def announce_check(self, scheduled_checks: PendingCheck) -> None:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""
         about = Repository(
-            await self.repository_id(scheduled_checks.about.repository), scheduled_checks.about.repository, None
+            await self.repository_id(scheduled_checks.target.repository), scheduled_checks.target.repository, None
         )
         # The event before its mark: after a crash in between, the next tick announces the same GUID, which is handled
         # once. The other way round, the check run would never be written.

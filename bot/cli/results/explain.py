@@ -111,7 +111,7 @@ def _explained(test: str, target: str, sha: str, repository: str | None, config:
 
 def explanation_json(one: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON values, with moments in UTC."""
-    about = one.about
+    about = one.target
     return {
         "repository": about.repository,
         "lab": about.lab,
@@ -146,7 +146,7 @@ def _quarantine_json(item: QuarantinedTest) -> dict[str, str]:
 
 def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
     """Yield the lines of an explanation: what is asked for, the answer, and the runs that it follows from."""
-    about = one.about
+    about = one.target
     yield escape_controls(one.test)
     yield escape_controls(
         texts.HEADING.format(

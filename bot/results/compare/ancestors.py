@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
 
 MOST_ASKED = 10
@@ -78,13 +79,15 @@ class AncestorSearch:
             return None
         return next((sha for of_suite in self._candidates.values() for sha in self._unknown(of_suite)), None)
 
-    def learn(self, relation: Relation, met: str = "") -> None:
-        """Add GitHub's answer; `met` is the newest commit that both contain, empty if there is none."""
+    def learn(self, relation: Relation, merge_base: str = "") -> None:
+        """Add GitHub's answer; `merge_base` is the newest commit that both contain, empty if there is none."""
         self._asked.add(relation.other)
         self.learned.append(relation)
         self._follow(relation)
-        if not relation.is_ancestor and met in self._dates and met not in self._pages:
-            self._derive(Relation(self._sha, met, is_ancestor=True, url=relation.url.replace(relation.other, met)))
+        if not relation.is_ancestor and merge_base in self._dates and merge_base not in self._pages:
+            self._derive(
+                Relation(self._sha, merge_base, is_ancestor=True, url=relation.url.replace(relation.other, merge_base))
+            )
 
     def fail(self, other: str) -> None:
         """Note that GitHub cannot compare the commits; that may change, so it is not stored."""
@@ -104,9 +107,10 @@ class AncestorSearch:
 
     def derived(self) -> list[Relation]:
         """Return the relations that follow from other relations. Stored, they save requests for later commits."""
-        direct = {relation.other for relation in (*self._ancestors_of[self._sha], *self.learned)}
-        results = {relation.other: relation for ancestors in self.nearest().values() for relation in ancestors}
-        return [relation for sha, relation in results.items() if sha not in direct]
+        direct = {relation.other for relation in chain(self._ancestors_of[self._sha], self.learned)}
+        nearest = chain.from_iterable(self.nearest().values())
+        relations = {relation.other: relation for relation in nearest}
+        return [relation for sha, relation in relations.items() if sha not in direct]
 
     def _unknown(self, candidates: Sequence[Candidate]) -> Iterator[str]:
         ancestors = 0

@@ -1,4 +1,4 @@
-"""List quarantined tests in a check run; a new failure of one never makes it a success."""
+"""List quarantined tests in a check run. A new failure of a quarantined test still makes the check run neutral."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COLUMNS = ("test", "suite", "what happened", "owner", "reason", "until")
 
 
 def quarantined(findings: Findings) -> str:
-    """List the quarantined tests that fail: what happened, whose they are, why, and until when."""
+    """List the quarantined tests that fail: what happened, the owner, the reason, and the last day."""
     return _listed(texts.QUARANTINED, findings.quarantined)
 
 
 def quarantine_ended(findings: Findings) -> str:
-    """List the tests that fail and whose quarantine has ended, so that their owners prolong or repair."""
+    """List the tests that fail and whose quarantine has ended, so that their owners extend it or fix them."""
     listed = _listed(texts.QUARANTINE_ENDED, findings.released)
     return f"{listed}\n\n{texts.QUARANTINE_ENDED_MEANS}" if listed else ""
 
@@ -44,6 +44,6 @@ def _listed(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTest]]) -> s
         )
         for failure, item in tests[:MOST_ROWS]
     ]
-    if (more := len(tests) - MOST_ROWS) > 0:
-        rows.append((MORE.format(count=more), *[""] * (len(COLUMNS) - 1)))
+    if (unlisted := len(tests) - MOST_ROWS) > 0:
+        rows.append((MORE.format(count=unlisted), *[""] * (len(COLUMNS) - 1)))
     return f"### {name}: {len(tests):,}\n\n{table(COLUMNS, rows)}"

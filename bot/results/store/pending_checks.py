@@ -134,7 +134,7 @@ def scheduled_checks(
     return [
         check.pending
         if check.pending.over == over
-        else PendingCheck(check.pending.about, check.pending.sha, check.pending.revision, over)
+        else PendingCheck(check.pending.target, check.pending.sha, check.pending.revision, over)
         for check in found
         for over in [check.changed_at <= now - deadline or check.pending.sha in complete[check.target_id]]
     ]
@@ -154,7 +154,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
         reported = [run for _, run in runs.reported(connection, target, sha)]
         expected = _suites_before(connection, target, _moments(connection, target, [sha])).get(sha)
         if expected and expected <= _suites(reported) and _all_here(reported):
-            return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
+            return PendingCheck(check.pending.target, sha, check.pending.revision, over=True)
     return None
 
 

@@ -361,7 +361,7 @@ class ResultsStore:
     def announced(self, pending: PendingCheck) -> None:
         """Note that a check run is being written."""
         with self._database.writing() as connection:
-            target = runs.target_id(connection, pending.about)
+            target = runs.target_id(connection, pending.target)
             if target is not None:
                 checks.announced(connection, target, pending)
 
