@@ -33,7 +33,7 @@ class StoreRecord:
         return f"record:{self.key}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the record; this is idempotent."""
+        """Write the record, which is idempotent."""
         await self.write(context.records)
         return Applied((texts.RECORD_REMOVED if self.stored is None else texts.RECORD_STORED).format(key=self.key))
 
