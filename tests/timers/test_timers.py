@@ -57,7 +57,7 @@ class Desk:
             self.engine.journal,
             accept=self.accept,
             github_for=nobody,
-            now=lambda: self.now,
+            clock=lambda: self.now,
         )
 
 
@@ -141,7 +141,7 @@ async def test_a_timer_that_was_switched_off_for_a_while_starts_as_new(desk: Des
         desk.engine.journal,
         accept=desk.accept,
         github_for=nobody,
-        now=lambda: desk.now,
+        clock=lambda: desk.now,
     )
     await off.tick()
     desk.now += 3 * DAY
