@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.ci.providers import FoundCiRuns, find_runs
-from bot.ci.rerun_actions import one_for_each_run
+from bot.ci.rerun_actions import merge_reruns_by_run
 from bot.commands import answers, texts
 from bot.commands.budget import (
     CommandOutcome,
@@ -335,7 +335,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     """Return one plan for a comment: the 👀, the effects of its commands, and the data for the conclude stage."""
     answered = _last_words(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
-    effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
+    effects, moved = merge_reruns_by_run([React.to(comment, EYES), *planned])
     items = [
         Item(
             answers.shown(command),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.ci.rerun_actions import RerunJob, RerunWorkflow, one_for_each_run
+from bot.ci.rerun_actions import RerunJob, RerunWorkflow, merge_reruns_by_run
 from bot.ci.restarts import PullOrigin
 from bot.effects.remember import StoreRecord
 from bot.plan.effect import Effect
@@ -30,14 +30,14 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
     ],
 )
 def test_the_smallest_rerun_that_covers_all_is_chosen(asked: list[Effect], one: Effect) -> None:
-    merged, moved = one_for_each_run(asked)
+    merged, moved = merge_reruns_by_run(asked)
     assert merged == [one]
     assert {moved[effect.effect_key] for effect in asked} == {one.effect_key}
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:
     record, other = StoreRecord("key", None), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
-    merged, moved = one_for_each_run([record, UNIT, other, DOCS])
+    merged, moved = merge_reruns_by_run([record, UNIT, other, DOCS])
     assert merged == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
     assert moved == {
         "actions-job:70": "actions-run:7",
