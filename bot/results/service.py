@@ -16,7 +16,7 @@ from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
-from bot.results.compare.cheap import is_cheap
+from bot.results.compare.diff import is_cheap
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:

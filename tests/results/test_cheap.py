@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nightjar_formats.model import SeenTest, Status
 
-from bot.results.compare.cheap import MOST_CHEAP_MESSAGES, MOST_CHEAP_TESTS, is_cheap
+from bot.results.compare.diff import MOST_CHEAP_MESSAGES, MOST_CHEAP_TESTS, is_cheap
 
 PASSED = SeenTest(Status.PASSED)
 

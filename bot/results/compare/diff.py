@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +14,8 @@ from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import texts
-from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
+from bot.results.compare.restructured import SMALL_CLASS
 
 INTERRUPTED = (2, 3, 4, 124)
 """Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
@@ -25,6 +26,8 @@ MASS_SHARE = 0.1
 """So many new failures, if they are more than this share of the tests that ran, are a mass failure."""
 CONFIRMED_RUNS = 2
 """A failure in so many runs in a row is confirmed."""
+MOST_CHEAP_TESTS = 100_000
+MOST_CHEAP_MESSAGES = 1_000
 
 
 _SKIPPED = Status.SKIPPED
@@ -86,6 +89,22 @@ def compare(
     if baseline is None:
         return result
     return _compared(result, current, outcomes, baseline, exit_status, most_steps, aliases)
+
+
+def is_cheap(current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None) -> bool:
+    """Return whether a comparison of two runs takes only milliseconds, whatever their names and messages are.
+
+    It does if few messages differ, and so few names were added or removed that no search for renamed tests is made.
+    """
+    if len(current) + len(baseline or ()) > MOST_CHEAP_TESTS:
+        return False
+    messages = {id(seen) for seen in current.values() if seen.message}
+    if len(messages) > MOST_CHEAP_MESSAGES:
+        return False
+    return (
+        baseline is None
+        or min(len(baseline.keys() - current.keys()), len(current.keys() - baseline.keys())) < SMALL_CLASS
+    )
 
 
 def untested(current: Mapping[str, SeenTest]) -> str:
@@ -226,3 +245,39 @@ def _counts(outcomes: SharedOutcomes) -> Counts:
 
 def _sorted(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tests))
+
+
+_FOLDER, _PACKAGE = "\x01", "\x02"
+_SEPARATORS = str.maketrans({"/": _FOLDER, ".": _PACKAGE})
+"""The separator of a place's name sorts before all other characters, so that its content follows right after it."""
+
+
+class Places:
+    """A set of files, folders and packages, as test IDs begin: `tests/ir`, `tests/ir/test_a.py`, `ctypes.tests.ir`.
+
+    It takes memory in proportion to the names, and a lookup takes time in proportion to its name. A set that has all
+    parent folders too would take memory in proportion to their depth as well.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._all = sorted({name.translate(_SEPARATORS) for name in names})
+        self._outermost: list[str] = []
+        for place in self._all:
+            if not (self._outermost and _lies_in(place, self._outermost[-1])):
+                self._outermost.append(place)
+
+    def contain(self, name: str) -> bool:
+        """Return whether `name` is one of the places, or lies inside of one."""
+        place = name.translate(_SEPARATORS)
+        index = bisect_right(self._outermost, place)
+        return index > 0 and _lies_in(place, self._outermost[index - 1])
+
+    def any_inside(self, name: str) -> bool:
+        """Return whether one of the places is `name`, or lies inside of it."""
+        place = name.translate(_SEPARATORS)
+        index = bisect_left(self._all, place)
+        return index < len(self._all) and _lies_in(self._all[index], place)
+
+
+def _lies_in(place: str, outer: str) -> bool:
+    return place == outer or place.startswith((outer + _FOLDER, outer + _PACKAGE))

@@ -13,7 +13,6 @@ from bot.github.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
 from bot.results.report.annotations import annotations_of
 from bot.results.report.findings import Findings, NewFailure
-from bot.results.report.quarantine import quarantine_ended, quarantined
 from bot.results.report.reproduce import reproduce
 
 RECHECK = Action(texts.RECHECK_LABEL, texts.RECHECK_DESCRIPTION, "re-check")
@@ -45,8 +44,8 @@ def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("new failures", tables.new_failures(findings))
     yield Block("known flaky tests", tables.known_flaky(findings))
     yield Block("failing tests", tables.unjudged(findings))
-    yield Block("quarantined tests", quarantined(findings))
-    yield Block("tests whose quarantine has ended", quarantine_ended(findings))
+    yield Block("quarantined tests", tables.quarantined(findings))
+    yield Block("tests whose quarantine has ended", tables.quarantine_ended(findings))
     yield Block("how to reproduce", reproduce(findings))
     yield Block("why", reason)
     yield Block("unusable suites", sentences.unusable_suites(findings))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from nightjar_formats.model import Counts
 
 from bot.core.docs import table
 from bot.core.listing import MORE, listed
-from bot.github.markdown import code
+from bot.github.markdown import code, escape
 from bot.results.compare.context import FailureContext
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
@@ -18,6 +19,9 @@ from bot.results.report import texts
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, NewFailure
 from bot.results.report.sentences import context_of, happened
 from bot.results.state import Run, RunState, SuiteState
+
+if TYPE_CHECKING:
+    from bot.config.quarantine import QuarantinedTest
 
 MOST_ROWS = 10
 SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
@@ -29,6 +33,7 @@ MOST_RULES = 3
 PASSED, STILL = "passed", "still failing"
 COUNTED = (*(field.name for field in fields(Counts)), STILL)
 
+QUARANTINE_COLUMNS = ("test", "suite", "what happened", "owner", "reason", "until")
 RUN_HEADER = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
 """The columns of the table of runs."""
 
@@ -247,6 +252,36 @@ def _rules_of_kind(kind: RenameKind, rules: Sequence[tuple[RenameRule, int]]) ->
 def _renamed_part(rule: RenameRule) -> str:
     old, new = _code(rule.old, SHOWN_CLAIM), _code(rule.new, SHOWN_CLAIM)
     return texts.REPLACED_BY.format(before=old, after=new) if old and new else old or new
+
+
+def quarantined(findings: Findings) -> str:
+    """List the quarantined tests that fail: what happened, the owner, the reason, and the last day."""
+    return _quarantine_table(texts.QUARANTINED, findings.quarantined)
+
+
+def quarantine_ended(findings: Findings) -> str:
+    """List the tests that fail and whose quarantine has ended, so that their owners extend it or fix them."""
+    listed = _quarantine_table(texts.QUARANTINE_ENDED, findings.released)
+    return f"{listed}\n\n{texts.QUARANTINE_ENDED_MEANS}" if listed else ""
+
+
+def _quarantine_table(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTest]]) -> str:
+    if not tests:
+        return ""
+    rows: list[Sequence[str]] = [
+        (
+            code(middle_cut(failure.test, SHOWN_ID)),
+            code(failure.suite),
+            happened(failure),
+            code(item.owner),
+            f"[{escape(item.reason)}]({item.issue})",
+            item.until,
+        )
+        for failure, item in tests[:MOST_ROWS]
+    ]
+    if (unlisted := len(tests) - MOST_ROWS) > 0:
+        rows.append((MORE.format(count=unlisted), *[""] * (len(QUARANTINE_COLUMNS) - 1)))
+    return f"### {name}: {len(tests):,}\n\n{table(QUARANTINE_COLUMNS, rows)}"
 
 
 def runs(findings: Findings) -> str:
