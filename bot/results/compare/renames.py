@@ -58,7 +58,7 @@ def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: in
     steps, in_order = StepBudget(most_steps), old
     try:
         renamed: dict[str, str] = {}
-        for search in (_moved, search_restructured, _reworded):
+        for search in (_find_moves, search_restructured, _find_rewordings):
             new_pairs = search(old, added, len(renamed), steps)
             renamed |= new_pairs
             if len(new_pairs) == min(len(old), len(added)):
@@ -114,14 +114,14 @@ def _location(text: str) -> Location | None:
 Tests = Mapping[str, tuple[Location, str]]
 
 
-def _moved(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
+def _find_moves(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
     if not _may_share_names(removed, new):
         return {}
     old, added = _located(removed), _located(new)
     if min(len(old), len(added)) < RENAMED_TOGETHER:
         return {}
     rules = sorted(
-        (move for move, votes in _moves(old, added, steps).items() if votes >= RENAMED_TOGETHER),
+        (move for move, votes in _count_moves(old, added, steps).items() if votes >= RENAMED_TOGETHER),
         key=lambda move: len(move[0]),
     )
     if not rules:
@@ -132,24 +132,24 @@ def _moved(removed: StatusByTest, new: StatusByTest, _explained: int, steps: Ste
     }
     test_by_split = {split: test for test, split in added.items()}
     pairs = []
-    made_by = set[tuple[Location, Location]]()
+    accepted_rules = set[tuple[Location, Location]]()
     for old_place, new_place in rules:
-        if old_place[-1:] == new_place[-1:] and (old_place[:-1], new_place[:-1]) in made_by:
-            made_by.add((old_place, new_place))  # its pairs are among the pairs of that rule
+        if old_place[-1:] == new_place[-1:] and (old_place[:-1], new_place[:-1]) in accepted_rules:
+            accepted_rules.add((old_place, new_place))  # its pairs are among the pairs of that rule
             continue
         candidates = below[old_place]
         least = max(RENAMED_TOGETHER, RENAMED_SHARE * len(candidates))
         if new_tests_below.get(new_place, 0) < least:
             continue  # thousands of rules may begin with one folder: trying each would take too long
         steps.take(len(candidates) * (len(new_place) + 1))
-        made = [
+        moved_pairs = [
             (test, test_by_split[key])
             for test in candidates
             if (key := ((*new_place, *old[test][0][len(old_place) :]), old[test][1])) in test_by_split
         ]
-        if len(made) >= least:
-            pairs += made
-            made_by.add((old_place, new_place))
+        if len(moved_pairs) >= least:
+            pairs += moved_pairs
+            accepted_rules.add((old_place, new_place))
     return _one_to_one(pairs)
 
 
@@ -178,7 +178,7 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
     return below
 
 
-def _moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
+def _count_moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
     """Count the moves of tests, which are recognized by their name and, if necessary, by the components before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
     shared = {name for _, name in old.values()} & {name for _, name in added.values()}
@@ -207,7 +207,7 @@ def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
     return {key: test for key, test in test_by_key.items() if test}
 
 
-def _reworded(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
+def _find_rewordings(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
     if min(len(removed), len(new)) < RENAMED_TOGETHER:
         return {}
     old, added = _located(removed), _located(new)

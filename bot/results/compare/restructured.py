@@ -85,7 +85,7 @@ def search_restructured(old: StatusByTest, new: StatusByTest, explained: int, st
     words_of = dict[str, Parts]()
     removed, added = (split_names(side, words_of, steps) for side in (old, new))
     counts = WordCounts(removed, added, steps)
-    candidates = _candidates(alike_names(removed, added, counts, steps), removed, added, steps)
+    candidates = _with_changes(alike_names(removed, added, counts, steps), removed, added, steps)
     accepted = [*_in_classes(candidates, removed, added, counts, old, new, steps)]
     renamed = {candidate[0]: candidate[1] for candidate in accepted}
     if len(renamed) == len(candidates):
@@ -102,7 +102,7 @@ def search_restructured(old: StatusByTest, new: StatusByTest, explained: int, st
     return renamed
 
 
-def _candidates(
+def _with_changes(
     pairs: Iterable[tuple[str, str]],
     removed: Mapping[str, SplitName],
     added: Mapping[str, SplitName],

@@ -166,7 +166,7 @@ RENAMED_BY = {
     RenameKind.WORDS_ADDED: ("{name} was added", "words were added"),
     RenameKind.REORDERED: ("words were reordered", "words were reordered"),
 }
-"""The text for one rule, and for several rules of one kind."""
+"""What a rule did, and what several rules of one kind did."""
 REPLACED_BY = "{before} became {after}"
 RENAMED_OF = "{rule} ({count:,})"
 RENAMED_ONE = "1 test was renamed and keeps its history: {before} is now {now}."
