@@ -51,7 +51,7 @@ class Actions:
         for check in checks:
             by_suite[check.integer("check_suite", "id") if check.has("check_suite", "id") else 0].append(check)
         workflows = [_workflow_run(run, by_suite, why_not_own(run, self.origin)) for run in newest(runs)]
-        return workflows + [run for check in checks if (run := self._foreign(check)) is not None]
+        return workflows + [run for check in checks if (run := self._other_app_check(check)) is not None]
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that runs a workflow, its failed jobs, or one job and what depends on it, again."""
@@ -66,7 +66,7 @@ class Actions:
             )
         return RerunWorkflow(int(run.key), run.attempt, failed_only, run.name, self.origin)
 
-    def _foreign(self, check: Payload) -> CiRun | None:
+    def _other_app_check(self, check: Payload) -> CiRun | None:
         if check.text("app", "slug") == "github-actions":
             return None
         if check.has("app", "id") and check.integer("app", "id") == self.own_app_id:

@@ -56,16 +56,18 @@ class RerunWorkflow:
         GitHub refuses; then the whole run is restarted.
         """
         url_vars = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
-        if already := _already(await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name):
-            return already
+        if no_op := _no_op_outcome(
+            await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name
+        ):
+            return no_op
         for action in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
-            refused = await _refused(context, f"{RUN}/{action}", url_vars)
+            refused = await _post_or_refusal(context, f"{RUN}/{action}", url_vars)
             if refused is None:
                 restarted = texts.RUN_RESTARTED if action == "rerun" else texts.JOBS_RESTARTED
                 return Applied(restarted.format(name=self.name), page=workflow_run_on_github(self.run_id))
             run = await _read_run(context, url_vars, self.name)
-            if already := _already(run, self.attempt, self.name):
-                return already
+            if no_op := _no_op_outcome(run, self.attempt, self.name):
+                return no_op
         raise refusal(run, self.name, time.time(), refused)
 
 
@@ -91,16 +93,18 @@ class RerunJob:
         """Restart the job unless its workflow run was restarted already."""
         repository = context.repository.full_name
         url_vars = {"repo": repository, "run_id": str(self.run_id)}
-        if already := _already(await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name):
-            return already
+        if no_op := _no_op_outcome(
+            await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name
+        ):
+            return no_op
         await self._check_job(context, repository)
-        refused = await _refused(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)})
+        refused = await _post_or_refusal(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)})
         if refused is None:
             page = workflow_run_on_github(self.run_id)
             return Applied(texts.RUN_RESTARTED.format(name=self.name), page=page)
         run = await _read_run(context, url_vars, self.name)
-        if already := _already(run, self.attempt, self.name):
-            return already
+        if no_op := _no_op_outcome(run, self.attempt, self.name):
+            return no_op
         raise refusal(run, self.name, time.time(), refused)
 
     async def _check_job(self, context: EffectContext, repository: str) -> None:
@@ -148,7 +152,7 @@ class ApproveRun:
             raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
         if run.text("conclusion") != ACTION_REQUIRED:
             return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False, page=page)
-        if (refused := await _refused(context, f"{RUN}/approve", url_vars)) is not None:
+        if (refused := await _post_or_refusal(context, f"{RUN}/approve", url_vars)) is not None:
             run = await _read_run(context, url_vars, self.name)
             if run.text("conclusion") == ACTION_REQUIRED:
                 names = {"name": code(self.name), "url": run.text("html_url")}
@@ -209,7 +213,7 @@ async def _read_run(context: EffectContext, url_vars: Mapping[str, str], name: s
         raise
 
 
-def _already(run: Payload, attempt: int, name: str) -> Applied | None:
+def _no_op_outcome(run: Payload, attempt: int, name: str) -> Applied | None:
     """Return the outcome if there is nothing to do: a later attempt exists, or the run has not ended."""
     page = workflow_run_on_github(run.integer("id"))
     if run.has("run_attempt") and run.integer("run_attempt") > attempt:
@@ -220,7 +224,7 @@ def _already(run: Payload, attempt: int, name: str) -> Applied | None:
     return None
 
 
-async def _refused(context: EffectContext, url: str, url_vars: Mapping[str, str]) -> Exception | None:
+async def _post_or_refusal(context: EffectContext, url: str, url_vars: Mapping[str, str]) -> Exception | None:
     """Send a request without content; return the error if GitHub refuses it."""
     try:
         await context.github.post(url, url_vars=url_vars, data={})

@@ -92,15 +92,15 @@ class StartJenkinsBuild:
         return [(url, job) for url in other_urls if (job := await jenkins.job(url)) is not None]
 
     async def _start(self, context: EffectContext, jenkins: _Jenkins, url: str, job: Payload) -> Applied:
-        if already := self.already(job):
-            return Applied(already, changed=False)
+        if reason_not_to_start := self.reason_not_to_start(job):
+            return Applied(reason_not_to_start, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
             raise RefusedToPerson(texts.JENKINS_DISABLED.format(name=code(self.name)))
         async with context.writes.once(f"POST {url}", context.github.now):
             await jenkins.start(url)
         return Applied(texts.JENKINS_STARTED.format(name=self.name))
 
-    def already(self, job: Payload) -> str:
+    def reason_not_to_start(self, job: Payload) -> str:
         """Say why the job need not be started, by the state that Jenkins reports; empty if it must be started."""
         if job.flag("inQueue"):
             return texts.JENKINS_IN_QUEUE.format(name=self.name)

@@ -133,7 +133,7 @@ class PutCheckRun:
             return unchanged
         # GitHub appends the annotations of an update to the existing ones:
         # https://docs.github.com/en/rest/checks/runs#update-a-check-run
-        _, refused = await self._sent(_without(self.content, existing), partial(_patched, context, url_vars))
+        _, refused = await self._send(_without(self.content, existing), partial(_patch_check_run, context, url_vars))
         return self._applied(refused), check_run.integer("id")
 
     async def _newest(self, context: EffectContext, recorded_id: int) -> Payload | None:
@@ -168,10 +168,10 @@ class PutCheckRun:
 
     async def _create(self, context: EffectContext) -> tuple[Applied, int]:
         identity = {"name": self.name, "head_sha": self.sha}
-        created, refused = await self._sent(self.content.annotations, partial(_posted, context, identity))
+        created, refused = await self._send(self.content.annotations, partial(_post_check_run, context, identity))
         return self._applied(refused), created.integer("id")
 
-    async def _sent(
+    async def _send(
         self, annotations: Sequence[Annotation], send: Callable[[dict[str, Any]], Awaitable[Payload]]
     ) -> tuple[Payload, str]:
         """Send the body with these annotations, or without any if GitHub refuses them; return its reason, or ""."""
@@ -215,11 +215,11 @@ class PutCheckRun:
         }
 
 
-async def _patched(context: EffectContext, url_vars: Mapping[str, str], body: dict[str, Any]) -> Payload:
+async def _patch_check_run(context: EffectContext, url_vars: Mapping[str, str], body: dict[str, Any]) -> Payload:
     return Payload(await context.github.patch(ONE_CHECK_RUN, url_vars=url_vars, data=body), "check run")
 
 
-async def _posted(context: EffectContext, identity: Mapping[str, str], body: dict[str, Any]) -> Payload:
+async def _post_check_run(context: EffectContext, identity: Mapping[str, str], body: dict[str, Any]) -> Payload:
     url_vars = {"repo": context.repository.full_name}
     return Payload(await context.github.post(CHECK_RUNS, url_vars=url_vars, data={**identity, **body}), "check run")
 

@@ -47,7 +47,7 @@ def as_markdown(news: News) -> str:
 
     news = _readable(news)
     notes = _fitting(map(escape, news.notes), MARKDOWN_NOTES)
-    items = [f"- {_joined(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
+    items = [f"- {_joined(item.name and code(item.name), escape(item.text))}{link(item.url)}" for item in news.items]
     fitting = _fitting(items, MARKDOWN_LIMIT - _size(notes))
     lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     return "\n\n".join(filter(None, [f"{_mark(news)} **{escape(news.title)}**{link(news.url)}", lines, *notes]))
@@ -64,7 +64,10 @@ def as_discord(news: News) -> dict[str, Any]:
 
     news = _readable(news)
     notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
-    items = [f"- {_joined(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
+    items = [
+        f"- {_joined(item.name and f'**{_discord(item.name)}**', _discord(item.text))}{link(item.url)}"
+        for item in news.items
+    ]
     fitting = _fitting(items, DISCORD_LIMIT - _size(notes))
     lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     box = "\n\n".join(filter(None, [lines, *notes]))
@@ -85,9 +88,9 @@ def as_slack(news: News) -> dict[str, Any]:
     news = _readable(news)
     title = f"{_mark(news)} {_inert(news.title)}"
     notes = _fitting(map(_inert, news.notes), SLACK_NOTES)
-    items = [f"{_joined(_inert(o.name), _inert(o.text))} ({DETAILS}) {o.url}" for o in news.items]
+    items = [f"{_joined(_inert(item.name), _inert(item.text))} ({DETAILS}) {item.url}" for item in news.items]
     fitting = _fitting(items, SLACK_LIMIT - _size(notes))
-    listed = [_section(_inert(o.name), _inert(o.text), o.url) for o in news.items[: len(fitting)]]
+    listed = [_section(_inert(item.name), _inert(item.text), item.url) for item in news.items[: len(fitting)]]
     listed += [_section("", line) for line in _more(news, len(fitting))]
     details = [{"type": "rich_text_list", "style": "bullet", "elements": listed}] if listed else []
     details += [_section("", "\n".join(notes))] if notes else []

@@ -52,11 +52,6 @@ class CheckEvent:
         """Return the event for a check run that the store lists as pending."""
         return cls(pending.target.lab, pending.target.target, pending.sha, pending.revision, pending.over)
 
-    @property
-    def is_of(self) -> tuple[str, str, str]:
-        """Identify the check run by lab, target and commit."""
-        return self.lab, self.target, self.sha
-
 
 def _check_guid(repository: int, event: CheckEvent) -> str:
     target = escaped_target(event.target)

@@ -131,16 +131,16 @@ class AncestorSearch:
         self._met_at = min(self._met_at, relation.met_at)
         self._unrelated.add(relation.other)
         # A commit that the other one contains, and that is newer than the common ancestor, is no ancestor.
-        for inside in self._reached(relation.other):
-            if self._dates.get(inside.other, 0.0) > relation.met_at:
-                self._unrelated.add(inside.other)
+        for ancestor in self._known_ancestors(relation.other):
+            if self._dates.get(ancestor.other, 0.0) > relation.met_at:
+                self._unrelated.add(ancestor.other)
 
     def _derive(self, relation: Relation) -> None:
         self._pages[relation.other] = relation.url
-        for inside in self._reached(relation.other):
-            self._pages.setdefault(inside.other, inside.url)
+        for ancestor in self._known_ancestors(relation.other):
+            self._pages.setdefault(ancestor.other, ancestor.url)
 
-    def _reached(self, sha: str) -> Iterator[Relation]:
+    def _known_ancestors(self, sha: str) -> Iterator[Relation]:
         waiting, seen = [sha], {sha}
         while waiting:
             for relation in self._ancestors_of.get(waiting.pop(), ()):

@@ -168,8 +168,8 @@ def _sort_missing(
         return precluded, skipped, returned, removed
     files = {test for test in missing if "::" not in test}
     places_with_tests = Places(file_of(test) for test in current if files and "::" in test)
-    stopped = Places(place for test, seen in current.items() if (place := _stopped(test, seen)))
-    skipped_places = Places(test for test, seen in current.items() if _left_out(test, seen))
+    stopped_places = Places(place for test, seen in current.items() if (place := _stopped_place(test, seen)))
+    skipped_places = Places(test for test, seen in current.items() if _is_skipped_file(test, seen))
     is_cut_short = _ended_early(current, exit_status)
     for test in missing:
         file = file_of(test)
@@ -177,7 +177,7 @@ def _sort_missing(
             returned.add(test)
         elif skipped_places.contain(file):
             skipped.add(test)
-        elif is_cut_short or stopped.contain(file):
+        elif is_cut_short or stopped_places.contain(file):
             precluded.add(test)
         elif baseline[test].trouble is Trouble.INTERNAL:
             returned.add(test)
@@ -203,7 +203,7 @@ def _only_in(tests: Mapping[str, SeenTest], other_tests: Mapping[str, SeenTest])
     return set(filterfalse(other_tests.__contains__, tests))
 
 
-def _stopped(test: str, seen: SeenTest) -> str:
+def _stopped_place(test: str, seen: SeenTest) -> str:
     """Return the file or folder in which other tests may not have run because of this one."""
     if could_not_be_collected(seen):
         return test
@@ -220,10 +220,10 @@ def _ended_early(current: Mapping[str, SeenTest], exit_status: int | None) -> bo
     if any(seen.trouble is Trouble.INTERNAL for seen in current.values()):
         return True
     unread = sum(could_not_be_collected(seen) for seen in current.values())
-    return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in current.items()) == len(current)
+    return unread > 0 and unread + sum(_is_skipped_file(test, seen) for test, seen in current.items()) == len(current)
 
 
-def _left_out(test: str, seen: SeenTest) -> bool:
+def _is_skipped_file(test: str, seen: SeenTest) -> bool:
     """Return whether this is a file that was skipped as a whole."""
     return "::" not in test and seen.status is _SKIPPED
 

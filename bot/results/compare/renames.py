@@ -150,7 +150,7 @@ def _find_moves(removed: StatusByTest, new: StatusByTest, _explained: int, steps
         if len(moved_pairs) >= least:
             pairs += moved_pairs
             accepted_rules.add((old_place, new_place))
-    return _one_to_one(pairs)
+    return _unambiguous(pairs)
 
 
 def _may_share_names(removed: Iterable[str], new: Iterable[str]) -> bool:
@@ -186,7 +186,7 @@ def _count_moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[L
         {test: split for test, split in side.items() if split[1] in shared} for side in (old, added)
     )
     for context in range(CONTEXT, -1, -1):
-        old_by_key, new_by_key = (_alone(side, context) for side in (old_tests, new_tests))
+        old_by_key, new_by_key = (_by_unique_name(side, context) for side in (old_tests, new_tests))
         steps.take((CONTEXT + 1) * (len(old_tests) + len(new_tests)))
         for key in old_by_key.keys() & new_by_key.keys():
             old_location, new_location = old_tests.pop(old_by_key[key])[0], new_tests.pop(new_by_key[key])[0]
@@ -198,7 +198,7 @@ def _count_moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[L
     return moves
 
 
-def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
+def _by_unique_name(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
     """Return the tests whose name, with the last `context` components of the location, is unique."""
     test_by_key: dict[tuple[Location, str], str] = {}
     for test, (location, name) in tests.items():
@@ -239,7 +239,7 @@ def _find_rewordings(removed: StatusByTest, new: StatusByTest, _explained: int, 
         applicable = sum(count_by_word[place, word] for place in {old[test][0] for test, _ in pairs})
         if len(pairs) >= RENAMED_SHARE * applicable:
             renamed += pairs
-    return _one_to_one(renamed)
+    return _unambiguous(renamed)
 
 
 def _sums_of_tests(tests: Tests, steps: StepBudget) -> set[int]:
@@ -307,7 +307,7 @@ def _without(name: str, start: int, end: int) -> str:
     return prefix + suffix[1:]
 
 
-def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the pairs whose tests are in no other pair."""
     renamed_tests = set(pairs)
     olds, news = Counter(old for old, _ in renamed_tests), Counter(new for _, new in renamed_tests)

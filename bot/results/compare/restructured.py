@@ -177,7 +177,7 @@ def _in_classes(
     for members in by_identity.values():
         classes[members[0].change] += members
     for change, members in list(classes.items()):
-        inner = _inner(change)
+        inner = _without_shared_ends(change)
         if inner != change:
             classes[inner] += members
     applicable = _Applicable(
@@ -195,7 +195,7 @@ def _in_classes(
             yield from members
 
 
-def _inner(change: _Change) -> _Change:
+def _without_shared_ends(change: _Change) -> _Change:
     """Return a change without the parts that both names begin with: they may differ within a class."""
     if change.inside:
         return change

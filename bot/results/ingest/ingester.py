@@ -119,7 +119,7 @@ class RunIngester:
             run = replace(run, admission=await self._admit(request, manifest, known_run, again=again))
         except NotThere:
             if known_run is not None and known_run.state is RunState.WAITING:
-                return await self._wait(
+                return await self._store_waiting(
                     known_run, texts.MANIFEST_REMOVED.format(key=request.arrival.key), seconds(request.config.deadline)
                 )
             raise UserError(texts.MANIFEST_REMOVED.format(key=request.arrival.key)) from None
@@ -173,7 +173,7 @@ class RunIngester:
                 limits = self._pool.limits.run
                 columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
-            return await self._wait(run, str(error), seconds(request.config.deadline))
+            return await self._store_waiting(run, str(error), seconds(request.config.deadline))
         except OverLimit as error:
             reason = texts.READING_COST.format(why=error)
             return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
@@ -217,13 +217,15 @@ class RunIngester:
         file.seek(0)
         return file
 
-    async def _wait(self, run: Run, missing: str, deadline: float) -> Run:
+    async def _store_waiting(self, run: Run, missing: str, deadline: float) -> Run:
+        """Store the run as waiting; as incomplete once `deadline` seconds have passed since the first notification."""
         if self._clock() - run.received_at < deadline:
             return await self._store_failure(replace(run, state=RunState.WAITING, reason=missing))
         reason = texts.NEVER_ARRIVED.format(missing=missing)
         return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
     async def _store_failure(self, run: Run) -> Run:
+        """Store a run without results: its state and the reason for the lab."""
         await write_in_thread(partial(self._store.note, run), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run

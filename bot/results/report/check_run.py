@@ -40,7 +40,7 @@ def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("the answer to a button", findings.notice)
     yield Block("that the target is degraded", findings.degraded)
     yield Block("unreliable results", sentences.unreliable(findings))
-    yield Block("a warning", _mass(findings))
+    yield Block("a warning", _mass_warning(findings))
     yield Block("new failures", tables.new_failures(findings))
     yield Block("known flaky tests", tables.known_flaky(findings))
     yield Block("failing tests", tables.unjudged(findings))
@@ -101,7 +101,7 @@ def _contacts(findings: Findings) -> str:
     return texts.CONTACTS.format(contacts=", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS]))
 
 
-def _mass(findings: Findings) -> str:
+def _mass_warning(findings: Findings) -> str:
     names = [code(suite.suite) for suite, compared in findings.reported if compared.comparison.mass]
     return texts.MASS.format(suites=listed(names, sentences.MOST_LINES)) if names else ""
 

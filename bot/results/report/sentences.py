@@ -210,7 +210,7 @@ def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
     if suite.missing_shards:
         missing = texts.missing_shards(name, suite.missing_shards, suite.shard_total)
         first = min((run.received_at for run in (*suite.runs, *suite.waiting, *suite.broken)), default=None)
-        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.since(first))}"
+        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.format_moment(first))}"
     yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
     yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
 
@@ -228,7 +228,9 @@ def repaired(findings: Findings) -> str:
 
 def _run_line(template: str, suite: str, run: Run) -> str:
     reason = escape(truncate(run.reason, MOST_REASON)) or texts.NO_REASON
-    return template.format(suite=suite, run=code(run.key.run_id), since=texts.since(run.received_at), reason=reason)
+    return template.format(
+        suite=suite, run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
+    )
 
 
 def _lines(lines: Sequence[str]) -> str:

@@ -221,8 +221,8 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def since(seconds: float) -> str:
-    """Write a moment, given in seconds since 1970."""
+def format_moment(seconds: float) -> str:
+    """Format a moment, given in seconds since 1970, in UTC."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
