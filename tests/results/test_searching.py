@@ -37,7 +37,7 @@ async def names_after_a_move(store: ResultsStore, pool: Pool) -> list[str]:
     """Store two runs between which all tests moved to another file, and return the test names of one of them."""
     for upload in (Upload(1, OLD), Upload(2, NEW)):
         assert await write_in_thread(partial(store.put, upload.run, upload.columns), pool, OWNER)
-    return [one.name for one in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
+    return [segment.name for segment in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
 
 
 async def test_a_search_runs_in_a_process_of_the_pool(store: ResultsStore) -> None:
@@ -50,9 +50,9 @@ async def test_a_search_over_the_limit_finds_nothing_and_the_log_names_the_limit
     with closing(Pool(1)) as pool, capture_logs() as logs:
         pool.limits = replace(pool.limits, renames=replace(pool.limits.renames, wall=1e-6))
         assert await names_after_a_move(store, pool) == [TEST]
-    (said,) = [log for log in logs if log["event"] == "the search for renamed tests is skipped"]
-    assert said["reason"] == "searching for renamed tests took longer than 1e-06 seconds, the maximum"
-    assert (said["repository"], said["removed"], said["added"]) == (REPOSITORY, 60, 60)
+    (log_line,) = [log for log in logs if log["event"] == "the search for renamed tests is skipped"]
+    assert log_line["reason"] == "searching for renamed tests took longer than 1e-06 seconds, the maximum"
+    assert (log_line["repository"], log_line["removed"], log_line["added"]) == (REPOSITORY, 60, 60)
 
 
 def found_nothing(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
