@@ -84,7 +84,7 @@ class IngestService:
         request = IngestRequest(
             source, arrival, key, named, config.results, config.lab_branches, github, repository.id, tested
         )
-        run = await self._intake.ingest(request, again=again)
+        run = await self._intake.ingest(request, force=again)
         await self._complete_job(run, repository, again=again)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:

@@ -73,29 +73,34 @@ class Admissions:
         key: RunKey,
         repository_id: int,
         branches: Sequence[str],
-        claimed: int | None,
+        claimed_pull: int | None,
         *,
-        asked_for: int | None = None,
+        tested_pull: int | None = None,
         afresh: bool = False,
     ) -> Admission:
-        """Return the admission of a run's commit; `claimed` is the pull request that the manifest names.
+        """Return the admission of a run's commit; `claimed_pull` is the pull request that the manifest names.
 
-        `branches` are those whose commits labs test. `asked_for` is the pull request for which the bot requested a test
-        of this commit while it was the head; it counts even if the head has moved.
+        Labs test the commits of `branches`. `tested_pull` is the pull request for which the bot requested a test of
+        this commit while it was the head; it counts even if the head has moved.
 
         `afresh` ignores a remembered refusal, because somebody has fixed the cause and asks again. Raises `Refused` for
         a commit that labs should not test, `TryAgain` or gidgethub's errors if GitHub does not answer.
         """
-        if claimed is None:
-            claimed = asked_for
-        question = (key.repository, key.sha, claimed)
+        if claimed_pull is None:
+            claimed_pull = tested_pull
+        question = (key.repository, key.sha, claimed_pull)
         if not afresh and (reason := self._refused.get(question)) is not None:
             raise Refused(reason)
         admission = self._accepted.get(question)
         if admission is None:
             try:
                 admission = await self._ask(
-                    github, key, repository_id, branches, claimed, is_head=claimed is not None and claimed == asked_for
+                    github,
+                    key,
+                    repository_id,
+                    branches,
+                    claimed_pull,
+                    is_head=claimed_pull is not None and claimed_pull == tested_pull,
                 )
             except Refused as error:
                 self._refused[question] = str(error)
@@ -109,17 +114,17 @@ class Admissions:
         key: RunKey,
         repository_id: int,
         branches: Sequence[str],
-        claimed: int | None,
+        claimed_pull: int | None,
         *,
         is_head: bool,
     ) -> Admission:
         committed_at = await _committed_at(github, key)
-        if claimed is not None and not is_head:
-            await self._check_head(github, key, repository_id, claimed)
+        if claimed_pull is not None and not is_head:
+            await self._check_head(github, key, repository_id, claimed_pull)
         for branch in branches:
             if await _is_on(github, key, branch):
-                return Admission(committed_at, mainline=True, pull_request=claimed)
-        number = claimed if claimed is not None else await _pull_request_of(github, key)
+                return Admission(committed_at, mainline=True, pull_request=claimed_pull)
+        number = claimed_pull if claimed_pull is not None else await _pull_request_of(github, key)
         if number is None:
             raise Refused(texts.NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
         return Admission(committed_at, mainline=False, pull_request=number)

@@ -93,16 +93,16 @@ class RunIngester:
         self._files = files
         self._clock = clock
 
-    async def ingest(self, request: IngestRequest, *, again: bool = False) -> Run:
+    async def ingest(self, request: IngestRequest, *, force: bool = False) -> Run:
         """Ingest a run, and return its new state.
 
-        A stored run stays unchanged, and so does a refused one whose manifest has not changed. With `again`, both are
+        A stored run stays unchanged, and so does a refused one whose manifest has not changed. With `force`, both are
         read again, and the daily quota does not apply.
 
         Raises `TryAgain` or `UserError` if the bucket or GitHub does not answer; then nothing has changed.
         """
         known_run = await asyncio.to_thread(self._store.run, request.key)
-        if known_run is not None and not again and _is_settled(known_run, request.arrival.version):
+        if known_run is not None and not force and _is_settled(known_run, request.arrival.version):
             return known_run
         # The time of the first notification: if each retry moved the deadline, it would never pass.
         received_at = known_run.received_at if known_run is not None else self._clock()
@@ -116,7 +116,7 @@ class RunIngester:
                 manifest = read_manifest(manifest_file.body, request.key)
             # The manifest may have been overwritten since the notification.
             run = replace(run, version=manifest_file.version, claims=manifest.claims, bytes=manifest.bytes)
-            run = replace(run, admission=await self._admit(request, manifest, known_run, again=again))
+            run = replace(run, admission=await self._admit(request, manifest, known_run, force=force))
         except NotThere:
             if known_run is not None and known_run.state is RunState.WAITING:
                 return await self._store_waiting(
@@ -126,10 +126,10 @@ class RunIngester:
         except Refused as error:
             return await self._store_failure(replace(run, reason=str(error)))
         waited = known_run is not None and known_run.state is RunState.WAITING
-        return await self._read(request, run, manifest, again=again, waited=waited)
+        return await self._read_and_store(request, run, manifest, force=force, waited=waited)
 
     async def _admit(
-        self, request: IngestRequest, manifest: Manifest, known_run: Run | None, *, again: bool
+        self, request: IngestRequest, manifest: Manifest, known_run: Run | None, *, force: bool
     ) -> Admission:
         """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
@@ -137,30 +137,32 @@ class RunIngester:
         """
         if known_run is not None and known_run.admission is not None:
             return known_run.admission
-        key, claimed = request.key, manifest.claims.pull_request
+        key, claimed_pull = request.key, manifest.claims.pull_request
         lab = lab_of(key, request.config)
-        if not again:  # a rebuild ingests the runs of months on one day
+        if not force:  # a rebuild ingests the runs of months on one day
             today = datetime.fromtimestamp(self._clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
-            runs, sent = await asyncio.to_thread(usage)
-            check_quota(lab, runs, sent, manifest.bytes)
+            runs, sent_bytes = await asyncio.to_thread(usage)
+            check_quota(lab, runs, sent_bytes, manifest.bytes)
         try:
             return await self._admissions.admit(
                 request.github,
                 key,
                 request.repository_id,
                 request.branches,
-                claimed,
-                asked_for=request.tested_pull,
-                afresh=again,
+                claimed_pull,
+                tested_pull=request.tested_pull,
+                afresh=force,
             )
         except Refused:
             known_admission = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
-            if known_admission is None or claimed not in (None, known_admission.pull_request):
+            if known_admission is None or claimed_pull not in (None, known_admission.pull_request):
                 raise
             return known_admission
 
-    async def _read(self, request: IngestRequest, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+    async def _read_and_store(
+        self, request: IngestRequest, run: Run, manifest: Manifest, *, force: bool, waited: bool
+    ) -> Run:
         owner = _owner_of(request.key)
         self._pool.check(owner)  # before fetching anything for a blocked owner
         names = [(entry.name, entry.format) for entry in manifest.files]
@@ -182,7 +184,7 @@ class RunIngester:
             return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         run = replace(run, state=RunState.STORED, reason=repaired)
         try:
-            await write_in_thread(partial(self._store.put, run, columns, replace=again), self._pool, owner)
+            await write_in_thread(partial(self._store.put, run, columns, replace=force), self._pool, owner)
         except TooMuch as error:
             return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
