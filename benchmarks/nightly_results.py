@@ -20,7 +20,7 @@ from benchmarks.report import Options, Row, command
 from bot.app.services import new_pool
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
-from bot.results.compare.searching import written_apart
+from bot.results.compare.searching import write_in_thread
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
@@ -75,7 +75,7 @@ class _NightlyRun:
                 limits, names = self._pool.limits.run, [("junit.xml", "junit")]
                 columns, _ = await self._pool.run(owner, limits, parse_run, names, self._listed, files=[file])
             run = _run(target, self._number, size)
-            await written_apart(partial(self._store.put, run, columns), self._pool, owner)
+            await write_in_thread(partial(self._store.put, run, columns), self._pool, owner)
 
 
 def _run(target: int, number: int, size: int) -> Run:

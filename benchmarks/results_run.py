@@ -148,7 +148,7 @@ async def _messages(store: ResultsStore) -> None:
     github: Any = StraightBranch(range(RUNS))
     newest = failures.newest_runs(ABOUT)[0]
     failures.late_run(ABOUT, newest.sha)
-    ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], wanted=CONFIRMED_RUNS)
+    ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], most=CONFIRMED_RUNS)
     changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
     target = JudgedTarget(ABOUT, newest.sha, newest.committed_at)
     places: tuple[Place, ...] = ("slack", "issue")

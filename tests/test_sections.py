@@ -12,9 +12,9 @@ from bot.effects.section_state import (
     SECTION_EVENT,
     SECTION_TEXT,
     SectionEvent,
+    SectionState,
     SectionText,
-    Shown,
-    marked,
+    with_mark,
 )
 from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.github.sticky import with_section
@@ -83,35 +83,35 @@ def test_a_repository_with_an_unknown_installation_is_announced_without_it() -> 
 @pytest.mark.parametrize(
     ("shown", "head", "mark"),
     [
-        (Shown(A, 1.0, "digest"), A, ""),
-        (Shown(A, 1.0, "digest"), B, B),
-        (Shown(A, 1.0, "digest", head=B), C, C),
-        (Shown(A, 1.0, "digest", head=B), A, ""),
-        (Shown(A, 1.0, digest=""), B, ""),
+        (SectionState(A, 1.0, "digest"), A, ""),
+        (SectionState(A, 1.0, "digest"), B, B),
+        (SectionState(A, 1.0, "digest", head=B), C, C),
+        (SectionState(A, 1.0, "digest", head=B), A, ""),
+        (SectionState(A, 1.0, digest=""), B, ""),
     ],
-    ids=["of the head", "of another", "of another, marked before", "of the head again", "nothing is shown"],
+    ids=["of the head", "of another", "of another, with_mark before", "of the head again", "nothing is shown"],
 )
-def test_a_section_of_another_commit_needs_a_mark(shown: Shown, head: str, mark: str) -> None:
+def test_a_section_of_another_commit_needs_a_mark(shown: SectionState, head: str, mark: str) -> None:
     assert shown.mark(head) == mark
 
 
 def test_a_mark_is_one_line_that_names_both_commits() -> None:
-    once = marked(TEXT, A, B)
+    once = with_mark(TEXT, A, B)
     assert once == OF_A + TEXT
-    assert marked(once, A, B) == once
-    assert marked(once, A, C) == OF_A.replace("bbbbbbb", "ccccccc") + TEXT
-    assert marked(once, A, "") == TEXT
-    assert marked(TEXT, A, "") == TEXT
+    assert with_mark(once, A, B) == once
+    assert with_mark(once, A, C) == OF_A.replace("bbbbbbb", "ccccccc") + TEXT
+    assert with_mark(once, A, "") == TEXT
+    assert with_mark(TEXT, A, "") == TEXT
 
 
 def test_a_removed_section_gets_no_mark() -> None:
-    assert marked("", A, B) == ""
-    assert marked(OF_A.strip(), A, B) == ""
+    assert with_mark("", A, B) == ""
+    assert with_mark(OF_A.strip(), A, B) == ""
 
 
 def test_a_mark_survives_reading_and_writing_the_sticky_comment() -> None:
-    written = with_section({}, "docs-link", marked(TEXT, A, B))["docs-link"]
-    assert marked(written, A, "") == TEXT
+    written = with_section({}, "docs-link", with_mark(TEXT, A, B))["docs-link"]
+    assert with_mark(written, A, "") == TEXT
 
 
 @pytest.mark.parametrize(

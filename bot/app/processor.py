@@ -319,7 +319,7 @@ class Pipeline:
 
     def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
         data = self.codec.encode(effect)
-        return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
+        return PlannedEffect(target=effect.effect_key, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
 
 
 def _owner(repository: Repository) -> str:

@@ -156,7 +156,7 @@ async def open_bot(
             )
             engine.use(pipeline)
             timers = RepositoryTimers(
-                config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now
+                config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=now
             )
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)

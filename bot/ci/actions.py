@@ -1,7 +1,7 @@
-"""GitHub Actions: the workflow runs of a commit, and running them again.
+"""List the workflow runs of a commit in GitHub Actions, and rerun them.
 
-Three lists, however many jobs there are: workflow runs name what can be run again, the commit's check runs name their
-jobs, and the check suite that a run and its jobs share joins the two.
+Two lists suffice for any number of jobs: the workflow runs, and the commit's check runs, which name the jobs. A run and
+its jobs have the same check suite.
 https://docs.github.com/en/rest/actions/workflow-runs, https://docs.github.com/en/rest/checks/runs
 """
 
@@ -33,9 +33,9 @@ _JOB_URL = Pattern(r"/actions/runs/\d+/job/(\d{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """The workflow runs of a commit, and the check runs of other Apps; `own_app_id`'s are not CI and left out.
+    """The workflow runs of a commit, and the check runs of other Apps; those of `own_app_id` are not CI and left out.
 
-    `origin` tells which of the runs are the pull request's own: the others are listed and left alone.
+    `origin` tells which runs are the pull request's own; the bot lists the others, but never reruns them.
     """
 
     own_app_id: int
@@ -44,14 +44,14 @@ class Actions:
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
         """Return the newest run of each workflow, event, repository and branch, and the other Apps' checks."""
-        where = {"repo": repository, "sha": sha}
-        runs = await WORKFLOW_RUNS.read(github, where)
-        checks = await CHECK_RUNS.read(github, where)
+        url_vars = {"repo": repository, "sha": sha}
+        runs = await WORKFLOW_RUNS.read(github, url_vars)
+        checks = await CHECK_RUNS.read(github, url_vars)
         by_suite: dict[int, list[Payload]] = defaultdict(list)
         for check in checks:
             by_suite[check.integer("check_suite", "id") if check.has("check_suite", "id") else 0].append(check)
         workflows = [_workflow_run(run, by_suite, why_not_own(run, self.origin)) for run in newest(runs)]
-        return workflows + [run for check in checks if (run := self._foreign(check)) is not None]
+        return workflows + [run for check in checks if (run := self._other_app_check(check)) is not None]
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that runs a workflow, its failed jobs, or one job and what depends on it, again."""
@@ -66,7 +66,7 @@ class Actions:
             )
         return RerunWorkflow(int(run.key), run.attempt, failed_only, run.name, self.origin)
 
-    def _foreign(self, check: Payload) -> CiRun | None:
+    def _other_app_check(self, check: Payload) -> CiRun | None:
         if check.text("app", "slug") == "github-actions":
             return None
         if check.has("app", "id") and check.integer("app", "id") == self.own_app_id:
@@ -84,18 +84,18 @@ class Actions:
 
 def newest(runs: Iterable[Payload]) -> list[Payload]:
     """Return the newest run of each workflow, event, repository and branch: an older one was superseded."""
-    found: dict[tuple[int, str, int, str], Payload] = {}
+    newest_by_key: dict[tuple[int, str, int, str], Payload] = {}
     for run in runs:
         # Two forks may have branches of one name at one commit.
-        home = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
-        key = (run.integer("workflow_id"), run.string("event"), home, run.text("head_branch"))
-        if key not in found or found[key].integer("id") < run.integer("id"):
-            found[key] = run
-    return list(found.values())
+        head_repository = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
+        key = (run.integer("workflow_id"), run.string("event"), head_repository, run.text("head_branch"))
+        if key not in newest_by_key or newest_by_key[key].integer("id") < run.integer("id"):
+            newest_by_key[key] = run
+    return list(newest_by_key.values())
 
 
 def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untouchable: str) -> CiRun:
-    # No check run is of -1, while 0 has all those without a suite.
+    # No check run has the suite -1, whereas 0 has all check runs without a suite.
     suite = run.integer("check_suite_id") if run.has("check_suite_id") else -1
     return CiRun(
         provider=TITLE,
@@ -111,7 +111,7 @@ def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untou
 
 
 def _job(check: Payload) -> CiRunPart:
-    """Read a job out of its check run, whose id and link are the job's."""
+    """Return the job that a check run describes; its link has the ID of the job."""
     link = _JOB_URL.search(check.text("details_url"))
     return CiRunPart(
         name=check.string("name"),

@@ -1,7 +1,7 @@
-"""Addresses of Jenkins builds: which server and job a commit status's link names, and nothing that it does not.
+"""Parse addresses of Jenkins builds: find the server and the job that the link of a commit status names.
 
-A link is text from outside: whoever may post a status writes it. So a job is called only below an address that app.yaml
-names, and only if it is the pull request's own job of a multibranch project; a link to any other job is left alone.
+A link is text from outside: anybody who may post a status writes it. So the bot calls a job only below an address that
+app.yaml names, and only if it is the pull request's own job of a multibranch project. It ignores links to other jobs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JenkinsBuildLink:
 
     @property
     def project(self) -> tuple[str, ...]:
-        """The server, then the folders and the name of what the job lies in: its multibranch project."""
+        """The server, then the folders and the name of the multibranch project that has the job."""
         return (self.server, *self.segments[:-1])
 
     @property
@@ -46,8 +46,8 @@ class JenkinsBuildLink:
     def is_job_of(self, number: int) -> bool:
         """Say whether it is the multibranch job of a pull request.
 
-        Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` where it builds both. A job that lies in nothing
-        is of no multibranch project. The job of the branch that the pull request comes from is not its own: that branch
+        Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` if it builds both. A job without a folder belongs
+        to no multibranch project. The job of the branch that the pull request comes from is not its own: that branch
         may be `main`, whose job deploys.
         """
         if len(self.segments) < 2:
@@ -57,20 +57,23 @@ class JenkinsBuildLink:
 
 
 def parse_build(link: str, servers: Iterable[str]) -> JenkinsBuildLink | None:
-    """Return the build that a link leads to, None unless it is a build on one of the servers of app.yaml."""
+    """Return the build that a link names, or None if it is no build on one of the servers of app.yaml.
+
+    `https://ci.example.org/job/compiler/job/PR-12/7/console` is build 7 of the job `compiler/PR-12`.
+    """
     server = server_of(link, servers)
     if server is None:
         return None
     path = urlsplit(link).path[len(urlsplit(server).path) :]
     match = _BUILD.fullmatch(path)
-    if match is None or any(_climbs(part) for part in match["job"].split("/")[1:]):
+    if match is None or any(_leaves_folder(part) for part in match["job"].split("/")[1:]):
         return None
     return JenkinsBuildLink(server, f"{server}{match['job']}", int(match["number"]))
 
 
 def server_of(link: str, servers: Iterable[str]) -> str | None:
-    """Return the server that an address lies below: same scheme, host and port, and its path at the front."""
-    # urlsplit drops line ends and tabs wherever they are, so that what it reads is not what stands there.
+    """Return the server of an address: the one with its scheme, host and port, and with the beginning of its path."""
+    # urlsplit ignores line ends and tabs, so it would parse another address than the given one.
     if not _PRINTED.fullmatch(link):
         return None
     try:
@@ -87,11 +90,11 @@ def _origin(address: str) -> tuple[str, str, int]:
     parts = urlsplit(address)
     if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None or parts.password is not None:
         raise ValueError("no plain web address")
-    # With or without the usual port it is the same server: https://www.rfc-editor.org/rfc/rfc3986#section-6.2.3
+    # The default port may be left out: https://www.rfc-editor.org/rfc/rfc3986#section-6.2.3
     return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
 
 
-def _climbs(segment: str) -> bool:
-    """Say whether a segment means another place than where it stands, also once a server has decoded it twice."""
+def _leaves_folder(segment: str) -> bool:
+    """Return whether a segment may lead to another folder, even if a server decodes it twice."""
     decoded = unquote(unquote(segment))
     return decoded in ("", ".", "..") or "/../" in f"/{decoded}/" or not decoded.isprintable() or "\\" in decoded

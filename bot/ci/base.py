@@ -1,4 +1,4 @@
-"""What a run of a CI is to us, whichever CI it ran on, and what a provider of such runs can do."""
+"""Runs of any CI in one form, and the interface of their providers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class CiState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     UNAPPROVED = "unapproved"
-    """It starts after a maintainer has approved it. To run it again would bypass the approval."""
+    """It starts once a maintainer approves it. Rerunning it would bypass the approval."""
     MISSING = "missing"
-    """app.yaml names it, and nothing on the commit reports it: its CI may have missed the push."""
+    """app.yaml names it, but the commit has no status of it: its CI may have missed the push."""
 
 
 FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "stale"})
@@ -41,9 +41,9 @@ def state_of(status: str, conclusion: str) -> CiState:
 
 @dataclass(frozen=True, slots=True)
 class CiRunPart:
-    """One piece of a run that has a name of its own: a job of a workflow, a status of a Jenkins build.
+    """A part of a run with its own name: a job of a workflow, or a status of a Jenkins build.
 
-    `id` is the job's, 0 for what cannot be run again alone.
+    `id` is the ID of the job; 0 if the part cannot be rerun alone.
     """
 
     name: str
@@ -55,7 +55,7 @@ class CiRunPart:
 class CiRun:
     """The newest run of one workflow or Jenkins job on a commit, or a check that another App owns.
 
-    `key` is what the provider knows it by; `conclusion` is the CI's own word, for people; `attempt` counts from 1.
+    `key` identifies it for the provider; `conclusion` is the word of the CI, for people; `attempt` counts from 1.
     """
 
     provider: str
@@ -69,9 +69,9 @@ class CiRun:
     untouchable: str = ""
     """Why we cannot rerun it, as the end of a sentence; empty if we can."""
     is_outdated: bool = False
-    """Whether its status on the commit says pending though its CI says that it is over; `conclusion` is the CI's."""
+    """Whether its status on the commit is still pending although the CI reports its `conclusion`."""
     server: str = ""
-    """The address of the server that it runs on, where the provider has several."""
+    """The address of the server that it runs on, if the provider has several."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class CiProvider(Protocol):
         ...
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
-        """Return what really ran, or runs, on a commit. Raises `UserError` where GitHub does not let us see it."""
+        """Return the runs on a commit. Raises `UserError` if GitHub does not show them."""
         ...
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:

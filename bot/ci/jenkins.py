@@ -1,4 +1,4 @@
-"""Jenkins: read its statuses on a commit, and build their jobs again.
+"""Read the statuses that Jenkins sets on a commit, and build their jobs again.
 
 The links of the statuses say which jobs exist, so there is no list of jobs that could become outdated.
 """
@@ -27,8 +27,9 @@ TITLE = "Jenkins"
 STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")
 NEVER_BEGAN = "no status"
 ENDINGS = ("pr-head", "pr-merge")
+"""The ends of the contexts of pull requests' statuses."""
 JENKINS_LABEL = "continuous-integration/jenkins"
-"""How the contexts of pull requests' statuses end, and their beginning unless the job has a label of its own.
+"""The beginning of the contexts of pull requests' statuses, unless the job has a label of its own.
 
 People give a job's name as its label: `tvm-gpu/pr-head`. https://plugins.jenkins.io/github-scm-trait-notification-context/
 """
@@ -67,25 +68,28 @@ class JenkinsProvider:
         if self.builds is None or not pending:
             return runs
         results = {pending[url].key: result for url, result in (await self.builds.results(list(pending))).items()}
-        return [_ended(run, results[run.key]) if run.key in results else run for run in runs]
+        return [_with_result(run, results[run.key]) if run.key in results else run for run in runs]
 
     def runs_of(self, statuses: Iterable[Payload]) -> list[CiRun]:
-        """Read runs out of the newest statuses of a commit, one of each context."""
+        """Return the runs that the newest statuses of a commit describe, one status of each context."""
         jobs: dict[str, list[tuple[JenkinsBuildLink, Payload]]] = {}
-        others = []
+        other_runs = []
         for status in statuses:
             build = parse_build(status.text("target_url"), self.servers)
             if build is not None and build.is_job_of(self.number):
                 jobs.setdefault(build.job_url, []).append((build, status))
             else:
-                others.append(_other(status, OTHER_JENKINS_JOB if build else OTHER_CI))
+                other_runs.append(_other(status, OTHER_JENKINS_JOB if build else OTHER_CI))
         configured = {(server, *name.split("/")): name for server, name in self.expected}
         # Not by the address of the job: if Jenkins builds both the head and the merge, there is no `PR-12`.
-        begun = {found[0][0].project for found in jobs.values()}
+        begun = {statuses_of_job[0][0].project for statuses_of_job in jobs.values()}
         missing = [
             self._missing(server, name) for server, name in self.expected if (server, *name.split("/")) not in begun
         ]
-        return [_job(found, configured.get(found[0][0].project)) for found in jobs.values()] + missing + others
+        runs = [
+            _job(statuses_of_job, configured.get(statuses_of_job[0][0].project)) for statuses_of_job in jobs.values()
+        ]
+        return runs + missing + other_runs
 
     def _missing(self, server: str, name: str) -> CiRun:
         path = "".join(f"/job/{quote(part, safe='')}" for part in (*name.split("/"), f"PR-{self.number}"))
@@ -104,21 +108,23 @@ class JenkinsProvider:
         )
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
-        """Return the effect that builds a job again. Jenkins has no partial builds, so it is the whole job."""
+        """Return the effect that builds a job again. Jenkins has no partial builds, so the whole job is built."""
         return StartJenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
 
 
-def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | None) -> CiRun:
-    """Make one run of a job's statuses; those of its newest build give its state.
+def _job(statuses_of_builds: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | None) -> CiRun:
+    """Return one run for the statuses of a job. The statuses of its newest build determine its state.
 
     `configured` is the name that app.yaml gives the job.
     """
-    latest = max((build for build, _ in found), key=lambda build: build.number)
-    current = [status for build, status in found if build.number == latest.number]
+    latest = max((build for build, _ in statuses_of_builds), key=lambda build: build.number)
+    current = [status for build, status in statuses_of_builds if build.number == latest.number]
     states = [_state(status) for status in current]
-    state = next((s for s in (CiState.RUNNING, CiState.FAILED) if s in states), CiState.SUCCEEDED)
+    state = next(
+        (candidate for candidate in (CiState.RUNNING, CiState.FAILED) if candidate in states), CiState.SUCCEEDED
+    )
     decisive = current[states.index(state)]
-    contexts = [status.string("context") for _, status in found]
+    contexts = [status.string("context") for _, status in statuses_of_builds]
     names = [*contexts, latest.name, *([configured] if configured else [])]
     return CiRun(
         provider=TITLE,
@@ -133,14 +139,14 @@ def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | No
     )
 
 
-def _ended(run: CiRun, result: str) -> CiRun:
+def _with_result(run: CiRun, result: str) -> CiRun:
     """Return a run with the result that Jenkins reports; a build that is not green counts as failed."""
     state = CiState.SUCCEEDED if result == SUCCESS else CiState.FAILED
     parts = tuple(replace(part, state=state) for part in run.parts)
     return replace(run, state=state, parts=parts, conclusion=result.lower(), is_outdated=True)
 
 
-def _other(status: Payload, why: str) -> CiRun:
+def _other(status: Payload, untouchable: str) -> CiRun:
     return CiRun(
         provider="",
         name=status.string("context"),
@@ -148,7 +154,7 @@ def _other(status: Payload, why: str) -> CiRun:
         state=_state(status),
         conclusion=status.string("state"),
         url=status.text("target_url"),
-        untouchable=why,
+        untouchable=untouchable,
     )
 
 

@@ -1,4 +1,4 @@
-"""How builds ended, as Jenkins itself says: one that was aborted may leave its commit status pending forever.
+"""Read the results of builds from Jenkins: an aborted build may leave its commit status pending forever.
 
 https://www.jenkins.io/doc/book/using/remote-access-api/
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from bot.config.environment import Settings
 
 TIMEOUT = aiohttp.ClientTimeout(total=5)
-"""Seconds for one build: somebody waits for the answer."""
+"""Seconds for one build: a person waits for the answer."""
 LARGEST = 16 * 1024
 """Bytes of an answer that are read."""
 MOST = 20
 """The most builds to ask about for one command; for the others, their statuses count."""
 AT_ONCE = 5
 """The most concurrent requests."""
-# `tree` asks for these two fields: the whole of a build has its changes and artifacts, without a limit.
+# `tree` selects two fields: a whole build lists its changes and artifacts, without a limit.
 BUILD = "{url}/api/json?tree=building,result"
 
 log = structlog.get_logger(__name__)
@@ -44,25 +44,27 @@ class JenkinsBuilds:
 
     @classmethod
     def of(cls, http: aiohttp.ClientSession, settings: Settings) -> JenkinsBuilds:
-        """Return one that reads as the user of `JENKINS_USER`, or as a stranger where none is set."""
+        """Return an instance that reads as the user of `JENKINS_USER`, or anonymously if none is set."""
         user, token = settings.jenkins_user, settings.jenkins_token
-        known = aiohttp.encode_basic_auth(user, token.get_secret_value()) if user and token is not None else None
-        return cls(Reader(http), known)
+        authorization = (
+            aiohttp.encode_basic_auth(user, token.get_secret_value()) if user and token is not None else None
+        )
+        return cls(Reader(http), authorization)
 
     async def results(self, urls: Sequence[str]) -> dict[str, str]:
         """Return the result, such as `ABORTED`, of each build that is over, by its address.
 
         The caller must have found every address below a server of app.yaml (`parse_build`): the credentials go there.
-        A build that Jenkins says nothing clear about within a few seconds is left out.
+        Builds are left out if Jenkins gives no clear answer within a few seconds.
         """
-        some, gate = urls[:MOST], asyncio.Semaphore(AT_ONCE)
+        first_urls, semaphore = urls[:MOST], asyncio.Semaphore(AT_ONCE)
 
-        async def ask(url: str) -> str:
-            async with gate:
+        async def read_result(url: str) -> str:
+            async with semaphore:
                 return await self._result(url)
 
-        found = await asyncio.gather(*map(ask, some))
-        return {url: result for url, result in zip(some, found, strict=True) if result}
+        results = await asyncio.gather(*map(read_result, first_urls))
+        return {url: result for url, result in zip(first_urls, results, strict=True) if result}
 
     async def _result(self, url: str) -> str:
         headers = {"Authorization": self.authorization} if self.authorization else {}
@@ -74,7 +76,7 @@ class JenkinsBuilds:
             is_over = build.has("building") and not build.flag("building")
             return build.text("result") if is_over else ""
         except (TryAgain, UserError, PayloadError) as error:
-            log.info("a build's end could not be read", build=url, reason=str(error))
+            log.info("could not read the result of a build", build=url, reason=str(error))
             return ""
 
 

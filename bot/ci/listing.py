@@ -36,9 +36,9 @@ class Listing:
     permission: str
 
     async def read(self, github: GitHub, url_vars: Mapping[str, str]) -> list[Payload]:
-        """Return all items, over all pages; raise `UserError` where GitHub refuses.
+        """Return all items, over all pages. Raises `UserError` if GitHub refuses.
 
-        It is a `ListingDenied` unless GitHub names another reason than a missing permission.
+        The error is a `ListingDenied` unless GitHub names another reason than a missing permission.
         """
         try:
             items = github.getiter(self.url, url_vars=url_vars, iterable_key=self.key)

@@ -1,4 +1,4 @@
-"""All CIs of a repository at once: what ran on a commit, wherever it ran."""
+"""List the runs of all CIs of a repository on a commit."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundCiRuns:
-    """What ran on a commit; `troubles` say, for people, which part of it could not be seen."""
+    """The runs on a commit; `troubles` tell people which runs could not be listed."""
 
     runs: tuple[CiRun, ...]
     troubles: tuple[str, ...]
     providers: Mapping[str, CiProvider]
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
-        """Return the effect that has the run's own provider run it again."""
+        """Return the effect that reruns a run with its own provider."""
         return self.providers[run.provider].rerun(run, failed_only=failed_only, part=part)
 
 
@@ -45,17 +45,18 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[C
         ours=Ours.of(context.me, config),
         asked_at=asked_at,
         builds=context.part(JENKINS),
-        expected=tuple((one.url, job) for one in config.rerun.jenkins for job in one.jobs) if config.rerun else (),
+        expected=tuple((server.url, job) for server in config.rerun.jenkins for job in server.jobs)
+        if config.rerun
+        else (),
     )
     return Actions(own_app_id=context.me.app_id, origin=PullOrigin.of(pull)), jenkins
 
 
 async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> FoundCiRuns:
-    """List what ran on the head of a pull request, in three requests unless a list goes over more than one page.
+    """List the runs on the head of a pull request, in three requests if each list fits one page.
 
-    Jenkins gets one more for each build whose status is pending.
-
-    A CI that GitHub does not let us see becomes a trouble, and the others are found all the same.
+    For each build with a pending status, there is one more request to Jenkins. If GitHub does not show the runs of one
+    CI, this becomes a trouble, and the runs of the others are listed.
     """
     providers = providers_for(context, pull, asked_at)
     results: Sequence[list[CiRun] | BaseException] = await asyncio.gather(
@@ -70,7 +71,7 @@ async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found
             denied.append(result.permission)
         elif isinstance(result, UserError):
             troubles.append(str(result))
-        # Anything else is no matter of one CI: the job fails, and is tried again if that may help.
+        # Any other error fails the job, which is retried if that may help.
         elif isinstance(result, BaseException):
             raise result
         else:

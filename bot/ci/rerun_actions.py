@@ -34,7 +34,7 @@ OLDEST_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class RerunWorkflow:
-    """Restart a workflow run, or its failed jobs; `attempt` is the one that was read for the decision."""
+    """Restart a workflow run, or its failed jobs; `attempt` is the attempt of the run when the plan was made."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 
@@ -45,7 +45,7 @@ class RerunWorkflow:
     origin: PullOrigin
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The workflow run."""
         return f"actions-run:{self.run_id}"
 
@@ -55,17 +55,19 @@ class RerunWorkflow:
         If the run ended before any job failed (cancelled, never started, never approved), there are no failed jobs, and
         GitHub refuses; then the whole run is restarted.
         """
-        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
-        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
-            return already
-        for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
-            refused = await _refused(context, f"{RUN}/{how}", where)
+        url_vars = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        if no_op := _no_op_outcome(
+            await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name
+        ):
+            return no_op
+        for action in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
+            refused = await _post_or_refusal(context, f"{RUN}/{action}", url_vars)
             if refused is None:
-                restarted = texts.RUN_RESTARTED if how == "rerun" else texts.JOBS_RESTARTED
+                restarted = texts.RUN_RESTARTED if action == "rerun" else texts.JOBS_RESTARTED
                 return Applied(restarted.format(name=self.name), page=workflow_run_on_github(self.run_id))
-            run = await _read_run(context, where, self.name)
-            if already := _already(run, self.attempt, self.name):
-                return already
+            run = await _read_run(context, url_vars, self.name)
+            if no_op := _no_op_outcome(run, self.attempt, self.name):
+                return no_op
         raise refusal(run, self.name, time.time(), refused)
 
 
@@ -83,24 +85,26 @@ class RerunJob:
     failed: bool = False
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job."""
         return f"actions-job:{self.job_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Restart the job unless its workflow run was restarted already."""
         repository = context.repository.full_name
-        where = {"repo": repository, "run_id": str(self.run_id)}
-        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
-            return already
+        url_vars = {"repo": repository, "run_id": str(self.run_id)}
+        if no_op := _no_op_outcome(
+            await _startable(context, url_vars, self.name, self.origin), self.attempt, self.name
+        ):
+            return no_op
         await self._check_job(context, repository)
-        refused = await _refused(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)})
+        refused = await _post_or_refusal(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)})
         if refused is None:
             page = workflow_run_on_github(self.run_id)
             return Applied(texts.RUN_RESTARTED.format(name=self.name), page=page)
-        run = await _read_run(context, where, self.name)
-        if already := _already(run, self.attempt, self.name):
-            return already
+        run = await _read_run(context, url_vars, self.name)
+        if no_op := _no_op_outcome(run, self.attempt, self.name):
+            return no_op
         raise refusal(run, self.name, time.time(), refused)
 
     async def _check_job(self, context: EffectContext, repository: str) -> None:
@@ -121,7 +125,7 @@ class RerunJob:
 
 @dataclass(frozen=True, slots=True)
 class ApproveRun:
-    """Approve a workflow run that waits for a maintainer, if it is the pull request's own and ran on this commit.
+    """Approve a workflow run that waits for a maintainer, if it is the pull request's own and for this commit.
 
     https://docs.github.com/en/rest/actions/workflow-runs#approve-a-workflow-run-for-a-fork-pull-request
     """
@@ -134,22 +138,22 @@ class ApproveRun:
     origin: PullOrigin
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The workflow run's approval."""
         return f"actions-approval:{self.run_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Approve the run if it still waits. Raises `UserError` if it may not be approved."""
-        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        url_vars = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
         page = workflow_run_on_github(self.run_id)
-        run = await _read_run(context, where, self.name)
+        run = await _read_run(context, url_vars, self.name)
         reason = why_not_own(run, self.origin) or (texts.OTHER_COMMIT if run.text("head_sha") != self.sha else "")
         if reason:
             raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
         if run.text("conclusion") != ACTION_REQUIRED:
             return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False, page=page)
-        if (refused := await _refused(context, f"{RUN}/approve", where)) is not None:
-            run = await _read_run(context, where, self.name)
+        if (refused := await _post_or_refusal(context, f"{RUN}/approve", url_vars)) is not None:
+            run = await _read_run(context, url_vars, self.name)
             if run.text("conclusion") == ACTION_REQUIRED:
                 names = {"name": code(self.name), "url": run.text("html_url")}
                 raise UserError(texts.APPROVAL_REFUSED.format(**names, reason=refusal_text(refused)))
@@ -159,85 +163,87 @@ class ApproveRun:
 Rerun = RerunWorkflow | RerunJob
 
 
-def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
+def merge_reruns_by_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
     """Merge the reruns of one workflow run into one effect: GitHub starts one attempt and refuses a second.
 
-    Returns the effects, and a map from the target of each rerun to the target of the effect that replaces it.
+    Returns the effects, and a map from the key of each rerun to the key of the effect that replaces it.
     """
     groups: dict[int, list[Rerun]] = {}
     for effect in effects:
         if isinstance(effect, RerunWorkflow | RerunJob):
             groups.setdefault(effect.run_id, []).append(effect)
     joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
-    moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
+    replacing_keys = {
+        rerun.effect_key: joined[rerun.run_id].effect_key for reruns in groups.values() for rerun in reruns
+    }
     not_yet_listed: dict[int, Effect] = dict(joined)
     listed: list[Effect] = []
     for effect in effects:
         if not isinstance(effect, RerunWorkflow | RerunJob):
             listed.append(effect)
-        elif (one := not_yet_listed.pop(effect.run_id, None)) is not None:
-            listed.append(one)
-    return listed, moved
+        elif (rerun := not_yet_listed.pop(effect.run_id, None)) is not None:
+            listed.append(rerun)
+    return listed, replacing_keys
 
 
 def _joined(reruns: Sequence[Rerun]) -> Rerun:
     """Return the smallest rerun that covers all of one workflow run: one job, all failed ones, or everything."""
     if len(set(reruns)) == 1:
         return reruns[0]
-    wholes = [rerun for rerun in reruns if isinstance(rerun, RerunWorkflow)]
-    failed_only = all(r.failed_only if isinstance(r, RerunWorkflow) else r.failed for r in reruns)
-    name = wholes[-1].name if wholes else ", ".join(dict.fromkeys(rerun.name for rerun in reruns))
+    workflow_reruns = [rerun for rerun in reruns if isinstance(rerun, RerunWorkflow)]
+    failed_only = all(rerun.failed_only if isinstance(rerun, RerunWorkflow) else rerun.failed for rerun in reruns)
+    name = workflow_reruns[-1].name if workflow_reruns else ", ".join(dict.fromkeys(rerun.name for rerun in reruns))
     return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name, reruns[0].origin)
 
 
-async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: PullOrigin) -> Payload:
+async def _startable(context: EffectContext, url_vars: Mapping[str, str], name: str, origin: PullOrigin) -> Payload:
     """Return the current run. Raises `RefusedToPerson` if a command of this pull request must not start it."""
-    run = await _read_run(context, where, name)
+    run = await _read_run(context, url_vars, name)
     if reason := why_not_restart(run, origin):
         raise RefusedToPerson(texts.CANNOT_RESTART.format(name=code(name), reason=reason))
     return run
 
 
-async def _read_run(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
+async def _read_run(context: EffectContext, url_vars: Mapping[str, str], name: str) -> Payload:
     try:
-        return Payload(await context.github.getitem(RUN, url_vars=where), "workflow run")
+        return Payload(await context.github.getitem(RUN, url_vars=url_vars), "workflow run")
     except Exception as error:
         if is_not_found(error):
             raise RefusedToPerson(texts.RUN_REMOVED.format(name=code(name))) from error
         raise
 
 
-def _already(run: Payload, attempt: int, name: str) -> Applied | None:
+def _no_op_outcome(run: Payload, attempt: int, name: str) -> Applied | None:
     """Return the outcome if there is nothing to do: a later attempt exists, or the run has not ended."""
     page = workflow_run_on_github(run.integer("id"))
     if run.has("run_attempt") and run.integer("run_attempt") > attempt:
-        said = texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt"))
-        return Applied(said, changed=False, page=page)
+        text = texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt"))
+        return Applied(text, changed=False, page=page)
     if run.text("status") != "completed":
         return Applied(texts.RUNNING_ALREADY.format(name=name), changed=False, page=page)
     return None
 
 
-async def _refused(context: EffectContext, url: str, where: Mapping[str, str]) -> Exception | None:
-    """Send a request without content; return the error if GitHub refuses it with any status."""
+async def _post_or_refusal(context: EffectContext, url: str, url_vars: Mapping[str, str]) -> Exception | None:
+    """Send a request without content; return the error if GitHub refuses it."""
     try:
-        await context.github.post(url, url_vars=where, data={})
+        await context.github.post(url, url_vars=url_vars, data={})
     except Exception as error:
-        # Somebody may have been faster: the caller reads that from the run.
+        # Somebody may have restarted the run meanwhile: the caller checks the run.
         if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
             return error
         raise
     return None
 
 
-def refusal(run: Payload, name: str, now: float, refused: Exception | None) -> UserError:
-    """Return why GitHub refuses to restart a run; `now` is in seconds since 1970.
+def refusal(run: Payload, name: str, moment: float, refused: Exception | None) -> UserError:
+    """Return why GitHub refuses to restart a run; `moment` is the current time in seconds since 1970.
 
-    If the run does not show it, GitHub's own reason is quoted: that is a failure, which operators should see.
+    If the age of the run is not the reason, the text quotes GitHub's own reason, and the failure is logged.
     """
-    shown = code(name)
+    quoted_name = code(name)
     began = run.text("created_at")
-    if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
-        return RefusedToPerson(texts.RUN_TOO_OLD.format(name=shown, days=OLDEST_DAYS))
+    if began and moment - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
+        return RefusedToPerson(texts.RUN_TOO_OLD.format(name=quoted_name, days=OLDEST_DAYS))
     reason = refusal_text(refused) if refused is not None else ""
-    return UserError(texts.RESTART_REFUSED.format(name=shown, reason=reason, url=run.text("html_url")))
+    return UserError(texts.RESTART_REFUSED.format(name=quoted_name, reason=reason, url=run.text("html_url")))

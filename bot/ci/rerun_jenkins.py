@@ -1,4 +1,4 @@
-"""The effect that has a Jenkins build a job again.
+"""The effect that starts a build of a Jenkins job.
 
 https://www.jenkins.io/doc/book/using/remote-access-api/, https://www.jenkins.io/doc/book/security/csrf-protection/
 """
@@ -39,9 +39,9 @@ STATE = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
 
 @dataclass(frozen=True, slots=True)
 class StartJenkinsBuild:
-    """Build a job again, unless it is being built or was built again since it was asked for.
+    """Build a job again, unless a build runs or one was started since the person asked.
 
-    `build` is the number of the build that was read, 0 where no status on the head links to one; `asked_at`
+    `build` is the number of the build that was read, 0 if no status on the head links to one; `asked_at`
     (ISO 8601) is when the person asked.
     """
 
@@ -53,15 +53,15 @@ class StartJenkinsBuild:
     asked_at: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job."""
         return f"jenkins:{self.job_url}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it is queued or building, then start it with its parameters' defaults.
 
-        Raises `TryAgain` where Jenkins is unavailable or broken: whether a lost request was heard is seen by looking
-        again.
+        Raises `TryAgain` where Jenkins is unavailable or broken: after a lost answer, the next try checks whether the
+        request took effect.
         """
         name = code(self.name)
         rerun = context.config.rerun
@@ -77,8 +77,9 @@ class StartJenkinsBuild:
         jobs = await self._jobs(jenkins)
         if not jobs:
             raise RefusedToPerson((texts.JENKINS_NO_JOB if self.build else texts.JENKINS_NOT_SCANNED).format(name=name))
-        applied = [await self._start(context, jenkins, url, job) for url, job in jobs]
-        return Applied("; ".join(one.text for one in applied), changed=any(one.changed for one in applied))
+        outcomes = [await self._start(context, jenkins, url, job) for url, job in jobs]
+        text = "; ".join(outcome.text for outcome in outcomes)
+        return Applied(text, changed=any(outcome.changed for outcome in outcomes))
 
     async def _jobs(self, jenkins: _Jenkins) -> list[tuple[str, Payload]]:
         """Return the address and state of the job, or of the head's and the merge's jobs if no link named the job.
@@ -87,27 +88,27 @@ class StartJenkinsBuild:
         """
         if (job := await jenkins.job(self.job_url)) is not None:
             return [(self.job_url, job)]
-        others = () if self.build else (f"{self.job_url}-head", f"{self.job_url}-merge")
-        return [(url, job) for url in others if (job := await jenkins.job(url)) is not None]
+        other_urls = () if self.build else (f"{self.job_url}-head", f"{self.job_url}-merge")
+        return [(url, job) for url in other_urls if (job := await jenkins.job(url)) is not None]
 
     async def _start(self, context: EffectContext, jenkins: _Jenkins, url: str, job: Payload) -> Applied:
-        if already := self.already(job):
-            return Applied(already, changed=False)
+        if reason_not_to_start := self.reason_not_to_start(job):
+            return Applied(reason_not_to_start, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
             raise RefusedToPerson(texts.JENKINS_DISABLED.format(name=code(self.name)))
         async with context.writes.once(f"POST {url}", context.github.now):
             await jenkins.start(url)
         return Applied(texts.JENKINS_STARTED.format(name=self.name))
 
-    def already(self, job: Payload) -> str:
+    def reason_not_to_start(self, job: Payload) -> str:
         """Say why the job need not be started, by the state that Jenkins reports; empty if it must be started."""
         if job.flag("inQueue"):
             return texts.JENKINS_IN_QUEUE.format(name=self.name)
         if not job.has("lastBuild"):
             return ""
         last = job.at("lastBuild")
-        asked = datetime.fromisoformat(self.asked_at).timestamp() * 1000  # Jenkins counts milliseconds
-        is_newer = last.integer("timestamp") >= asked
+        asked_at_ms = datetime.fromisoformat(self.asked_at).timestamp() * 1000  # Jenkins counts milliseconds
+        is_newer = last.integer("timestamp") >= asked_at_ms
         # An older build without a status on this head is of another head: a build of this one would have posted it.
         if last.flag("building") and (self.build or is_newer):
             return texts.JENKINS_BUILDING.format(name=self.name, build=last.integer("number"))
@@ -139,9 +140,9 @@ class _Jenkins:
     async def start(self, job_url: str) -> None:
         crumb, cookies = await self._crumb()
         # A job without parameters refuses buildWithParameters (400), one with parameters refuses build.
-        for how in ("buildWithParameters", "build"):
-            async with self._request("POST", f"{job_url}/{how}", crumb, cookies) as response:
-                if response.status == 400 and how == "buildWithParameters":
+        for endpoint in ("buildWithParameters", "build"):
+            async with self._request("POST", f"{job_url}/{endpoint}", crumb, cookies) as response:
+                if response.status == 400 and endpoint == "buildWithParameters":
                     continue
                 if response.status >= 500:
                     raise UnclearWrite(texts.JENKINS_ANSWERED.format(status=response.status, name=self.name))

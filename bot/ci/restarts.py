@@ -67,11 +67,11 @@ def why_not_own(run: Payload, origin: PullOrigin) -> str:
             # GitHub names no repository for a deleted fork, so two IDs of 0 may be different forks.
             if not repository or not origin.head_repository_id:
                 return NO_FORK
-            own = (repository, branch) == (origin.head_repository_id, origin.head_branch)
+            is_own = (repository, branch) == (origin.head_repository_id, origin.head_branch)
         case "merge_group":
             # https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
             group = f"gh-readonly-queue/{origin.base_ref}/pr-{origin.number}-"
-            own = repository == origin.repository_id and branch.startswith(group)
+            is_own = repository == origin.repository_id and branch.startswith(group)
         case _:
             return OTHER_EVENT.format(event=code(event))
-    return "" if own else OTHER_BRANCH.format(branch=code(truncate(branch, _LONGEST_BRANCH)))
+    return "" if is_own else OTHER_BRANCH.format(branch=code(truncate(branch, _LONGEST_BRANCH)))

@@ -81,8 +81,8 @@ def decide_conclusion(
     if done and (results.edited or outcomes.again):
         # The bot may have reacted with 😕 earlier: to the text before an edit, or before a replay.
         effects.append(RemoveReaction(kind, comment_id, node_id, CONFUSED, results.number))
-    # Two commands may have the same target: the later one counts.
-    return tuple({effect.target: effect for effect in effects}.values())
+    # Effects of two commands may have the same key: the later one counts.
+    return tuple({effect.effect_key: effect for effect in effects}.values())
 
 
 def _conclusion_of(
@@ -90,7 +90,9 @@ def _conclusion_of(
 ) -> tuple[Effect, ...]:
     conclude = conclusions.get(item.command)
     return (
-        conclude([outcome for outcome in outcomes.ended if outcome.effect.target in item.targets]) if conclude else ()
+        conclude([outcome for outcome in outcomes.ended if outcome.effect.effect_key in item.targets])
+        if conclude
+        else ()
     )
 
 
@@ -99,7 +101,7 @@ def answer_lines(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[
 
     If one command failed, there is a line for each command with its outcome, so that nobody has to guess.
     """
-    failures = {outcome.effect.target: outcome.text for outcome in outcomes.failures}
+    failures = {outcome.effect.effect_key: outcome.text for outcome in outcomes.failures}
     lines: list[tuple[Item, str, bool]] = []
     for item in items:
         problems = [failures[target] for target in item.targets if target in failures]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.ci.providers import FoundCiRuns, find_runs
-from bot.ci.rerun_actions import one_for_each_run
+from bot.ci.rerun_actions import merge_reruns_by_run
 from bot.commands import answers, texts
 from bot.commands.budget import (
     CommandOutcome,
@@ -343,19 +343,19 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     """Return one plan for a comment: the 👀, the effects of its commands, and the data for the conclude stage."""
     answered = _without_overridden_effects(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
-    effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
+    effects, moved = merge_reruns_by_run([React.to(comment, EYES), *planned])
     items = [
         Item(
             answers.shown(command),
             answer.say,
             done=answer.done,
-            targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
+            targets=tuple(moved.get(effect.effect_key, effect.effect_key) for effect in answer.effects),
             command=command.spec.name if isinstance(command, Command) else "",
         )
         for command, answer in answered
     ]
-    # Two commands may have the same target, such as `run slow tests` and `skip slow tests`: the later one counts.
-    effects_by_target = {effect.target: effect for effect in effects}
+    # Two commands may have effects of one key, such as `run slow tests` and `skip slow tests`: the later one counts.
+    effects_by_target = {effect.effect_key: effect for effect in effects}
     reason = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
     return Plan(tuple(effects_by_target.values()), why=reason, conclusion_basis=CommandResults.of(comment, items))
 
@@ -368,7 +368,7 @@ def _without_overridden_effects(
     cancelled: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     for command, answer in reversed(answered):
-        remaining_effects = tuple(effect for effect in answer.effects if effect.target not in cancelled)
+        remaining_effects = tuple(effect for effect in answer.effects if effect.effect_key not in cancelled)
         if answer.done and isinstance(command, Command) and command.spec.name in replaced:
             remaining_effects = ()
         results.append(

@@ -42,7 +42,7 @@ class CountCommands:
     notified: bool = False
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The person and the pull request."""
         return f"commands:{self.number}:{self.person_id}"
 

@@ -53,8 +53,8 @@ class PutCheckRun:
 
     `as_of` is when its plan began to read the data that it shows, in seconds since 1970. The plans for one check are
     made one after the other, but a retry may come late: an older effect does not overwrite newer content. `again`:
-    somebody asked for the check again. GitHub has reset its suite, so a new run is created even if the newest one
-    already says the same.
+    somebody requested the check again. GitHub has reset its suite, so a new run is created even if the newest one
+    already has this content.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CHECKS})
@@ -72,18 +72,18 @@ class PutCheckRun:
     newer heads are written first. None: this one waits for no other."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the check's name."""
         return f"check:{self.sha}:{self.name}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Find the newest run of the name; then write nothing, the differences, or a new run."""
-        key = f"{context.repository.id}:{self.target}"
+        key = f"{context.repository.id}:{self.effect_key}"
         with about_head(None if self.head_since is None else HeadWrite(key, self.head_since)):
-            return await self._put(context)
+            return await self._ensure(context)
 
-    async def _put(self, context: EffectContext) -> Applied:
-        """Apply it under the rank of its head.
+    async def _ensure(self, context: EffectContext) -> Applied:
+        """Ensure the content; the caller has set the rank of the head for the writes.
 
         An update only adds annotations, so it sends those that GitHub does not have. GitHub's API cannot remove an
         annotation, so a run with outdated annotations is replaced by a new run.
@@ -97,105 +97,105 @@ class PutCheckRun:
             if context.writes.may_have_twins:
                 await self._supersede_twins(context, await self._newest(context, record.id))
             return Applied(texts.CHECK_SAME.format(name=self.name), changed=False, page=check_run_on_github(record.id))
-        found = await self._newest(context, record.id)
+        newest = await self._newest(context, record.id)
         if context.writes.may_have_twins:
-            await self._supersede_twins(context, found)
+            await self._supersede_twins(context, newest)
         if self.again and record.again != self.as_of:
             # After a crash, the next try recognizes by `over` whether the new run was already created.
-            record = replace(record, again=self.as_of, over=found.integer("id") if found else 0)
+            record = replace(record, again=self.as_of, over=newest.integer("id") if newest else 0)
             await context.records.put(key, record)
-        if found is None or (self.again and found.integer("id") == record.over) or self._begins_anew(found):
-            done, number = await self._create(context)
+        if newest is None or (self.again and newest.integer("id") == record.over) or self._must_restart(newest):
+            applied, number = await self._create(context)
         else:
-            done, number = await self._change(context, found)
+            applied, number = await self._change(context, newest)
         # Last: after a crash before this, the next try looks at GitHub again and finds what was written.
         await context.records.put(key, WrittenCheckRun(self.as_of, number))
-        return replace(done, page=check_run_on_github(number))
+        return replace(applied, page=check_run_on_github(number))
 
-    def _begins_anew(self, found: Payload) -> bool:
-        """Return whether a completed check run must become pending again: that needs a new run."""
-        return self.content.status != COMPLETED and found.text("status") == COMPLETED
+    def _must_restart(self, check_run: Payload) -> bool:
+        """Return whether a completed check run must become pending again, which requires a new run."""
+        return self.content.status != COMPLETED and check_run.text("status") == COMPLETED
 
-    async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
-        """Update a check run, or replace it; return what was done, and the ID of the run with this content."""
-        same = Applied(texts.CHECK_SAME.format(name=self.name), changed=False), found.integer("id")
-        there = found.integer("output", "annotations_count")
-        says_so = self._says_so(found)
-        if says_so and not there and not self.content.annotations:
-            return same
-        where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
+    async def _change(self, context: EffectContext, check_run: Payload) -> tuple[Applied, int]:
+        """Update a check run, or replace it; return the outcome, and the ID of the run with this content."""
+        unchanged = Applied(texts.CHECK_SAME.format(name=self.name), changed=False), check_run.integer("id")
+        annotation_count = check_run.integer("output", "annotations_count")
+        has_content = self._has_content(check_run)
+        if has_content and not annotation_count and not self.content.annotations:
+            return unchanged
+        url_vars = {"repo": context.repository.full_name, "id": str(check_run.integer("id"))}
         # Request them only if there are any, which saves a request for most check runs.
-        known = await _annotations(context, where) if there else Counter[_AnnotationKey]()
-        wanted = Counter(map(_annotation_key, self.content.annotations))
-        if known - wanted:
+        existing = await _annotations(context, url_vars) if annotation_count else Counter[_AnnotationKey]()
+        expected = Counter(map(_annotation_key, self.content.annotations))
+        if existing - expected:
             return await self._create(context)
-        if says_so and known == wanted:
-            return same
+        if has_content and existing == expected:
+            return unchanged
         # GitHub appends the annotations of an update to the existing ones:
         # https://docs.github.com/en/rest/checks/runs#update-a-check-run
-        _, refused = await self._sent(_without(self.content, known), partial(_patched, context, where))
-        return self._applied(refused), found.integer("id")
+        _, refused = await self._send(_without(self.content, existing), partial(_patch_check_run, context, url_vars))
+        return self._applied(refused), check_run.integer("id")
 
-    async def _newest(self, context: EffectContext, known: int) -> Payload | None:
-        """Return our newest run of the name; one request, or two if GitHub's list does not show the `known` one."""
-        ours = await self._runs(context, "latest")
+    async def _newest(self, context: EffectContext, recorded_id: int) -> Payload | None:
+        """Return our newest run of the name; one request, or two if GitHub's list does not show the recorded one."""
+        check_runs = await self._runs(context, "latest")
         # The list lags behind a run that was just created: docs/decisions/late-writes.md
-        if known and all(run.integer("id") < known for run in ours):
-            where = {"repo": context.repository.full_name, "id": str(known)}
-            return Payload(await context.github.getitem(ONE_CHECK_RUN, url_vars=where), "check run")
-        return max(ours, key=lambda run: run.integer("id"), default=None)
+        if recorded_id and all(run.integer("id") < recorded_id for run in check_runs):
+            url_vars = {"repo": context.repository.full_name, "id": str(recorded_id)}
+            return Payload(await context.github.getitem(ONE_CHECK_RUN, url_vars=url_vars), "check run")
+        return max(check_runs, key=lambda run: run.integer("id"), default=None)
 
-    async def _runs(self, context: EffectContext, which: Literal["latest", "all"]) -> list[Payload]:
-        where = {
+    async def _runs(self, context: EffectContext, run_filter: Literal["latest", "all"]) -> list[Payload]:
+        url_vars = {
             "repo": context.repository.full_name,
             "sha": self.sha,
             "check_name": self.name,
             "app_id": str(context.me.app_id),
-            "filter": which,
+            "filter": run_filter,
         }
-        answer = Payload(await context.github.getitem(FOR_COMMIT, url_vars=where), "check runs")
+        answer = Payload(await context.github.getitem(FOR_COMMIT, url_vars=url_vars), "check runs")
         return [run for run in answer.items("check_runs") if run.integer("app", "id") == context.me.app_id]
 
     async def _supersede_twins(self, context: EffectContext, newest: Payload | None) -> None:
-        """Complete runs with the content of the newest one as superseded: writes that took effect late created them."""
-        if newest is None or not self._says_so(newest):
+        """Mark other runs with the same content as superseded: writes that took effect late created them."""
+        if newest is None or not self._has_content(newest):
             return
         body = {"status": "completed", "conclusion": "neutral", "output": texts.CHECK_SUPERSEDED}
         for run in await self._runs(context, "all"):
-            if run.integer("id") != newest.integer("id") and self._says_so(run):
-                where = {"repo": context.repository.full_name, "id": str(run.integer("id"))}
-                await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=body)
+            if run.integer("id") != newest.integer("id") and self._has_content(run):
+                url_vars = {"repo": context.repository.full_name, "id": str(run.integer("id"))}
+                await context.github.patch(ONE_CHECK_RUN, url_vars=url_vars, data=body)
 
     async def _create(self, context: EffectContext) -> tuple[Applied, int]:
-        new = {"name": self.name, "head_sha": self.sha}
-        made, refused = await self._sent(self.content.annotations, partial(_posted, context, new))
-        return self._applied(refused), made.integer("id")
+        identity = {"name": self.name, "head_sha": self.sha}
+        created, refused = await self._send(self.content.annotations, partial(_post_check_run, context, identity))
+        return self._applied(refused), created.integer("id")
 
-    async def _sent(
+    async def _send(
         self, annotations: Sequence[Annotation], send: Callable[[dict[str, Any]], Awaitable[Payload]]
     ) -> tuple[Payload, str]:
-        """Send the body with these annotations, or without any if GitHub refuses them; return why it refused them."""
+        """Send the body with these annotations, or without any if GitHub refuses them; return its reason, or ""."""
         try:
             return await send(self._body(annotations)), ""
         except Exception as error:
-            # A check run without annotations has the result; one that is never written holds up everybody.
+            # A check run without annotations still shows the result; a missing one would block everybody.
             if not annotations or not is_unprocessable(error):
                 raise
             log.warning("GitHub refused annotations", check=self.name, sha=self.sha, reason=message_of(error))
             return await send(self._body(())), message_of(error)
 
     def _applied(self, refused: str) -> Applied:
-        said = texts.CHECK_WRITTEN.format(name=self.name, sha=self.sha[:7], title=self.content.title)
-        return Applied(texts.WITHOUT_ANNOTATIONS.format(said=said, reason=refused) if refused else said)
+        text = texts.CHECK_WRITTEN.format(name=self.name, sha=self.sha[:7], title=self.content.title)
+        return Applied(texts.WITHOUT_ANNOTATIONS.format(said=text, reason=refused) if refused else text)
 
-    def _says_so(self, found: Payload) -> bool:
-        content, output = self.content, found.at("output")
+    def _has_content(self, check_run: Payload) -> bool:
+        content, output = self.content, check_run.at("output")
         return (
-            (found.text("status"), found.text("conclusion")) == (content.status, content.conclusion)
-            and found.text("external_id") == self.external_id
+            (check_run.text("status"), check_run.text("conclusion")) == (content.status, content.conclusion)
+            and check_run.text("external_id") == self.external_id
             and (output.text("title"), output.text("summary")) == (content.title, content.summary)
             and output.text("text") == content.text
-            and (not self.details_url or found.text("details_url") == self.details_url)
+            and (not self.details_url or check_run.text("details_url") == self.details_url)
         )
 
     def _body(self, annotations: Iterable[Annotation]) -> dict[str, Any]:
@@ -215,30 +215,32 @@ class PutCheckRun:
         }
 
 
-async def _patched(context: EffectContext, where: Mapping[str, str], body: dict[str, Any]) -> Payload:
-    return Payload(await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=body), "check run")
+async def _patch_check_run(context: EffectContext, url_vars: Mapping[str, str], body: dict[str, Any]) -> Payload:
+    return Payload(await context.github.patch(ONE_CHECK_RUN, url_vars=url_vars, data=body), "check run")
 
 
-async def _posted(context: EffectContext, new: Mapping[str, str], body: dict[str, Any]) -> Payload:
-    where = {"repo": context.repository.full_name}
-    return Payload(await context.github.post(CHECK_RUNS, url_vars=where, data={**new, **body}), "check run")
+async def _post_check_run(context: EffectContext, identity: Mapping[str, str], body: dict[str, Any]) -> Payload:
+    url_vars = {"repo": context.repository.full_name}
+    return Payload(await context.github.post(CHECK_RUNS, url_vars=url_vars, data={**identity, **body}), "check run")
 
 
-async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_AnnotationKey]:
-    found: Counter[_AnnotationKey] = Counter()
-    async for item in context.github.getiter(ANNOTATIONS, url_vars=where):
+async def _annotations(context: EffectContext, url_vars: dict[str, str]) -> Counter[_AnnotationKey]:
+    counter: Counter[_AnnotationKey] = Counter()
+    async for item in context.github.getiter(ANNOTATIONS, url_vars=url_vars):
         sent = Payload(item, "annotation")
-        found[(sent.string("path"), sent.integer("start_line"), sent.text("title"), sent.text("message").strip())] += 1
-    return found
+        counter[
+            (sent.string("path"), sent.integer("start_line"), sent.text("title"), sent.text("message").strip())
+        ] += 1
+    return counter
 
 
 def _annotation_key(annotation: Annotation) -> _AnnotationKey:
     return (annotation.path, annotation.line, annotation.title, annotation.message.strip())
 
 
-def _without(content: CheckContent, known: Counter[_AnnotationKey]) -> list[Annotation]:
+def _without(content: CheckContent, existing: Counter[_AnnotationKey]) -> list[Annotation]:
     """Return the annotations that GitHub does not have."""
-    rest = known.copy()
+    rest = existing.copy()
     new = []
     for annotation in content.annotations:
         if rest[_annotation_key(annotation)]:

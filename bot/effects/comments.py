@@ -54,21 +54,21 @@ class UpsertSection:
     """Whether it comes before all other sections."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"section:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Read all comments, then create, edit or delete at most what must change.
 
-        Raises `TryAgain` when the comment is deleted at this very moment.
+        Raises `TryAgain` if somebody deletes the comment at the same moment.
         """
         return await write_section(context, self.number, self.section, self.text, first=self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer on a pull request with a comment of its own, once for each intent.
+    """Answer on a pull request with a separate comment, once for each intent.
 
     `since` (ISO 8601) is the time of the comment that is answered: no older comment can be the answer. `text` has at
     most `REPLY_LIMIT` characters.
@@ -82,7 +82,7 @@ class Reply:
     since: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"reply:{self.number}"
 
@@ -94,18 +94,20 @@ class Reply:
         digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
         marker = f"<!-- nightjar:answer:{digest} -->"
         body = f"{marker}\n{self.text}"
-        mine = await marked_comments(context, self.number, marker, since=self.since)
-        if not mine:
-            where = {"repo": context.repository.full_name, "number": str(self.number)}
-            made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body}), "comment")
-            return Applied(texts.ANSWERED, page=comment_on_github(self.number, made.integer("id")))
-        page = comment_on_github(self.number, mine[0].id)
-        for twin in mine[1:]:
+        answers = await marked_comments(context, self.number, marker, since=self.since)
+        if not answers:
+            url_vars = {"repo": context.repository.full_name, "number": str(self.number)}
+            created = Payload(
+                await context.github.post(ISSUE_COMMENTS, url_vars=url_vars, data={"body": body}), "comment"
+            )
+            return Applied(texts.ANSWERED, page=comment_on_github(self.number, created.integer("id")))
+        page = comment_on_github(self.number, answers[0].id)
+        for twin in answers[1:]:
             await delete_comment(context, twin.id)
-        if mine[0].body == body:
-            return Applied(texts.ANSWER_SAME, changed=len(mine) > 1, page=page)
+        if answers[0].body == body:
+            return Applied(texts.ANSWER_SAME, changed=len(answers) > 1, page=page)
         # A replay may end differently than the first run.
-        await _edit(context, mine[0].id, body)
+        await _edit(context, answers[0].id, body)
         return Applied(texts.ANSWER_CORRECTED, page=page)
 
 
@@ -116,8 +118,8 @@ async def write_section(
     changed, page = await change_sections(
         context, number, lambda present: sticky.with_section(present, section, text, first=first)
     )
-    said = (texts.SECTION_WRITTEN if text else texts.SECTION_REMOVED) if changed else texts.SECTION_SAME
-    return Applied(said.format(section=section), changed=changed, page=page)
+    outcome = (texts.SECTION_WRITTEN if text else texts.SECTION_REMOVED) if changed else texts.SECTION_SAME
+    return Applied(outcome.format(section=section), changed=changed, page=page)
 
 
 async def marked_comments(
@@ -128,48 +130,48 @@ async def marked_comments(
     There is more than one only if a write took effect late and was sent again meanwhile: all but the first are twins.
     `since` (ISO 8601) is the earliest time at which the first can have been written.
     """
-    found = [
+    comments = [
         comment
         async for comment in _comments(context, number, since=since)
         if comment.author_id == context.me.user_id and comment.body.startswith(marker)
     ]
-    return sorted(found, key=lambda comment: comment.id)
+    return sorted(comments, key=lambda comment: comment.id)
 
 
 async def change_sections(context: EffectContext, number: int, change: Change) -> tuple[bool, GitHubPage]:
-    """Apply `change` to the sections of a pull request's sticky comment; return whether anything changed, and where.
+    """Apply `change` to the sections of a pull request's sticky comment; return whether it changed, and its page.
 
     This is one write, and one more for each twin that is deleted. Raises `TryAgain` if somebody deletes the comment at
     the same moment.
     """
-    mine = await marked_comments(context, number, sticky.MARKER) or await _known_sticky(context, number)
-    wanted = sticky.render(change(sticky.merged_sections(mine)))
-    extra = mine[1:] if wanted else mine
-    written, comment = True, mine[0].id if wanted and mine else None
-    if wanted and not mine:
-        where = {"repo": context.repository.full_name, "number": str(number)}
-        made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted}), "comment")
-        comment = made.integer("id")
-        await context.records.put(STICKY.of(context.repository.id, number), StickyComment(comment))
-    elif wanted and mine[0].body != wanted:
-        await _edit(context, mine[0].id, wanted)
+    comments = await marked_comments(context, number, sticky.MARKER) or await _recorded_sticky(context, number)
+    body = sticky.render(change(sticky.merged_sections(comments)))
+    twins = comments[1:] if body else comments
+    is_written, comment_id = True, comments[0].id if body and comments else None
+    if body and not comments:
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
+        created = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=url_vars, data={"body": body}), "comment")
+        comment_id = created.integer("id")
+        await context.records.put(STICKY.of(context.repository.id, number), StickyComment(comment_id))
+    elif body and comments[0].body != body:
+        await _edit(context, comments[0].id, body)
     else:
-        written = False
-    # Twins last: they are deleted only when the remaining comment has their sections.
-    for twin in extra:
+        is_written = False
+    # Twins last: the remaining comment must have their sections before they are deleted.
+    for twin in twins:
         await delete_comment(context, twin.id)
-    page = pull_on_github(number) if comment is None else comment_on_github(number, comment)
-    return written or bool(extra), page
+    page = pull_on_github(number) if comment_id is None else comment_on_github(number, comment_id)
+    return is_written or bool(twins), page
 
 
-async def _known_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:
-    """Return the sticky comment by its stored number, for when GitHub's list, which lags, does not show it yet."""
-    known = await context.records.get(STICKY.of(context.repository.id, number))
-    if known is None:
+async def _recorded_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:
+    """Return the sticky comment by its stored number, because GitHub's list may not show a new comment yet."""
+    recorded = await context.records.get(STICKY.of(context.repository.id, number))
+    if recorded is None:
         return []
-    where = {"repo": context.repository.full_name, "id": str(known.id)}
+    url_vars = {"repo": context.repository.full_name, "id": str(recorded.id)}
     try:
-        comment = _comment(Payload(await context.github.getitem(ONE_COMMENT, url_vars=where), "comment"))
+        comment = _comment(Payload(await context.github.getitem(ONE_COMMENT, url_vars=url_vars), "comment"))
     except Exception as error:
         if is_not_found(error):  # somebody deleted it, and a new one is made
             return []
@@ -178,9 +180,9 @@ async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Post
 
 
 async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.PostedComment]:
-    where = {"repo": context.repository.full_name, "number": str(number)}
+    url_vars = {"repo": context.repository.full_name, "number": str(number)}
     url = ISSUE_COMMENTS + "{?since}"
-    async for item in context.github.getiter(url, url_vars={**where, "since": since} if since else where):
+    async for item in context.github.getiter(url, url_vars={**url_vars, "since": since} if since else url_vars):
         yield _comment(Payload(item, "comment"))
 
 
@@ -194,9 +196,9 @@ def _comment(item: Payload) -> sticky.PostedComment:
 
 
 async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
-    where = {"repo": context.repository.full_name, "id": str(comment_id)}
+    url_vars = {"repo": context.repository.full_name, "id": str(comment_id)}
     try:
-        await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": body})
+        await context.github.patch(ONE_COMMENT, url_vars=url_vars, data={"body": body})
     except Exception as error:
         if is_not_found(error):
             raise TryAgain(texts.COMMENT_DELETED_MEANWHILE) from error

@@ -87,102 +87,106 @@ class EnsureIssue:
     closing: str = ""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The key, and the key of the news."""
         return f"issue:{self.key}" + (f":{self.news_key}" if self.news_key else "")
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Find the open issue by its marker and our user ID; then open, change or close it, or do nothing."""
-        posted = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
-        if self.news_key and not context.writes.may_have_twins and await context.records.get(posted) is not None:
+        """Find the open issue by its marker and our user ID; then open, change or close it if necessary."""
+        news_record = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
+        if self.news_key and not context.writes.may_have_twins and await context.records.get(news_record) is not None:
             return Applied(texts.ALREADY_REPORTED, changed=False)
-        moment = ISSUE_MOMENT.of(context.repository.id, self.key)
-        newest = (await context.records.get(moment) or IssueMoment()).as_of
-        if 0 < self.as_of < newest:
+        moment_record = ISSUE_MOMENT.of(context.repository.id, self.key)
+        newest_as_of = (await context.records.get(moment_record) or IssueMoment()).as_of
+        if 0 < self.as_of < newest_as_of:
             return Applied(texts.ISSUE_NEWER.format(key=self.key), changed=False)
-        # GitHub first, our records after it: a try after a crash in between finds the issue by its marker.
+        # GitHub first, then our records: after a crash in between, the next try finds the issue by its marker.
         applied = await self._ensure(context)
-        if self.as_of > newest:
-            await context.records.put(moment, IssueMoment(self.as_of))
+        if self.as_of > newest_as_of:
+            await context.records.put(moment_record, IssueMoment(self.as_of))
         if self.news_key:
-            await context.records.put(posted, NewsState(done=True))
+            await context.records.put(news_record, NewsState(done=True))
         return applied
 
     async def _ensure(self, context: EffectContext) -> Applied:
         record = ISSUE.of(context.repository.id, self.key)
-        issue = await context.records.get(record)
-        known = issue.number if issue is not None else None
-        if not self.body and known is None:
+        stored = await context.records.get(record)
+        recorded_number = stored.number if stored is not None else None
+        if not self.body and recorded_number is None:
             return Applied(texts.NO_OPEN_ISSUE, changed=False)
-        found = await self._open_one(context, known)
+        open_issue = await self._open_issue(context, recorded_number)
         if not self.body:
-            return await self._close(context, found, record)
-        if found is None and known is not None and not self.begins:
-            return Applied(texts.ISSUE_LEFT_CLOSED.format(number=known), changed=False, page=issue_on_github(known))
-        if found is None:
+            return await self._close(context, open_issue, record)
+        if open_issue is None and recorded_number is not None and not self.begins:
+            return Applied(
+                texts.ISSUE_LEFT_CLOSED.format(number=recorded_number),
+                changed=False,
+                page=issue_on_github(recorded_number),
+            )
+        if open_issue is None:
             title = truncate(plain(self.title), TITLE_LIMIT)
             data = {"title": title, "body": self._body_with(self._news_marker, self.body)}
-            where = {"repo": context.repository.full_name}
-            made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
-            number = made.integer("number")
+            url_vars = {"repo": context.repository.full_name}
+            created = Payload(await context.github.post(ALL_ISSUES, url_vars=url_vars, data=data), "issue")
+            number = created.integer("number")
             await context.records.put(record, OpenIssue(number))
             return Applied(texts.ISSUE_OPENED, page=issue_on_github(number))
-        number = found.integer("number")
+        number = open_issue.integer("number")
         await context.records.put(record, OpenIssue(number))
-        body = self._body_with(_news_marker_in(found.text("body")), self.body)
-        changed = found.text("body") != body
+        body = self._body_with(_news_marker_in(open_issue.text("body")), self.body)
+        changed = open_issue.text("body") != body
         if changed:
             await self._change(context, number, {"body": body})
-        commented = await self._comment(context, found)
+        commented = await self._comment(context, open_issue)
         return Applied(
             (texts.ISSUE_UPDATED if changed or commented else texts.ISSUE_SAME).format(number=number),
             changed or commented,
             page=issue_on_github(number),
         )
 
-    async def _close(self, context: EffectContext, found: Payload | None, record: Key[OpenIssue]) -> Applied:
-        if found is not None:
-            number = found.integer("number")
-            await self._comment(context, found)
+    async def _close(self, context: EffectContext, issue: Payload | None, record: Key[OpenIssue]) -> Applied:
+        if issue is not None:
+            number = issue.integer("number")
+            await self._comment(context, issue)
             closed = {"state": "closed", "state_reason": "completed"}
             if self.closing:
-                closed["body"] = self._body_with(_news_marker_in(found.text("body")), self.closing)
+                closed["body"] = self._body_with(_news_marker_in(issue.text("body")), self.closing)
             await self._change(context, number, closed)
-        # Last: as long as the number is recorded, a further try looks for the issue and closes it.
+        # Last: while the number is recorded, another try finds the issue and closes it.
         await context.records.remove(record)
         return (
             Applied(texts.ISSUE_CLOSED.format(number=number), page=issue_on_github(number))
-            if found is not None
+            if issue is not None
             else Applied(texts.NO_OPEN_ISSUE, changed=False)
         )
 
-    async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
+    async def _open_issue(self, context: EffectContext, recorded_number: int | None) -> Payload | None:
         """Return the open issue of the key; close its twins, which exist if a write took effect late.
 
         The list may lack issues that Apps have opened, so the recorded number decides. Without one, the newest issues
         are searched.
         """
-        where = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
-        mine = self._mine(context, [item async for item in context.github.getiter(OURS, url_vars=where)])
-        if known is not None and known not in (one.integer("number") for one in mine):
-            mine += await self._recorded(context, known)
-        elif not mine:
-            mine = self._mine(context, await context.github.getitem(NEWEST, url_vars=where))
+        url_vars = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
+        own_issues = self._own_issues(context, [item async for item in context.github.getiter(OURS, url_vars=url_vars)])
+        if recorded_number is not None and recorded_number not in (issue.integer("number") for issue in own_issues):
+            own_issues += await self._recorded(context, recorded_number)
+        elif not own_issues:
+            own_issues = self._own_issues(context, await context.github.getitem(NEWEST, url_vars=url_vars))
         # The oldest stays, so that every try chooses the same one.
-        mine.sort(key=lambda issue: issue.integer("number"))
-        for twin in mine[1:]:
+        own_issues.sort(key=lambda issue: issue.integer("number"))
+        for twin in own_issues[1:]:
             await self._change(context, twin.integer("number"), {"state": "closed", "state_reason": "not_planned"})
-        return mine[0] if mine else None
+        return own_issues[0] if own_issues else None
 
-    def _mine(self, context: EffectContext, listed: Iterable[Any]) -> list[Payload]:
-        found = [Payload(item, "issue") for item in listed]
-        return [one for one in found if _is_ours(one, context) and one.text("body").startswith(self._marker)]
+    def _own_issues(self, context: EffectContext, listed: Iterable[Any]) -> list[Payload]:
+        issues = [Payload(item, "issue") for item in listed]
+        return [issue for issue in issues if _is_ours(issue, context) and issue.text("body").startswith(self._marker)]
 
     async def _recorded(self, context: EffectContext, number: int) -> list[Payload]:
         """Return the issue of a recorded number if it is open; an empty list if it was deleted."""
-        where = {"repo": context.repository.full_name, "number": str(number)}
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
         try:
-            issue = Payload(await context.github.getitem(ONE_ISSUE, url_vars=where), "issue")
+            issue = Payload(await context.github.getitem(ONE_ISSUE, url_vars=url_vars), "issue")
         except Exception as error:
             if is_not_found(error):
                 return []
@@ -190,7 +194,7 @@ class EnsureIssue:
         return [issue] if _is_ours(issue, context) and issue.text("state") == "open" else []
 
     async def _comment(self, context: EffectContext, issue: Payload) -> bool:
-        """Post the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""
+        """Post the news unless the issue was opened with it or a comment of ours has it; return whether it was sent."""
         marker = self._news_marker
         if not self.news or _news_marker_in(issue.text("body")) == marker:
             return False
@@ -200,17 +204,17 @@ class EnsureIssue:
             await delete_comment(context, twin.id)
         if posted:
             return False
-        where = {"repo": context.repository.full_name, "number": str(number)}
-        await context.github.post(COMMENTS, url_vars=where, data={"body": f"{marker}\n{self.news}"})
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
+        await context.github.post(COMMENTS, url_vars=url_vars, data={"body": f"{marker}\n{self.news}"})
         return True
 
     async def _change(self, context: EffectContext, number: int, change: dict[str, Any]) -> None:
-        where = {"repo": context.repository.full_name, "number": str(number)}
-        await context.github.patch(ONE_ISSUE, url_vars=where, data=change)
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
+        await context.github.patch(ONE_ISSUE, url_vars=url_vars, data=change)
 
     @property
     def _marker(self) -> str:
-        return MARKER.format(key=self.key.replace(">", "&gt;"))  # which would end the comment, as in a branch's name
+        return MARKER.format(key=self.key.replace(">", "&gt;"))  # a ">", as in a branch name, would end the comment
 
     @property
     def _news_marker(self) -> str:
@@ -218,7 +222,7 @@ class EnsureIssue:
         return NEWS_MARKER.format(digest=digest) if self.news_key else ""
 
     def _body_with(self, news_marker: str, body: str) -> str:
-        """Return a body with its markers; the marker of the news with which the issue was opened stays in it."""
+        """Return a body with its markers, among them the marker of the news with which the issue was opened."""
         return "\n".join(filter(None, [self._marker, news_marker, body]))
 
 
@@ -227,12 +231,12 @@ async def is_posted(records: Records, repository_id: int, news_key: str) -> bool
     return not news_key or await records.get(NEWS_STATE.of(repository_id, "issue", news_key)) is not None
 
 
-def _is_ours(written: Payload, context: EffectContext) -> bool:
-    return written.has("user", "id") and written.integer("user", "id") == context.me.user_id
+def _is_ours(issue: Payload, context: EffectContext) -> bool:
+    return issue.has("user", "id") and issue.integer("user", "id") == context.me.user_id
 
 
 def _news_marker_in(body: str) -> str:
     """Return the marker of the news with which an issue was opened, empty if its body has none."""
-    before, _, _ = NEWS_MARKER.partition("{")
-    second = body.splitlines()[1:2]
-    return next((line for line in second if line.startswith(before)), "")
+    marker_start, _, _ = NEWS_MARKER.partition("{")
+    second_line = body.splitlines()[1:2]
+    return next((line for line in second_line if line.startswith(marker_start)), "")

@@ -31,24 +31,24 @@ class EnsureLabel:
     on: bool
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request and the label."""
         return f"label:{self.number}:{self.label}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Check the label, then add or remove it if necessary."""
-        where, page = {"repo": context.repository.full_name, "number": str(self.number)}, pull_on_github(self.number)
-        present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
+        url_vars, page = {"repo": context.repository.full_name, "number": str(self.number)}, pull_on_github(self.number)
+        present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=url_vars)]
         # GitHub ignores the case of a label's name.
         is_on = self.label.casefold() in (name.casefold() for name in present)
         if is_on == self.on:
             return Applied(texts.LABEL_SAME, changed=False, page=page)
         if self.on:
-            await context.github.post(LABELS, url_vars=where, data={"labels": [self.label]})
+            await context.github.post(LABELS, url_vars=url_vars, data={"labels": [self.label]})
             return Applied(texts.LABEL_ADDED.format(label=self.label), page=page)
         try:
-            await context.github.delete(ONE_LABEL, url_vars={**where, "label": self.label})
+            await context.github.delete(ONE_LABEL, url_vars={**url_vars, "label": self.label})
         except Exception as error:
-            if not is_not_found(error):  # somebody was quicker
+            if not is_not_found(error):  # somebody removed it first
                 raise
         return Applied(texts.LABEL_REMOVED.format(label=self.label), page=page)

@@ -30,7 +30,7 @@ ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
 PLAIN_FILE = "100644"
 MOST_READ = "10"
-"""The most pull requests of the branch that we read, newest first: at most one of a branch is open."""
+"""The most pull requests of the branch that we read, newest first. At most one of them is open."""
 MOST_COMMITS = 10
 """The most commits of ours that we remember for a branch."""
 
@@ -40,7 +40,7 @@ _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
 
 @dataclass(frozen=True, slots=True)
 class PullBranch:
-    """A branch of ours: our newest commits there, what the last of them is based on, and when that was decided."""
+    """A branch of ours: our newest commits on it, the base of the last one, and the time of its decision."""
 
     shas: tuple[str, ...] = ()
     base_sha: str = ""
@@ -55,8 +55,8 @@ class EnsurePull:
     """Ensure one open pull request from `branch` into `base`: one commit on `base_sha` that sets a file's `content`.
 
     Without `content` the pull request is closed and its branch deleted. `key` names the proposal: if a person closed a
-    pull request with this key, it stays closed. `at` (ISO 8601) is the time of the decision; an older decision than the
-    last one changes nothing.
+    pull request with this key, it stays closed. `at` (ISO 8601) is the time of the decision; a decision that is older
+    than the last one changes nothing.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
@@ -74,12 +74,12 @@ class EnsurePull:
     """The message of the commit."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The branch."""
         return f"pull-of:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Read pull request and branch, write what differs, and record every commit before the branch moves to it.
+        """Read the pull request and the branch, write the differences, and record each commit before moving the branch.
 
         Raises `TryAgain` if somebody moves the branch at the same moment, `UserError` if the branch is not ours.
         """
@@ -88,65 +88,67 @@ class EnsurePull:
             return Applied(texts.PULL_OLDER, changed=False)
         pull = await self._pull(context)
         head = await branch_head(context.github, context.repository.full_name, self.branch)
-        ours = head in record.shas
+        is_own_head = head in record.shas
         if not self.content:
-            return await self._end(context, pull, head if ours else None, record)
-        if pull and not _is_open(pull) and not pull.has("merged_at") and self._says_so(context, pull):
+            return await self._close(context, pull, head if is_own_head else None, record)
+        if pull and not _is_open(pull) and not pull.has("merged_at") and self._has_proposal(context, pull):
             number = pull.integer("number")
-            said = texts.PULL_CLOSED_BY_OTHERS.format(number=number)
-            return Applied(said, changed=False, page=pull_on_github(number))
+            text = texts.PULL_CLOSED_BY_OTHERS.format(number=number)
+            return Applied(text, changed=False, page=pull_on_github(number))
         is_open = pull is not None and _is_open(pull)
-        if head and await self._is_there(context, head, record, is_open=is_open):
-            return await self._show(context, pull, pushed=False)
-        if head and not ours:
+        if head and await self._has_file(context, head, record, is_open=is_open):
+            return await self._ensure_pull(context, pull, pushed=False)
+        if head and not is_own_head:
             if not is_open:
                 raise UserError(texts.BRANCH_TAKEN.format(branch=self.branch))
-            return await self._show(context, pull, pushed=False, left=True)
+            return await self._ensure_pull(context, pull, pushed=False, left_alone=True)
         await self._push(context, head, record)
-        return await self._show(context, pull, pushed=True)
+        return await self._ensure_pull(context, pull, pushed=True)
 
     async def _pull(self, context: EffectContext) -> Payload | None:
-        """Return the open pull request of the branch, else the newest one of ours, else None."""
+        """Return the open pull request of the branch, otherwise our newest one, otherwise None."""
         owner = context.repository.full_name.partition("/")[0]
-        where = {
+        url_vars = {
             # `head` needs the owner before the branch: https://docs.github.com/en/rest/pulls/pulls#list-pull-requests
             **{"repo": context.repository.full_name, "head": f"{owner}:{self.branch}", "base": self.base},
             **{"state": "all", "sort": "created", "direction": "desc", "per_page": MOST_READ},
         }
-        listed = [Payload(item, "pull_request") for item in await context.github.getitem(OURS, url_vars=where)]
-        mine = [pull for pull in listed if _is_ours(pull, context)]
-        return next((pull for pull in listed if _is_open(pull)), mine[0] if mine else None)
+        listed = [Payload(item, "pull_request") for item in await context.github.getitem(OURS, url_vars=url_vars)]
+        own_pulls = [pull for pull in listed if _is_ours(pull, context)]
+        return next((pull for pull in listed if _is_open(pull)), own_pulls[0] if own_pulls else None)
 
-    async def _is_there(self, context: EffectContext, head: str, record: PullBranch, *, is_open: bool) -> bool:
+    async def _has_file(self, context: EffectContext, head: str, record: PullBranch, *, is_open: bool) -> bool:
         """Return whether the branch has the wanted file and, without a pull request, starts at `base_sha`."""
         if not is_open and (record.base_sha, *record.shas[-1:]) != (self.base_sha, head):
             return False
-        found = await found_at(context.github, context.repository.full_name, self.path, head)
-        return found is not None and found.raw == self.content.encode()
+        file = await found_at(context.github, context.repository.full_name, self.path, head)
+        return file is not None and file.raw == self.content.encode()
 
     async def _push(self, context: EffectContext, head: str | None, record: PullBranch) -> None:
         """Create the commit, record it, and move the branch to it, if nobody has moved the branch meanwhile."""
-        github, where = context.github, {"repo": context.repository.full_name}
-        base = await github.getitem(COMMIT, url_vars={**where, "sha": self.base_sha})
+        github, url_vars = context.github, {"repo": context.repository.full_name}
+        base = await github.getitem(COMMIT, url_vars={**url_vars, "sha": self.base_sha})
         file = {"path": self.path, "mode": PLAIN_FILE, "type": "blob", "content": self.content}
         # Without `base_tree` this would be the only file: https://docs.github.com/en/rest/git/trees#create-a-tree
         tree = {"base_tree": Payload(base, "commit").string("tree", "sha"), "tree": [file]}
-        made = Payload(await github.post(TREES, url_vars=where, data=tree), "tree").string("sha")
-        commit = {"message": self.message, "tree": made, "parents": [self.base_sha]}
-        sha = Payload(await github.post(COMMITS, url_vars=where, data=commit), "commit").string("sha")
-        noted = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
-        await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
+        tree_sha = Payload(await github.post(TREES, url_vars=url_vars, data=tree), "tree").string("sha")
+        commit = {"message": self.message, "tree": tree_sha, "parents": [self.base_sha]}
+        sha = Payload(await github.post(COMMITS, url_vars=url_vars, data=commit), "commit").string("sha")
+        branch_record = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
+        await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), branch_record)
         # GitHub moves a branch by force without a condition, so this check right before it is the only guard:
         # https://docs.github.com/en/rest/git/refs#update-a-reference
         if await branch_head(github, context.repository.full_name, self.branch) != head:
             raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch))
         if head is None:
-            await github.post(REFS, url_vars=where, data={"ref": f"refs/heads/{self.branch}", "sha": sha})
+            await github.post(REFS, url_vars=url_vars, data={"ref": f"refs/heads/{self.branch}", "sha": sha})
         else:
-            ref = {**where, "branch": self.branch}
+            ref = {**url_vars, "branch": self.branch}
             await github.patch(ONE_REF, url_vars=ref, data={"sha": sha, "force": True})
 
-    async def _show(self, context: EffectContext, pull: Payload | None, *, pushed: bool, left: bool = False) -> Applied:
+    async def _ensure_pull(
+        self, context: EffectContext, pull: Payload | None, *, pushed: bool, left_alone: bool = False
+    ) -> Applied:
         """Open the pull request, or update its text if it differs."""
         if pull is None or not _is_open(pull):
             return await self._open(context)
@@ -154,61 +156,66 @@ class EnsurePull:
         page = pull_on_github(number)
         if not _is_ours(pull, context):
             return Applied(texts.PULL_OF_OTHERS.format(number=number), changed=pushed, page=page)
-        key = f"{self.key}:left" if left else self.key
-        text = texts.PULL_LEFT_ALONE.format(branch=self.branch) if left else texts.PULL_SAME.format(number=number)
-        if self._says_so(context, pull, key):
+        key = f"{self.key}:left" if left_alone else self.key
+        text = texts.PULL_LEFT_ALONE.format(branch=self.branch) if left_alone else texts.PULL_SAME.format(number=number)
+        if self._has_proposal(context, pull, key):
             return Applied(texts.PULL_UPDATED.format(number=number) if pushed else text, changed=pushed, page=page)
         body = "\n".join(
-            [MARKER.format(key=key), (texts.PULL_TAKEN_OVER.format(branch=self.branch) if left else "") + self.body]
+            [
+                MARKER.format(key=key),
+                (texts.PULL_TAKEN_OVER.format(branch=self.branch) if left_alone else "") + self.body,
+            ]
         )
         await self._change(context, number, {"body": body})
-        return Applied(text if left else texts.PULL_UPDATED.format(number=number), page=page)
+        return Applied(text if left_alone else texts.PULL_UPDATED.format(number=number), page=page)
 
     async def _open(self, context: EffectContext) -> Applied:
         body = "\n".join([MARKER.format(key=self.key), self.body])
         data = {"title": self.title, "head": self.branch, "base": self.base, "body": body}
         try:
-            made = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
+            created = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
         except Exception as error:
-            # GitHub also answers 422 if one is open already, for example after a request whose answer was lost.
-            if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
-                number = there.integer("number")
+            # GitHub answers 422 also if a pull request is open already, for example after a lost answer.
+            if is_unprocessable(error) and (open_pull := await self._pull(context)) is not None and _is_open(open_pull):
+                number = open_pull.integer("number")
                 return Applied(texts.PULL_SHOWN.format(number=number), page=pull_on_github(number))
             raise
-        number = Payload(made, "pull_request").integer("number")
+        number = Payload(created, "pull_request").integer("number")
         return Applied(texts.PULL_OPENED.format(number=number), page=pull_on_github(number))
 
-    async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
+    async def _close(
+        self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch
+    ) -> Applied:
         """Close the pull request, in one write with the reason; delete the branch if it is ours (`head` not None)."""
-        done, page = [], pull_on_github(pull.integer("number")) if pull else NO_PAGE
+        outcomes, page = [], pull_on_github(pull.integer("number")) if pull else NO_PAGE
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:
             return Applied(texts.PULL_LEFT_ALONE.format(branch=self.branch), changed=False, page=page)
         if head is not None:
-            noted = replace(record, at=self.at)
-            await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
+            branch_record = replace(record, at=self.at)
+            await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), branch_record)
         if is_open and pull is not None:
             number = pull.integer("number")
-            # Without the marker, by which `apply` would later recognize a pull request that a person closed.
+            # Without the marker: with it, `apply` would take this for a pull request that a person closed.
             body = texts.PULL_NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
             await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
-            done.append(texts.PULL_CLOSED.format(number=number))
+            outcomes.append(texts.PULL_CLOSED.format(number=number))
         if head is not None:
-            where = {"repo": context.repository.full_name, "branch": self.branch}
+            url_vars = {"repo": context.repository.full_name, "branch": self.branch}
             try:
-                await context.github.delete(ONE_REF, url_vars=where)
+                await context.github.delete(ONE_REF, url_vars=url_vars)
             except Exception as error:
                 # If the branch does not exist, GitHub answers 422.
                 if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
-            done.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))
-        return Applied("; ".join(done) or texts.NOTHING_TO_CLOSE, changed=bool(done), page=page)
+            outcomes.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))
+        return Applied("; ".join(outcomes) or texts.NOTHING_TO_CLOSE, changed=bool(outcomes), page=page)
 
     async def _change(self, context: EffectContext, number: int, change: dict[str, str]) -> None:
-        where = {"repo": context.repository.full_name, "number": str(number)}
-        await context.github.patch(ONE_PULL, url_vars=where, data=change)
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
+        await context.github.patch(ONE_PULL, url_vars=url_vars, data=change)
 
-    def _says_so(self, context: EffectContext, pull: Payload, key: str = "") -> bool:
+    def _has_proposal(self, context: EffectContext, pull: Payload, key: str = "") -> bool:
         """Return whether a pull request of ours has this proposal."""
         marker = MARKER.format(key=key or self.key)
         return _is_ours(pull, context) and pull.text("body").startswith(marker)

@@ -59,26 +59,26 @@ class React:
     @classmethod
     def to(cls, comment: UserComment, content: str) -> React:
         """Return the reaction to a comment; GitHub addresses the body of a pull request by its issue number."""
-        about = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
-        return cls(comment.kind, about, comment.node_id, content, comment.number)
+        comment_id = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
+        return cls(comment.kind, comment_id, comment.node_id, content, comment.number)
 
     @property
-    def target(self) -> str:
-        """The reaction and its target."""
+    def effect_key(self) -> str:
+        """The reaction and the comment."""
         return f"react:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """React; succeed if the target was deleted meanwhile."""
+        """React; succeed without a reaction if the comment was deleted meanwhile."""
         page = _page(self.number, self.comment_kind, self.id)
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)
             else:
-                where = _where(context, self.id)
+                url_vars = _url_vars(context, self.id)
                 # This may be sent twice: GitHub answers 200 and adds nothing if the App already has this reaction.
                 # https://docs.github.com/en/rest/reactions/reactions#create-reaction-for-an-issue-comment
-                await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
-        # Not only BadRequest: for a review the error is GraphQL's.
+                await context.github.post(_PATHS[self.comment_kind], url_vars=url_vars, data={"content": self.content})
+        # Not only BadRequest: for a review, GraphQL raises another error.
         except GitHubException as error:
             if is_not_found(error):
                 return Applied(texts.COMMENT_DELETED, changed=False, page=page)
@@ -88,7 +88,7 @@ class React:
 
 @dataclass(frozen=True, slots=True)
 class RemoveReaction:
-    """Remove our reaction from what a person wrote; those of others stay."""
+    """Remove our reaction from a comment; the reactions of others stay."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
@@ -100,8 +100,8 @@ class RemoveReaction:
     """The pull request or the issue; 0 if it is not known."""
 
     @property
-    def target(self) -> str:
-        """The reaction and what it is removed from."""
+    def effect_key(self) -> str:
+        """The reaction and the comment."""
         return f"unreact:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
@@ -116,19 +116,19 @@ class RemoveReaction:
             if not (is_not_found(error) or is_unprocessable(error)):
                 raise
             removed = False
-        said = texts.REACTION_REMOVED if removed else texts.NO_REACTION
+        text = texts.REACTION_REMOVED if removed else texts.NO_REACTION
         page = _page(self.number, self.comment_kind, self.id)
-        return Applied(said.format(content=self.content), changed=removed, page=page)
+        return Applied(text.format(content=self.content), changed=removed, page=page)
 
     async def _remove(self, context: EffectContext) -> bool:
-        """Remove ours by GitHub's REST API; return whether there was one."""
-        path, where = _PATHS[self.comment_kind], _where(context, self.id)
+        """Remove our reaction with the REST API; return whether there was one."""
+        path, url_vars = _PATHS[self.comment_kind], _url_vars(context, self.id)
         removed = False
-        async for item in context.github.getiter(path + "{?content}", url_vars={**where, "content": self.content}):
-            given = Payload(item, "reaction")
-            if given.has("user", "id") and given.integer("user", "id") == context.me.user_id:
-                one = {**where, "reaction_id": str(given.integer("id"))}
-                await context.github.delete(path + "/{reaction_id}", url_vars=one)
+        async for item in context.github.getiter(path + "{?content}", url_vars={**url_vars, "content": self.content}):
+            reaction = Payload(item, "reaction")
+            if reaction.has("user", "id") and reaction.integer("user", "id") == context.me.user_id:
+                reaction_vars = {**url_vars, "reaction_id": str(reaction.integer("id"))}
+                await context.github.delete(path + "/{reaction_id}", url_vars=reaction_vars)
                 removed = True
         return removed
 
@@ -137,9 +137,9 @@ async def _mutate(context: EffectContext, mutation: str, node_id: str, content: 
     await context.github.graphql(mutation, subject=node_id, content=_GRAPHQL_CONTENT[content])
 
 
-def _page(number: int, kind: str, about: int) -> GitHubPage:
-    return comment_on_github(number, about, kind) if number else NO_PAGE
+def _page(number: int, kind: str, comment_id: int) -> GitHubPage:
+    return comment_on_github(number, comment_id, kind) if number else NO_PAGE
 
 
-def _where(context: EffectContext, number: int) -> dict[str, str]:
+def _url_vars(context: EffectContext, number: int) -> dict[str, str]:
     return {"repo": context.repository.full_name, "id": str(number)}

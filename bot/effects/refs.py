@@ -1,4 +1,4 @@
-"""Branches: moved forward only, never by force."""
+"""Move branches forward, never by force."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MoveBranch:
     sha: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The branch."""
         return f"branch:{self.branch}"
 
@@ -44,39 +44,39 @@ class MoveBranch:
         """
         names = {"branch": self.branch, "sha": self.sha[:7]}
         repository, page = context.repository.full_name, branch_on_github(self.branch)
-        before = await branch_head(context.github, repository, self.branch)
-        if before == self.sha:
+        head = await branch_head(context.github, repository, self.branch)
+        if head == self.sha:
             return Applied(texts.BRANCH_THERE.format(**names), changed=False, value=self.sha, page=page)
-        if before is None:
+        if head is None:
             await self._write(context, None)
             return Applied(texts.BRANCH_CREATED.format(**names), value=self.sha, page=page)
-        status = (await compared(context.github, repository, before, self.sha)).status
+        status = (await compared(context.github, repository, head, self.sha)).status
         if status == DIVERGED:
             raise UserError(texts.CANNOT_MOVE.format(**names) + texts.HAS_OTHER_COMMITS.format(**names))
         if status != AHEAD:
-            return Applied(texts.BRANCH_CONTAINS.format(**names), changed=False, value=before, page=page)
-        await self._write(context, before)
-        return Applied(texts.BRANCH_MOVED.format(**names, before=before[:7]), value=self.sha, page=page)
+            return Applied(texts.BRANCH_CONTAINS.format(**names), changed=False, value=head, page=page)
+        await self._write(context, head)
+        return Applied(texts.BRANCH_MOVED.format(**names, before=head[:7]), value=self.sha, page=page)
 
-    async def _write(self, context: EffectContext, before: str | None) -> None:
+    async def _write(self, context: EffectContext, head: str | None) -> None:
         repository = context.repository.full_name
         try:
-            if before is None:
+            if head is None:
                 body = {"ref": f"refs/heads/{self.branch}", "sha": self.sha}
                 await context.github.post(REFS, url_vars={"repo": repository}, data=body)
             else:
-                where = {"repo": repository, "branch": self.branch}
+                url_vars = {"repo": repository, "branch": self.branch}
                 # Without force, GitHub answers 422 if it is not a fast-forward:
                 # https://docs.github.com/en/rest/git/refs#update-a-reference
-                await context.github.patch(ONE_REF, url_vars=where, data={"sha": self.sha, "force": False})
+                await context.github.patch(ONE_REF, url_vars=url_vars, data={"sha": self.sha, "force": False})
         except Exception as error:
             if not (is_forbidden(error) or is_unprocessable(error)):
                 raise
-            # GitHub answers 422 for a protected branch and for one that somebody moved since we looked, with texts that
-            # change. Only the branch itself shows which it was.
-            if await branch_head(context.github, repository, self.branch) != before:
+            # GitHub answers 422 both for a protected branch and for a branch that somebody has moved meanwhile. Its
+            # texts change, so only the branch shows the cause.
+            if await branch_head(context.github, repository, self.branch) != head:
                 raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch)) from error
-            why = str(refusal_text(error))
-            if may_lack_workflows(error) and await move_changes_workflows(context.github, repository, before, self.sha):
-                why = NEEDS_WORKFLOWS
-            raise UserError(texts.CANNOT_MOVE.format(branch=self.branch) + why.rstrip(".")) from error
+            reason = str(refusal_text(error))
+            if may_lack_workflows(error) and await move_changes_workflows(context.github, repository, head, self.sha):
+                reason = NEEDS_WORKFLOWS
+            raise UserError(texts.CANNOT_MOVE.format(branch=self.branch) + reason.rstrip(".")) from error

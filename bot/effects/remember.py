@@ -28,12 +28,12 @@ class StoreRecord:
         return cls(key.name, None if value is None else StoredValue.of(key, value))
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The key."""
         return f"record:{self.key}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the record; this is idempotent."""
+        """Write the record, which is idempotent."""
         await self.write(context.records)
         return Applied((texts.RECORD_REMOVED if self.stored is None else texts.RECORD_STORED).format(key=self.key))
 

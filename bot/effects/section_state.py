@@ -1,9 +1,9 @@
 """The state of the sticky comment's sections: which commit each section shows, and the events that update it.
 
 Deliveries about a commit (a status, a workflow run, a lab's results) are ordered by commit, not by pull request, and
-two sections that are written at the same time would overwrite each other. So an internal event hands each text to the
-pull request's own queue. A section that takes long to compute has another event before that one, with a lock of its
-own, so that no command waits for it.
+two sections that are written at the same time would overwrite each other. So an internal event brings each text to the
+queue of the pull request. A section that takes long to compute has another event before it, with a separate lock, so
+that no command waits for the computation.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from bot.engine.records import Record
 
 @dataclass(frozen=True, slots=True)
 class SectionEvent:
-    """A section that must be computed: the pull request, the commit, and what its handler needs.
+    """A section that must be computed: its pull request, its commit, and the data for its handler.
 
-    `asked` names who asked, the same for one request.
+    `asked` identifies the request. `about` has what the handler needs to compute the section.
     """
 
     section: str
@@ -36,7 +36,7 @@ class SectionEvent:
 class SectionText:
     """A section's text for a commit, in Markdown; empty to remove the section.
 
-    `as_of` is the time of its content, in seconds since 1970. `asked` names the request, the same for all its tries.
+    `as_of` is the time of its content, in seconds since 1970. `asked` identifies the request, for all its tries.
     """
 
     section: str
@@ -59,19 +59,21 @@ SECTION_EVENT = InternalEvent(
 SECTION_TEXT = InternalEvent(
     "nightjar.section-text",
     SectionText,
-    guid=lambda repository, shown: f"section-text:{repository}:{shown.number}:{shown.section}:{shown.asked}",
-    lock=lambda repository, shown: f"pr:{repository}#{shown.number}",
-    action=lambda shown: shown.section,
-    number=lambda shown: shown.number,
+    guid=lambda repository, section_text: (
+        f"section-text:{repository}:{section_text.number}:{section_text.section}:{section_text.asked}"
+    ),
+    lock=lambda repository, section_text: f"pr:{repository}#{section_text.number}",
+    action=lambda section_text: section_text.section,
+    number=lambda section_text: section_text.number,
 )
 """The text of a section must be written, under the lock of its pull request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SectionState:
     """The stored state of a section: its commit, and the time of its content (seconds since 1970).
 
-    `digest` is that of its text, empty without a text. `head` is the head that its mark names, empty without a mark.
+    `digest` is the digest of its text, empty without a text. `head` is the head in its mark, empty without a mark.
     """
 
     sha: str
@@ -84,11 +86,11 @@ class Shown:
         return head if self.digest and self.sha != head else ""
 
 
-SECTION = Record("section", 1, Shown, "what a section of a pull request's sticky comment says", days=365)
+SECTION = Record("section", 1, SectionState, "what a section of a pull request's sticky comment says", days=365)
 
 
-def marked(text: str, sha: str, head: str) -> str:
-    """Return the text of a section of commit `sha` with one mark that names the head, or with none if that is empty.
+def with_mark(text: str, sha: str, head: str) -> str:
+    """Return the text of a section of commit `sha` with one mark that names the head; without a mark for no `head`.
 
     An empty text, of a section that was removed, stays empty.
     """

@@ -18,15 +18,15 @@ def short(sha: str) -> str:
     return code(sha[:SHOWN_SHA])
 
 
-def moment(at: str | float) -> str:
+def moment(time: str | float) -> str:
     """Format a time, given in ISO 8601 or in seconds since 1970, for people."""
-    seconds = seconds_since_1970(at) if isinstance(at, str) else at
+    seconds = seconds_since_1970(time) if isinstance(time, str) else time
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def seconds_since_1970(at: str) -> float:
+def seconds_since_1970(text: str) -> float:
     """Convert one of GitHub's ISO 8601 times to seconds since 1970; return 0 for a text that is not a time."""
     try:
-        return datetime.fromisoformat(at).timestamp()
+        return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return 0.0

@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 from bot.effects import texts
 from bot.effects.comments import change_sections
-from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT, SectionEvent, SectionText, Shown, marked
+from bot.effects.section_state import (
+    SECTION,
+    SECTION_EVENT,
+    SECTION_TEXT,
+    SectionEvent,
+    SectionState,
+    SectionText,
+    with_mark,
+)
 from bot.engine.internal import announce
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
@@ -22,7 +30,7 @@ from bot.plan.effect import Applied, EffectContext
 class RequestSection:
     """Request the computation of a section of a pull request's sticky comment, under a lock of its own.
 
-    `about` has what its handler needs, as small JSON values.
+    `about` has the data that its handler needs, as small JSON values.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -33,7 +41,7 @@ class RequestSection:
     about: Mapping[str, Any]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"ask:{self.number}:{self.section}"
 
@@ -57,15 +65,15 @@ class SubmitSection:
     as_of: float
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"hand-over:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the request, once for each text of an intent."""
-        asked = _digest(f"{context.intent}\0{self.text}")
-        written = SectionText(self.section, self.number, self.sha, self.text, self.as_of, asked)
-        new = await announce(context.announce, SECTION_TEXT, context.repository, written)
+        request_id = _digest(f"{context.intent}\0{self.text}")
+        event = SectionText(self.section, self.number, self.sha, self.text, self.as_of, request_id)
+        new = await announce(context.announce, SECTION_TEXT, context.repository, event)
         return Applied(texts.SECTION_SUBMITTED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
@@ -73,7 +81,7 @@ class SubmitSection:
 class ShowSection:
     """Write a section about a commit, if the commit is still the head; an empty text removes the section.
 
-    `as_of` is when its plan began, in seconds since 1970: a late retry never replaces newer content.
+    `as_of` is when its plan began, in seconds since 1970, so that a late retry never replaces newer content.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -85,40 +93,40 @@ class ShowSection:
     as_of: float
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's section."""
         return f"section:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Compare with the stored state, and send a request to GitHub only if it differs."""
         key = SECTION.of(context.repository.id, self.number, self.section)
-        before = await context.records.get(key)
-        written = {"section": self.section, "sha": self.sha[:7], "number": self.number}
+        stored = await context.records.get(key)
+        names = {"section": self.section, "sha": self.sha[:7], "number": self.number}
         pull = pull_on_github(self.number)
         if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
-            return Applied(texts.SECTION_MOVED.format(**written), changed=False, page=pull)
-        if before is not None and before.as_of > self.as_of:
-            return Applied(texts.SECTION_NEWER.format(**written), changed=False, page=pull)
-        after = Shown(self.sha, self.as_of, _digest(self.text))
-        known = Shown("", 0.0, "") if before is None else before
-        same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
+            return Applied(texts.SECTION_MOVED.format(**names), changed=False, page=pull)
+        if stored is not None and stored.as_of > self.as_of:
+            return Applied(texts.SECTION_NEWER.format(**names), changed=False, page=pull)
+        updated = SectionState(self.sha, self.as_of, _digest(self.text))
+        state = SectionState("", 0.0, "") if stored is None else stored
+        is_same = (state.digest, state.head) == (updated.digest, "") and (state.sha == self.sha or not self.text)
         # A twin from an earlier try is not in our records; only GitHub's list shows it.
-        if same and not context.writes.may_have_twins:
-            return Applied(texts.SECTION_SAME.format(**written), changed=False, page=pull)
+        if is_same and not context.writes.may_have_twins:
+            return Applied(texts.SECTION_SAME.format(**names), changed=False, page=pull)
         _, page = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
-        # Store this after writing the comment: after a crash in between, the next try must write again, not skip it.
-        await context.records.put(key, after)
-        said = texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED
-        return Applied(said.format(**written), page=page)
+        # Store this after writing the comment: after a crash in between, the next try must write the comment again.
+        await context.records.put(key, updated)
+        text = texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED
+        return Applied(text.format(**names), page=page)
 
 
 @dataclass(frozen=True, slots=True)
 class MarkOutOfDate:
-    """Mark each of these sections that shows a commit other than the head, all in one write.
+    """Mark each of these sections that shows a commit other than the head, in one write.
 
-    Sends no request to GitHub if every mark is already right.
+    No request is sent to GitHub if all marks are right already.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -127,33 +135,33 @@ class MarkOutOfDate:
     sections: tuple[str, ...]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"out-of-date:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Mark sections by our current record of the head, which may be newer than the plan."""
         head = await head_of(context.records, context.repository.id, self.number)
-        known = {
+        states = {
             section: await context.records.get(SECTION.of(context.repository.id, self.number, section))
             for section in self.sections
         }
-        wrong = {
-            section: replace(shown, head=shown.mark(head.sha))
-            for section, shown in known.items()
-            if shown is not None and head is not None and shown.head != shown.mark(head.sha)
+        outdated = {
+            section: replace(state, head=state.mark(head.sha))
+            for section, state in states.items()
+            if state is not None and head is not None and state.head != state.mark(head.sha)
         }
-        if not wrong and not context.writes.may_have_twins:
+        if not outdated and not context.writes.may_have_twins:
             return Applied(texts.NO_SECTION_TO_MARK, changed=False, page=pull_on_github(self.number))
-        changed, page = await change_sections(context, self.number, lambda present: _marked(present, wrong))
-        for section, shown in wrong.items():
-            await context.records.put(SECTION.of(context.repository.id, self.number, section), shown)
-        return Applied(texts.SECTIONS_MARKED.format(sections=", ".join(wrong)), changed=changed, page=page)
+        changed, page = await change_sections(context, self.number, lambda present: _with_marks(present, outdated))
+        for section, state in outdated.items():
+            await context.records.put(SECTION.of(context.repository.id, self.number, section), state)
+        return Applied(texts.SECTIONS_MARKED.format(sections=", ".join(outdated)), changed=changed, page=page)
 
 
-def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[str, str]:
-    for section, shown in wrong.items():
-        present = sticky.with_section(present, section, marked(present.get(section, ""), shown.sha, shown.head))
+def _with_marks(present: Mapping[str, str], outdated: Mapping[str, SectionState]) -> Mapping[str, str]:
+    for section, state in outdated.items():
+        present = sticky.with_section(present, section, with_mark(present.get(section, ""), state.sha, state.head))
     return present
 
 

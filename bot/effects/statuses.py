@@ -20,7 +20,7 @@ DESCRIPTION_LIMIT = 140
 
 @dataclass(frozen=True, slots=True)
 class SetStatus:
-    """Ensure that a commit's newest status of a context says this."""
+    """Ensure that the newest status of a context on a commit has this state and description."""
 
     permissions: ClassVar[WritePermissions] = frozenset({STATUSES})
 
@@ -30,12 +30,12 @@ class SetStatus:
     description: str
     target_url: str = ""
     record: str = ""
-    """The key of the record from which this status was read, if the record may have changed by the time of a retry."""
+    """The key of the record from which the status was decided, if the record may change before a retry."""
     recorded: Mapping[str, Any] | None = None
     """The content of the record at that time; if it has changed since, whoever changed it writes the new status."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the context."""
         return f"status:{self.sha}:{self.context_name}"
 
@@ -43,8 +43,8 @@ class SetStatus:
         """Compare with the record, if there is one, then with the newest status; write the status if it differs."""
         if self.record and await context.records.stored(self.record) != self.recorded:
             page = commit_on_github(self.sha, checks=True)
-            said = texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name)
-            return Applied(said, changed=False, page=page)
+            text = texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name)
+            return Applied(text, changed=False, page=page)
         return await ensure_status(context, self.sha, self.context_name, self.state, self.description, self.target_url)
 
 
@@ -52,21 +52,21 @@ async def ensure_status(
     context: EffectContext, sha: str, name: str, state: str, description: str, target_url: str = ""
 ) -> Applied:
     """Write a status if the newest one differs: GitHub accepts only 1,000 for a commit and context."""
-    where = {"repo": context.repository.full_name, "sha": sha}
+    url_vars = {"repo": context.repository.full_name, "sha": sha}
     page = commit_on_github(sha, checks=True)
-    # Truncate before comparing: otherwise a long text would always differ from GitHub's.
-    wanted = (state, truncate(three_byte(description), DESCRIPTION_LIMIT), target_url)
-    statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
+    # Truncate before comparing: otherwise a long text would always differ from GitHub's text.
+    expected = (state, truncate(three_byte(description), DESCRIPTION_LIMIT), target_url)
+    statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=url_vars, iterable_key="statuses")
     async for item in statuses:
         status = Payload(item)
         if status.string("context") == name:
-            if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
+            if (status.string("state"), status.text("description"), status.text("target_url")) == expected:
                 return Applied(texts.STATUS_SAME.format(name=name), changed=False, page=page)
             # The combined status has only the newest of each context.
             # https://docs.github.com/en/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             break
-    body = {"state": state, "context": name, "description": wanted[1]}
+    body = {"state": state, "context": name, "description": expected[1]}
     if target_url:
         body["target_url"] = target_url
-    await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
+    await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=url_vars, data=body)
     return Applied(texts.STATUS_SET.format(name=name, sha=sha[:7], description=description), page=page)

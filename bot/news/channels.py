@@ -1,7 +1,7 @@
-"""Chat channels by their webhooks: whether the environment has them, and posting news there.
+"""Post news to chat channels through their webhooks, and check that the environment has the webhooks.
 
-A webhook's address is a secret: no error, log or repr of this module shows it, so aiohttp's errors, which hold it, are
-neither chained nor put into words.
+A webhook's address is a secret: no error, log or repr of this module shows it. So the errors of aiohttp, which contain
+it, are neither chained nor quoted.
 """
 
 from __future__ import annotations

@@ -41,10 +41,11 @@ class IssueState:
     closing: str = ""
 
 
-def message_effects(to: Sequence[Place], key: str, news: News, issue: IssueState) -> tuple[Effect, ...]:
+def message_effects(places: Sequence[Place], key: str, news: News, issue: IssueState) -> tuple[Effect, ...]:
     """Return the effects that post news in each place, once for each `key`, which identifies the news."""
     return tuple(
-        _issue(key, news, issue) if place == "issue" else PostMessage(place, key, news) for place in dict.fromkeys(to)
+        _issue(key, news, issue) if place == "issue" else PostMessage(place, key, news)
+        for place in dict.fromkeys(places)
     )
 
 
@@ -68,7 +69,7 @@ class PostMessage:
     news: News
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The channel and the news."""
         return f"tell:{self.place}:{self.key}"
 
@@ -94,7 +95,7 @@ class PostNews:
     news: News
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The channel and the news."""
         return f"post:{self.place}:{self.key}"
 

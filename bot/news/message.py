@@ -21,7 +21,7 @@ class NewsItem:
 class News:
     """One message: a title in one line, a line for each item, and how many `more` items are left out.
 
-    All of it is plain text. `good`: everything has recovered. `notes` are sentences below the
+    All of it is plain text. `good`: all failures have recovered. `notes` are sentences below the
     items, such as contacts.
     """
 

@@ -47,7 +47,7 @@ def as_markdown(news: News) -> str:
 
     news = _readable(news)
     notes = _fitting(map(escape, news.notes), MARKDOWN_NOTES)
-    items = [f"- {_joined(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
+    items = [f"- {_joined(item.name and code(item.name), escape(item.text))}{link(item.url)}" for item in news.items]
     fitting = _fitting(items, MARKDOWN_LIMIT - _size(notes))
     lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     return "\n\n".join(filter(None, [f"{_mark(news)} **{escape(news.title)}**{link(news.url)}", lines, *notes]))
@@ -64,7 +64,10 @@ def as_discord(news: News) -> dict[str, Any]:
 
     news = _readable(news)
     notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
-    items = [f"- {_joined(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
+    items = [
+        f"- {_joined(item.name and f'**{_discord(item.name)}**', _discord(item.text))}{link(item.url)}"
+        for item in news.items
+    ]
     fitting = _fitting(items, DISCORD_LIMIT - _size(notes))
     lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     box = "\n\n".join(filter(None, [lines, *notes]))
@@ -85,9 +88,9 @@ def as_slack(news: News) -> dict[str, Any]:
     news = _readable(news)
     title = f"{_mark(news)} {_inert(news.title)}"
     notes = _fitting(map(_inert, news.notes), SLACK_NOTES)
-    items = [f"{_joined(_inert(o.name), _inert(o.text))} ({DETAILS}) {o.url}" for o in news.items]
+    items = [f"{_joined(_inert(item.name), _inert(item.text))} ({DETAILS}) {item.url}" for item in news.items]
     fitting = _fitting(items, SLACK_LIMIT - _size(notes))
-    listed = [_section(_inert(o.name), _inert(o.text), o.url) for o in news.items[: len(fitting)]]
+    listed = [_section(_inert(item.name), _inert(item.text), item.url) for item in news.items[: len(fitting)]]
     listed += [_section("", line) for line in _more(news, len(fitting))]
     details = [{"type": "rich_text_list", "style": "bullet", "elements": listed}] if listed else []
     details += [_section("", "\n".join(notes))] if notes else []
@@ -135,11 +138,11 @@ def _more(news: News, fitting: int) -> list[str]:
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
-    """Return as many of the texts, from the first on, as fit with their line ends and a note on the others."""
-    given = list(texts)
+    """Return the first texts that fit, with their line ends and a line about the rest."""
+    all_texts = list(texts)
     # Reserve 20 characters for the number and the list mark.
-    used = accumulate(map(_length, given), initial=_length(MORE_ITEMS) + 20)
-    return [text for text, before in zip(given, used, strict=False) if before + _length(text) <= room]
+    used = accumulate(map(_length, all_texts), initial=_length(MORE_ITEMS) + 20)
+    return [text for text, used_before in zip(all_texts, used, strict=False) if used_before + _length(text) <= room]
 
 
 def _size(texts: Sequence[str]) -> int:
@@ -152,20 +155,20 @@ def _length(text: str) -> int:
 
 
 def _inert(text: str) -> str:
-    """Return plain text in which Markdown finds nothing: in one line, with control sequences broken."""
+    """Return plain text without any markup: in one line, with control sequences broken."""
     return plain(text).replace("<", f"<{BREAK}")
 
 
 _DISCORD_MARKUP = Pattern(r"[\\`*_~|<>\[\]#]|^[-+]|^\p{Nd}+\.")
 _DISCORD_INVITE = Pattern(r"(discord)(\.gg|\.com|app\.com)", ignore_case=True)
-"""An invitation is shown as such even without a scheme."""
+"""Discord shows an invitation as such even without a scheme."""
 
 
 def _discord(text: str) -> str:
-    """Return text as Discord's Markdown that shows it: any character but letters, digits and spaces can be escaped."""
-    broken = _DISCORD_INVITE.sub(lambda found: f"{found[1]}{BREAK}{found[2]}", plain(text))
+    """Escape text for Discord's Markdown: a backslash escapes any character except letters, digits and spaces."""
+    broken = _DISCORD_INVITE.sub(lambda match: f"{match[1]}{BREAK}{match[2]}", plain(text))
     return _DISCORD_MARKUP.sub(
-        lambda found: f"{found[0][:-1]}{BREAK}." if found[0][0].isdigit() else f"\\{found[0]}", broken
+        lambda match: f"{match[0][:-1]}{BREAK}." if match[0][0].isdigit() else f"\\{match[0]}", broken
     )
 
 

@@ -69,8 +69,8 @@ class Effect(Protocol):
     """The permissions that it writes to GitHub with, `NO_PERMISSIONS` for none: its client has these and no others."""
 
     @property
-    def target(self) -> str:
-        """Name what is written, unique within a plan: with the plan's intent it makes the effect's key."""
+    def effect_key(self) -> str:
+        """Name what is written, unique within a plan; the same for the same intent."""
         ...
 
     async def apply(self, context: EffectContext) -> Applied:

@@ -65,12 +65,12 @@ def failure_text(error: Exception, guid: str) -> str:
     """Return the text for the person whose request failed; `guid` is the delivery's, for the maintainers."""
     if isinstance(error, UserError):
         return str(error)
-    again = code(f"nightjar replay {guid}")
+    replay_command = code(f"nightjar replay {guid}")
     if isinstance(error, TryAgain):
         text = ACCESS_PAUSED if isinstance(error, AccessPaused) else NOT_REACHED
-        return text.format(command=again)
+        return text.format(command=replay_command)
     if isinstance(error, LostTooOften):
-        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=again)
+        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=replay_command)
         return CRASHED.format(next_step=next_step, guid=code(guid))
     return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 
@@ -100,10 +100,14 @@ def permissions_text(header: str) -> str:
     A semicolon separates alternatives, a comma permissions that are needed together. Returns "" for any other text.
     """
     choices = [
-        [tuple(one.strip().split("=", 1)) for one in choice.split(",")]
+        [tuple(permission.strip().split("=", 1)) for permission in choice.split(",")]
         for choice in header.split(";")
         if choice.strip()
     ]
-    if not all(len(one) == 2 and _NAME.fullmatch("=".join(one)) for choice in choices for one in choice):
+    if not all(
+        len(permission) == 2 and _NAME.fullmatch("=".join(permission)) for choice in choices for permission in choice
+    ):
         return ""
-    return " or ".join(" and ".join(f"*{permission_title(*one)}*" for one in choice) for choice in choices)
+    return " or ".join(
+        " and ".join(f"*{permission_title(*permission)}*" for permission in choice) for choice in choices
+    )

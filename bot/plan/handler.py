@@ -46,7 +46,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a handler decided: effects in the order they are to be applied, and why."""
+    """What a handler decided: effects in the order in which they are applied, and the reason."""
 
     effects: tuple[Effect, ...] = ()
     why: str = ""
@@ -79,13 +79,13 @@ Accepts = Callable[["Delivery", "RepositoryConfig"], bool]
 
 
 class FailurePlan(Protocol):
-    """Decide what people read when planning has failed for good; `message` says why, in words for them.
+    """Decide what people read when planning has failed for good; `message` tells them the reason.
 
     The engine runs no conclude stage after such a plan, so it has no `conclusion_basis`.
     """
 
     async def __call__(self, context: Context, message: str) -> Plan:
-        """Return what to do about it."""
+        """Return the plan that informs people about the failure."""
         ...
 
 
@@ -145,11 +145,11 @@ class Router:
         """Register a handler; two with the same name become one handler for both sets of events."""
         self._wanting.clear()
         # `on` may decorate one function several times, once for each event.
-        for index, known in enumerate(self.handlers):
-            if known.name == handler.name:
-                if (known.plan, known.conclude) != (handler.plan, handler.conclude):
+        for index, registered in enumerate(self.handlers):
+            if registered.name == handler.name:
+                if (registered.plan, registered.conclude) != (handler.plan, handler.conclude):
                     raise ValueError(f"two handlers are named {handler.name}")
-                self.handlers[index] = replace(known, wants=known.wants | handler.wants)
+                self.handlers[index] = replace(registered, wants=registered.wants | handler.wants)
                 return
         self.handlers.append(handler)
 
@@ -157,16 +157,16 @@ class Router:
         """Return the handlers registered for this event, in the order of registration."""
         if not self._wanting:
             for handler in self.handlers:
-                for wanted in {wanted for wanted, _ in handler.wants}:
-                    self._wanting.setdefault(wanted, []).append(handler)
+                for event_name in {name for name, _ in handler.wants}:
+                    self._wanting.setdefault(event_name, []).append(handler)
         of_event = self._wanting.get(event, ())
-        return [h for h in of_event if (event, action) in h.wants or (event, "*") in h.wants]
+        return [handler for handler in of_event if (event, action) in handler.wants or (event, "*") in handler.wants]
 
 
 def joined(routers: Iterable[Router]) -> Router:
-    """Return one router with the handlers of all."""
-    whole = Router()
+    """Return one router with the handlers of all routers."""
+    result = Router()
     for router in routers:
         for handler in router.handlers:
-            whole.add(handler)
-    return whole
+            result.add(handler)
+    return result

@@ -1,4 +1,4 @@
-"""How the effects of a plan ended: the input of a handler's conclude stage."""
+"""The outcomes of a plan's effects: the input of a handler's conclude stage."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EffectOutcome:
-    """How one effect ended; `text` is for people if it failed, and for operators if not."""
+    """The outcome of one effect; `text` is for people if it failed, and for operators if not."""
 
     effect: Effect
     state: EffectState
     text: str
     value: Any = None
-    """What it returned, as JSON; see `returned`."""
+    """The value of `Applied`, as JSON; see `returned`."""
     simulated: bool = False
     """Whether this is a dry run, which assumes that the effect is applied."""
 
@@ -35,7 +35,7 @@ class EffectOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EffectOutcomes:
-    """How all effects of a plan ended, in their order.
+    """The outcomes of all effects of a plan, in their order.
 
     `again`: people may already have seen an earlier conclusion, or the answer to a failed plan.
     """
@@ -45,9 +45,9 @@ class EffectOutcomes:
 
     @property
     def failures(self) -> list[EffectOutcome]:
-        """Those that were not applied; the text of each says why, in words for people."""
-        return [one for one in self.ended if one.state.is_failure]
+        """The outcomes of effects that were not applied; the text of each gives the reason to people."""
+        return [outcome for outcome in self.ended if outcome.state.is_failure]
 
     def of(self, kind: type[Effect]) -> EffectOutcome | None:
-        """Return how the first effect of a kind ended, None if the plan had none."""
-        return next((one for one in self.ended if isinstance(one.effect, kind)), None)
+        """Return the outcome of the first effect of a kind, or None if the plan had no such effect."""
+        return next((outcome for outcome in self.ended if isinstance(outcome.effect, kind)), None)

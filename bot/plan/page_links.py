@@ -20,7 +20,7 @@ HistoryLink = Callable[[str, str], str]
 
 
 def no_history(_test: str, _target: str) -> str:
-    """Link nothing."""
+    """Return no link: the `HistoryLink` for texts without links."""
     return ""
 
 
@@ -31,7 +31,7 @@ def page_url(context: Context, path: str) -> str:
 
 
 def pull_page_url(context: Context, number: int | None) -> str:
-    """Return the page that says what the bot did for a pull request; empty for the number None."""
+    """Return the address of the page about the bot's work on a pull request; empty for the number None."""
     return page_url(context, pull_path(context.repository.full_name, number)) if number else ""
 
 

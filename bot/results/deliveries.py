@@ -1,4 +1,4 @@
-"""What happens in the bucket and in time, as internal events: durable, in order, each once."""
+"""Internal events: a run arrived, a check run is pending. They are durable, in order, and handled once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.results.state import PendingCheck
 
 @dataclass(frozen=True, slots=True)
 class RunArrived:
-    """A manifest in the bucket, of a target. `time` distinguishes the checks of one run; empty for the first."""
+    """A manifest arrived in the bucket. `time` distinguishes later checks of the run; it is empty for the first."""
 
     lab: str
     target: str
@@ -25,17 +25,18 @@ class RunArrived:
 
     @property
     def guid(self) -> str:
-        """Name the manifest and the check of it."""
-        what = f"{self.arrival.bucket}\0{self.arrival.key}\0{self.arrival.version}"
-        guid = f"run:{hashlib.sha256(what.encode()).hexdigest()[:32]}"
+        """Identify the manifest, and which check of it this is."""
+        manifest = f"{self.arrival.bucket}\0{self.arrival.key}\0{self.arrival.version}"
+        guid = f"run:{hashlib.sha256(manifest.encode()).hexdigest()[:32]}"
         return f"{guid}:{self.time}" if self.time else guid
 
 
 @dataclass(frozen=True, slots=True)
 class CheckEvent:
-    """A check run that is to be written, as what is known about a commit on a target has changed.
+    """A check run must be written, because the results of a commit on a target have changed.
 
-    `asked` names who asked for it `again`, whatever it says now, and when.
+    `over`: no more results are expected. `again`: a person asked to write the check run even if nothing changed;
+    `asked` names the person and the time.
     """
 
     lab: str
@@ -47,14 +48,9 @@ class CheckEvent:
     asked: str = ""
 
     @classmethod
-    def of(cls, event: PendingCheck) -> CheckEvent:
-        """Return the check run that the store says is pending."""
-        return cls(event.about.lab, event.about.target, event.sha, event.revision, event.over)
-
-    @property
-    def is_of(self) -> tuple[str, str, str]:
-        """Name the check run: lab, target and commit."""
-        return self.lab, self.target, self.sha
+    def of(cls, pending: PendingCheck) -> CheckEvent:
+        """Return the event for a check run that the store lists as pending."""
+        return cls(pending.target.lab, pending.target.target, pending.sha, pending.revision, pending.over)
 
 
 def _check_guid(repository: int, event: CheckEvent) -> str:
@@ -63,8 +59,8 @@ def _check_guid(repository: int, event: CheckEvent) -> str:
     return f"{guid}:over" if event.over else guid
 
 
-def _lock(repository: int, about: RunArrived | CheckEvent) -> str:
-    return check_lock(repository, TargetKey("", about.lab, about.target).check_name)
+def _lock(repository: int, event: RunArrived | CheckEvent) -> str:
+    return check_lock(repository, TargetKey("", event.lab, event.target).check_name)
 
 
 RUN_ARRIVED = InternalEvent("nightjar.run", RunArrived, guid=lambda _, run: run.guid, lock=_lock)
@@ -72,7 +68,7 @@ CHECK_EVENT = InternalEvent("nightjar.check", CheckEvent, guid=_check_guid, lock
 
 
 def check_event_in(payload: Payload) -> PendingCheck:
-    """Read from a payload of ours which check run is to be written."""
+    """Return the pending check run that the payload of a `CHECK_EVENT` describes."""
     event = CHECK_EVENT.read(payload)
-    about = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
-    return PendingCheck(about, event.sha, event.revision, event.over)
+    target = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
+    return PendingCheck(target, event.sha, event.revision, event.over)

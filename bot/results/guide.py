@@ -1,4 +1,4 @@
-"""The tables of docs/labs.md; `make docs` writes them (scripts/docs.py)."""
+"""Write the generated tables of docs/labs.md, for `make docs` (scripts/docs.py)."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ def documents(root: Path) -> dict[Path, str]:
 
 def limits_table() -> str:
     """Return the table of limits for labs."""
-    return table(LIMITS_HEADER, [(what, _amount(name), beyond) for what, name, beyond in _LIMITS])
+    return table(LIMITS_HEADER, [(subject, _amount(name), beyond) for subject, name, beyond in _LIMITS])
 
 
 def formats_table() -> str:
     """Return the table of formats, the best first."""
     assert FORMATS.keys() == _FORMATS.keys()
-    also = {own: f"; `{alias}` is another name" for alias, own in ALIASES.items()}
+    also = {format_: f"; `{alias}` is another name" for alias, format_ in ALIASES.items()}
     rows = [(f"`{name}`", writer, f"{contents}{also.get(name, '')}") for name, (writer, contents) in _FORMATS.items()]
     return table(FORMATS_HEADER, rows)
 

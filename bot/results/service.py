@@ -1,6 +1,6 @@
-"""Results in one process, as handlers and effects read them.
+"""Read the results of labs from handlers and effects.
 
-The store blocks, so every call of it goes to a thread.
+The store blocks, so each of its calls runs in a thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
-from bot.results.compare.cheap import is_cheap
+from bot.results.compare.diff import is_cheap
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:
@@ -57,20 +57,20 @@ class ResultsService:
         self.file_lists = files
         self.source_for = source_for
         self._run: RunBlocking = asyncio.to_thread
-        self._compares_here = False
+        self._compares_in_threads = False
         self._names = {
             name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
         }
 
     def running_in(self, run: RunBlocking) -> ResultsService:
-        """Return the same service, whose calls of the store `run` does, in threads of its own.
+        """Return a copy that calls the store through `run`, which has its own threads.
 
-        There, what is cheap to compare is compared too: a process of the pool would take ten times as long.
+        The copy also compares small runs in these threads: a process of the pool would take ten times as long.
         """
-        other = copy(self)
-        other._run = run
-        other._compares_here = True
-        return other
+        service = copy(self)
+        service._run = run
+        service._compares_in_threads = True
+        return service
 
     async def compare(
         self,
@@ -79,81 +79,84 @@ class ResultsService:
         function: Callable[..., Result],
         *arguments: object,
     ) -> Result:
-        """Do what compares a pair of runs, in a process of the pool where it may take long. Raises `OverLimit`."""
-        if self._compares_here and await self._run(is_cheap, *pair):
+        """Call `function`, which compares a pair of runs, in a process of the pool unless the pair is small.
+
+        Raises `OverLimit` if the comparison exceeds the limits of the process.
+        """
+        if self._compares_in_threads and await self._run(is_cheap, *pair):
             return await self._run(function, *arguments)
         return await self.pool.run(owner, self.pool.limits.comparison, function, *arguments)
 
-    def canonical(self, about: TargetKey) -> TargetKey:
-        """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
+    def canonical(self, target: TargetKey) -> TargetKey:
+        """Return the target with its repository's name as app.yaml has it, because bucket keys use that spelling.
 
-        GitHub returns names in their canonical form, and accepts any letter case.
+        GitHub returns canonical names, and accepts any letter case.
         """
-        return replace(about, repository=self._names.get(about.repository.lower(), about.repository))
+        return replace(target, repository=self._names.get(target.repository.lower(), target.repository))
 
     async def targets(self, repository: str, sha: str) -> list[TargetKey]:
-        """Return the targets with anything stored about a commit."""
-        named = self.canonical(TargetKey(repository, "", "")).repository
-        return await self._run(self.store.targets, named, sha)
+        """Return the targets for which something is stored about a commit."""
+        canonical_name = self.canonical(TargetKey(repository, "", "")).repository
+        return await self._run(self.store.targets, canonical_name, sha)
 
     async def admission(self, repository: str, sha: str) -> Admission | None:
-        """Return what is known about a commit that labs tested."""
+        """Return the admission of a commit, or None if no run of it was admitted."""
         return await self._run(self.store.admission, repository, sha)
 
-    async def state(self, about: TargetKey, sha: str) -> TargetState:
-        """Return what is known about a commit on a target."""
-        return await self._run(self.store.state, about, sha)
+    async def state(self, target: TargetKey, sha: str) -> TargetState:
+        """Return the combined result of a commit's runs on a target."""
+        return await self._run(self.store.state, target, sha)
 
-    async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[Candidate]:
-        """Return the commits that another one may be compared with if they are ancestors of it, newest first."""
-        return await self._run(self.store.baselines, about, suite, sha)
+    async def baseline_candidates(self, target: TargetKey, suite: str, sha: str) -> list[Candidate]:
+        """Return commits with results of a suite, newest first; its ancestors among them are possible baselines."""
+        return await self._run(self.store.baselines, target, suite, sha)
 
     async def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
-        """Return what is known about how some commits lie to others."""
+        """Return the stored relations of some commits to others."""
         return await self._run(self.store.relations, repository, shas)
 
     async def learn(self, repository: str, relations: Sequence[Relation]) -> None:
-        """Store how commits lie to one another."""
+        """Store relations between commits."""
         await self._run(self.store.learn, repository, relations)
 
-    async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
+    async def seen(self, target: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
         """Return the verdict of every test of a suite at a commit."""
-        return await self._run(self.store.seen, about, suite, sha)
+        return await self._run(self.store.seen, target, suite, sha)
 
     async def contexts(
-        self, about: TargetKey, sha: str, asked: Mapping[str, ContextQuery], aliases: Aliases = NO_ALIASES
+        self, target: TargetKey, sha: str, failures: Mapping[str, ContextQuery], aliases: Aliases = NO_ALIASES
     ) -> Mapping[tuple[str, str], FailureContext]:
-        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
-        if not asked:
+        """Return the contexts of failures at a commit, by suite and test; `failures` are the failures of each suite."""
+        if not failures:
             return {}
-        return await self._run(self.store.failures.contexts, about, sha, asked, aliases)
+        return await self._run(self.store.failures.contexts, target, sha, failures, aliases)
 
     async def flakiness(
-        self, about: TargetKey, suite: str, sha: str, now: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
+        self, target: TargetKey, suite: str, sha: str, outcomes: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
     ) -> Mapping[str, Flakiness]:
-        """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
-        return await self._run(self.store.failures.flakiness, about, suite, sha, now, aliases)
+        """Return how flaky tests of a suite are, up to a commit; `outcomes` are the tests' outcomes at that commit."""
+        return await self._run(self.store.failures.flakiness, target, suite, sha, outcomes, aliases)
 
-    async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
+    async def unreliable(self, target: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
         """Return the suites whose results are unreliable at a commit on a target, by default at the newest run."""
-        every = await self._run(self.store.failures.health, about, sha)
-        return {suite: one for suite, one in every.items() if one.unreliable}
+        health_by_suite = await self._run(self.store.failures.health, target, sha)
+        return {suite: health for suite, health in health_by_suite.items() if health.unreliable}
 
-    async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
-        """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""
-        return await self._run(self.store.durations, about, suite, sha)
+    async def durations(self, target: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
+        """Return how many seconds each test of a suite took at a commit, for the tests whose duration was reported."""
+        return await self._run(self.store.durations, target, suite, sha)
 
     async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
         """Return the paths of all files at a commit."""
         return await self.file_lists.of(github, repository, sha)
 
     async def publish(self, repository: str, results: Results, name: str, document: Mapping[str, Any]) -> bool:
-        """Have a JSON file beside the folders of a repository's labs say this; return whether it was written now.
+        """Ensure the content of a JSON file beside the folders of a repository's labs; return whether it changed.
 
         Raises `TryAgain` while the bucket is unavailable, `UserError` where it may not be written.
         """
-        named = self.canonical(TargetKey(repository, "", "")).repository
-        bucket, key = self.source_for(results.bucket), f"{results.prefix}{named}/{name}"
+        canonical_name = self.canonical(TargetKey(repository, "", "")).repository
+        bucket, key = self.source_for(results.bucket), f"{results.prefix}{canonical_name}/{name}"
         body = json.dumps(document, indent=2).encode() + b"\n"
         return await bucket.write_over(key, body, content_type="application/json")
 

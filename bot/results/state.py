@@ -1,4 +1,4 @@
-"""What is known about runs, and what all runs of one commit come to on one target: as the store gives it."""
+"""Runs, and the combined result of a commit's runs on a target, as the store returns them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RunState(StrEnum):
     """The outcome of a run that was announced by its manifest."""
 
     WAITING = "waiting"
-    """A file is missing, or is not what the manifest says: it may still be on its way."""
+    """A file is missing or differs from the manifest; it may still arrive."""
     STORED = "stored"
     INCOMPLETE = "incomplete"
     """Its files never arrived."""
@@ -22,7 +22,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What we know of a run's commit, from GitHub or our own record; stored for good, since both change later.
+    """What GitHub or our own record says about a run's commit. It is stored for good, because both change later.
 
     `committed_at` is the committer date in seconds since 1970. `mainline`: the commit is on the nightly branch.
     `pull_request`: the pull request whose head it was.
@@ -35,11 +35,12 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. `version` is the manifest's ETag or version in the bucket, `reason` what the lab can read about it.
+    """One run.
 
-    Of a stored run, `reason` says what was repaired in its files.
-    `received_at`: when the bot was first notified, in seconds since 1970. `claims` is None where the manifest could not
-    be read, `admission` where the run was not admitted. `bytes`: of its files, as the manifest says.
+    `version` is the manifest's ETag or version in the bucket. `reason` tells the lab why the run is in this state; for
+    a stored run it says what was repaired in its files. `received_at` is when the bot was first notified, in seconds
+    since 1970. `claims` is None if the manifest could not be read, `admission` if the run was not admitted. `bytes` is
+    the size of all its files according to the manifest.
     """
 
     key: RunKey
@@ -56,9 +57,9 @@ class Run:
 class SuiteState:
     """All runs of one suite at one commit on one target, merged to one verdict per test.
 
-    `runs` are its runs, in their order; `broken` are the incomplete ones among them, which report no test.
-    `details` holds the tests that did not simply pass. `missing_shards` are the numbers that nobody sent, of
-    `shard_total`. Nothing of it depends on the order in which runs arrived.
+    `seen` has the verdict of each test, `details` the details of tests that did not simply pass. `runs` are sorted;
+    `broken` are the incomplete ones among them, which report no test. `missing_shards` are the numbers of shards, up to
+    `shard_total`, that no run sent. The order in which runs arrived makes no difference.
     """
 
     suite: str
@@ -78,12 +79,13 @@ class SuiteState:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What is known about one commit on one target: all its suites by name, and whose head it is.
+    """The combined result of a commit's runs on a target: all its suites by name, and whose head it is.
 
-    `missing_suites`: the newest earlier commit on the nightly branch, which this one is on too, had results of them.
+    `missing_suites` have no results here, although the newest earlier commit of the nightly branch had some. It is
+    empty unless this commit is on the nightly branch, too.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     suites: Mapping[str, SuiteState]
     pull_request: int | None = None
@@ -92,19 +94,19 @@ class TargetState:
 
     @property
     def complete(self) -> bool:
-        """Whether no suite is missing, and all that were begun are complete."""
+        """Whether no suite is missing, and all suites with runs are complete."""
         return not self.missing_suites and all(suite.complete for suite in self.suites.values())
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCheck:
-    """A check run that is to be written: for which state of the results, and whether more of them is waited for.
+    """A check run that must be written, and for which state of the results.
 
-    `revision` counts the changes of what is known about the commit on the target. `over`: everything has arrived, or
-    nothing more is waited for.
+    `revision` counts the changes of the results of the commit on the target. `over`: all results have arrived, or we no
+    longer wait for the rest.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     revision: int
     over: bool

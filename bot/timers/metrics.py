@@ -1,4 +1,4 @@
-"""Gauges of repositories' timers: when each ran and will run, and how that went."""
+"""Gauges of repositories' timers: the last run, its outcome, and the next run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bot.timers.timers import TimerState
 
 
 class TimerGauges:
-    """The gauges. `states` reads how all timers are, `now` gives seconds since 1970."""
+    """The gauges. `states` reads the states of all timers, `clock` returns seconds since 1970."""
 
     def __init__(
         self,
         states: Callable[[], Awaitable[Sequence[TimerState]]],
-        now: Callable[[], float],
+        clock: Callable[[], float],
         registry: CollectorRegistry,
     ) -> None:
         self._states = states
-        self._now = now
+        self._clock = clock
         gauge, timer = partial(Gauge, registry=registry), ["repository", "timer"]
         self._last = gauge("nightjar_timer_last_run_age_seconds", "Seconds since a timer last ran.", timer)
         self._next = gauge("nightjar_timer_next_run_seconds", "Seconds until a timer runs next.", timer)
@@ -32,14 +32,14 @@ class TimerGauges:
 
     async def refresh(self) -> None:
         """Set the gauges from the records."""
-        states, now = await self._states(), self._now()
+        states, moment = await self._states(), self._clock()
         self.clear()
         for state in states:
-            about = (state.repository, state.name)
-            self._outcome.labels(*about, state.outcome).set(1)
-            self._next.labels(*about).set(state.next_run - now)
+            labels = (state.repository, state.name)
+            self._outcome.labels(*labels, state.outcome).set(1)
+            self._next.labels(*labels).set(state.next_run - moment)
             if state.last_run is not None:
-                self._last.labels(*about).set(now - state.last_run)
+                self._last.labels(*labels).set(moment - state.last_run)
 
     def clear(self) -> None:
         """Remove the values of all timers."""

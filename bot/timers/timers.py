@@ -1,6 +1,6 @@
-"""The timers of repositories: each scheduled time becomes one durable delivery of our own, in order.
+"""Announce the timers of repositories: each scheduled time becomes one durable delivery of our own, in order.
 
-A delivery brings plans, retries, replay and dry run with it. All deliveries of a timer share a lock, so that its runs
+A delivery gives a run plans, retries, replay and dry run. All deliveries of a timer share a lock, so that its runs
 never overlap. The GUID contains the scheduled time, so that several replicas may announce it and only one succeeds.
 """
 
@@ -48,7 +48,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TimerEvent:
-    """One run of a repository's timer: the timer's name, and `at` in seconds since 1970. `moment` names the run."""
+    """One run of a repository's timer. `at` is its time in seconds since 1970; `moment` identifies the run."""
 
     name: str
     moment: str
@@ -66,9 +66,9 @@ TIMER_EVENT = InternalEvent(
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedTimer:
-    """The last moment of a timer that was announced, in seconds since 1970, and the delivery of its run.
+    """The last announced moment of a timer, in seconds since 1970, and the delivery of its run.
 
-    `guid` is empty if the run needs no further try; `hours` counts those between the moment and the last try.
+    `guid` is empty if the run needs no further try; `hours` are the hours between the moment and the last try.
     """
 
     schedule: str
@@ -115,7 +115,10 @@ class TimerState:
 
 
 class RepositoryTimers:
-    """Announces the timers of all repositories. `github_for` returns a client for `owner/name`, `now` seconds."""
+    """Announces the timers of all repositories.
+
+    `github_for` returns a client for `owner/name`, `clock` the time in seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -125,14 +128,14 @@ class RepositoryTimers:
         *,
         accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._records = records
         self._journal = journal
         self._accept = accept
         self._github_for = github_for
-        self._now = now
+        self._clock = clock
 
     @property
     def repositories(self) -> list[str]:
@@ -141,50 +144,50 @@ class RepositoryTimers:
 
     async def tick(self) -> str:
         """Announce every timer whose time has come. An error of one timer is logged and does not stop the others."""
-        known, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
-        now: dict[str, AnnouncedTimer] = {}
+        stored, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
+        updated: dict[str, AnnouncedTimer] = {}
         for repository, name, schedule in timers_of(self._config):
             key = f"{repository.lower()} {name}"
             if repository.lower() in away:
                 # The timer starts over when the repository is back; nobody misses the runs skipped meanwhile.
                 continue
             # If announcing fails, the entry stays, so the next minute tries the same moment again.
-            if key in known:
-                now[key] = known[key]
+            if key in stored:
+                updated[key] = stored[key]
             with only_logged(TIMER_FAILED, repository=repository, timer=name):
-                now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
-        # Forget timers that are off or whose repository is unavailable: when they come back, they are new.
-        # Store after the announcements: after a crash in between they are repeated, and their GUIDs are known.
-        if now != known:
-            await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
-        return f"announced {sum(now[key] != known.get(key) for key in now)}"
+                updated[key] = await self._announce_if_scheduled(repository, name, schedule, stored.get(key))
+        # Timers that are off, or whose repository is unavailable, are left out: they start anew when they return.
+        # Stored after the announcements: a crash in between repeats them with the same GUIDs, which are ignored.
+        if updated != stored:
+            await self._records.put(ANNOUNCED.of(), AnnouncedTimers(updated))
+        return f"announced {sum(updated[key] != stored.get(key) for key in updated)}"
 
     async def _announce_if_scheduled(
-        self, repository: str, name: str, schedule: Schedule, known: AnnouncedTimer | None
+        self, repository: str, name: str, schedule: Schedule, stored: AnnouncedTimer | None
     ) -> AnnouncedTimer:
-        """Announce a timer's last scheduled time if nobody has; return the timer's record.
+        """Announce a timer's last scheduled time if it was not announced yet; return the timer's record.
 
         A timer that is new, or has a new schedule, starts at its next scheduled time. After a downtime, only the last
         scheduled time is announced.
         """
-        now = self._now()
-        last = schedule.last_time(now)
-        if known is None or known.schedule != str(schedule):
+        moment = self._clock()
+        last = schedule.last_time(moment)
+        if stored is None or stored.schedule != str(schedule):
             return AnnouncedTimer(str(schedule), last)
-        if last > known.moment:
+        if last > stored.moment:
             guid = await self.announce(repository, name, _iso(last))
-            return AnnouncedTimer(known.schedule, last, guid)
-        hours = hours_between(known.moment, now)
-        if not known.guid or hours <= known.hours:
-            return known
-        return replace(known, guid=await self._once_more(repository, name, known, hours), hours=hours)
+            return AnnouncedTimer(stored.schedule, last, guid)
+        hours = hours_between(stored.moment, moment)
+        if not stored.guid or hours <= stored.hours:
+            return stored
+        return replace(stored, guid=await self._retry_failed_run(repository, name, stored, hours), hours=hours)
 
-    async def _once_more(self, repository: str, name: str, known: AnnouncedTimer, hours: int) -> str:
-        """Announce a run again that failed for good during an outage of GitHub; return what to check next."""
-        last = await last_run(self._journal, known.guid)
-        if last is LastRun.FAILED:
-            return await self.announce(repository, name, f"{_iso(known.moment)}:{hours}")
-        return known.guid if last is LastRun.OPEN else ""
+    async def _retry_failed_run(self, repository: str, name: str, stored: AnnouncedTimer, hours: int) -> str:
+        """Announce a run again if it failed for good during an outage of GitHub; return the GUID to check next."""
+        state = await last_run(self._journal, stored.guid)
+        if state is LastRun.FAILED:
+            return await self.announce(repository, name, f"{_iso(stored.moment)}:{hours}")
+        return stored.guid if state is LastRun.OPEN else ""
 
     async def _away(self) -> Mapping[str, str]:
         return away_by_name(await Repositories(self._config, self._records).all())
@@ -192,23 +195,23 @@ class RepositoryTimers:
     async def announce(self, repository: str, name: str, moment: str) -> str:
         """Announce a run of a timer, once for each `moment`; return the GUID of the delivery."""
         repository_id = await find_repository_id(self._records, self._github_for, repository)
-        about, event = Repository(repository_id, repository, None), TimerEvent(name, moment, int(self._now()))
-        await announce(self._accept, TIMER_EVENT, about, event)
+        event = TimerEvent(name, moment, int(self._clock()))
+        await announce(self._accept, TIMER_EVENT, Repository(repository_id, repository, None), event)
         guid = TIMER_EVENT.guid(repository_id, event)
         # After the announcement, so that the record never names a run that does not exist.
-        await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
+        await self._records.put(_last_run_key(repository, name), TimerRun(guid, self._clock()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
-        """Return the delivery that a run would have now; write nothing."""
+        """Return the delivery of a run that would start now; write nothing."""
         repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
-        event = TimerEvent(name, manual_run(), int(self._now()))
+        event = TimerEvent(name, manual_run(), int(self._clock()))
         body = Payload(TIMER_EVENT.body(Repository(repository_id, repository, None), event))
-        return Delivery(TIMER_EVENT.guid(repository_id, event), TIMER_EVENT.name, body, self._now())
+        return Delivery(TIMER_EVENT.guid(repository_id, event), TIMER_EVENT.name, body, self._clock())
 
 
 def moment_of(payload: Payload) -> float:
-    """Read a timer's scheduled time from a payload of ours, in seconds since 1970."""
+    """Return the time of the run in a `TIMER_EVENT` payload, in seconds since 1970."""
     return float(TIMER_EVENT.read(payload).at)
 
 
@@ -225,33 +228,33 @@ def timers_of(config: Config) -> Iterator[tuple[str, str, Schedule]]:
 
 
 def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
-    """Return the repositories with a timer of this name, or `only` one of them. Raises `UserError` for none."""
-    found = [repository for repository, known, _ in timers_of(config) if known == name]
-    if not found:
-        known = ", ".join(sorted({known for _, known, _ in timers_of(config)})) or NO_TIMERS
-        raise UserError(UNKNOWN_TIMER.format(name=name, known=known))
-    wanted = [repository for repository in found if only is None or repository.lower() == only.lower()]
-    if not wanted:
+    """Return the repositories with a timer of this name, or just `only`. Raises `UserError` if there is none."""
+    repositories = [repository for repository, timer, _ in timers_of(config) if timer == name]
+    if not repositories:
+        names = ", ".join(sorted({timer for _, timer, _ in timers_of(config)})) or NO_TIMERS
+        raise UserError(UNKNOWN_TIMER.format(name=name, known=names))
+    selected = [repository for repository in repositories if only is None or repository.lower() == only.lower()]
+    if not selected:
         raise UserError(NO_TIMER_IN_REPOSITORY.format(name=name, repository=only))
-    return wanted
+    return selected
 
 
 async def timer_states(
-    config: Config, records: Records, journal: Journal, now: float, only: str | None = None
+    config: Config, records: Records, journal: Journal, moment: float, only: str | None = None
 ) -> list[TimerState]:
-    """Return the states of all timers, or of those of one repository (`owner/name`)."""
-    found = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
-    runs = {timer[:2]: await records.get(_last(*timer[:2])) for timer in found}
+    """Return the states of all timers, or of the timers of one repository (`owner/name`)."""
+    timers = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
+    runs = {timer[:2]: await records.get(_last_run_key(*timer[:2])) for timer in timers}
     stored = await journal.deliveries([run.guid for run in runs.values() if run])
     away = away_by_name(await Repositories(config, records).all())
-    return [_state(timer, runs[timer[:2]], stored, now, away.get(timer[0].lower(), "")) for timer in found]
+    return [_state(timer, runs[timer[:2]], stored, moment, away.get(timer[0].lower(), "")) for timer in timers]
 
 
 def _state(
     timer: tuple[str, str, Schedule],
     run: TimerRun | None,
     stored: Mapping[str, DeliveryRecord],
-    now: float,
+    moment: float,
     away: str,
 ) -> TimerState:
     repository, name, schedule = timer
@@ -265,11 +268,11 @@ def _state(
         guid=guid,
         outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
         reason=away or (record.reason if record else ""),
-        next_run=schedule.next_time(now),
+        next_run=schedule.next_time(moment),
     )
 
 
-def _last(repository: str, name: str) -> Key[TimerRun]:
+def _last_run_key(repository: str, name: str) -> Key[TimerRun]:
     return TIMER_RUN.of(repository.lower(), name)
 
 

@@ -60,7 +60,7 @@ class RequestReviewers:
     """Everybody that the text names, in lower case: a refused name that it no longer has is not reported."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request and who is asked."""
         return f"reviewers:{self.number}:{','.join((*self.users, *self.teams)).lower()}"
 
@@ -115,7 +115,7 @@ class ReportReviewers:
     text: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The section."""
         return f"tell-of-reviewers:{self.number}"
 

@@ -48,7 +48,7 @@ def request_when_tested(
     @router.on(CHECK_EVENT.name, name=f"{section}-results", feature=feature)
     async def after_results(context: Context) -> Plan:
         config, event = tests_of(context.config), check_event_in(context.delivery.payload)
-        if config is None or (event.about.lab, event.about.target) != (config.lab, config.target):
+        if config is None or (event.target.lab, event.target.target) != (config.lab, config.target):
             return NOTHING
         return await _request_sections(context, section, event.sha, {"over": event.over})
 

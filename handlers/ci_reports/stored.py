@@ -29,7 +29,7 @@ async def stored_outcomes(context: Context, target: TargetKey, sha: str, *, has_
     if not state.suites:
         return None
     results, repository = context.part(RESULTS), context.repository.full_name
-    ancestors = await nearest_ancestors(results, context.github, repository, target, sha, state.suites, wanted=1)
+    ancestors = await nearest_ancestors(results, context.github, repository, target, sha, state.suites, most=1)
     baselines = {suite: nearest for suite, (nearest,) in ancestors.items()}
     suites = {name: await _suite(context, target, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]

@@ -166,7 +166,7 @@ def _find_baseline(
     candidates = {suite: store.baselines(target, suite, head.sha) for suite in store.timelines.suites(target)}
     shas = {candidate.sha for suite_candidates in candidates.values() for candidate in suite_candidates}
     search = AncestorSearch(head.sha, candidates, store.relations(target.repository, {head.sha, *shas}), 1)
-    ancestors = [relation.other for relations in search.found().values() for relation in relations]
+    ancestors = [relation.other for relations in search.nearest().values() for relation in relations]
     baselines = [
         candidate
         for suite_candidates in candidates.values()

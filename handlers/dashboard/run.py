@@ -196,7 +196,7 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
 
 def _check(findings: Findings) -> CheckSummary:
     conclusion, why = sentences.conclusion(findings)
-    name = findings.state.about.check_name
+    name = findings.state.target.check_name
     return CheckSummary(name=name, title=sentences.title(findings), conclusion=conclusion, why=why)
 
 
@@ -222,7 +222,7 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
 
 
 def _command(findings: Findings, failure: NewFailure) -> str:
-    target = findings.state.about
+    target = findings.state.target
     return command(findings.reproduce, failure, target.target, findings.state.sha) if findings.reproduce else ""
 
 

@@ -80,7 +80,7 @@ class SubmitDeviceJob:
     refused: str = ""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request and the lab's target."""
         return submit_target(self.number, self.lab, self.on)
 
@@ -131,7 +131,7 @@ class CancelDeviceJobs:
     but_commands: bool = False
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request, and the target if there is only one."""
         return f"device-jobs:{self.number}:cancel:{self.only}"
 
@@ -163,7 +163,7 @@ class ApproveDeviceJobs:
     by: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request and the commit."""
         return f"device-jobs:{self.number}:approve:{self.sha}"
 
@@ -190,7 +190,7 @@ class NoteShownStep:
     step: int
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job."""
         return f"device-job:{self.job}:shown"
 

@@ -50,7 +50,7 @@ class StartLabWorkflow:
     attempt: int
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job and its attempt."""
         return f"lab-workflow:{self.job}:{self.attempt}"
 

@@ -134,7 +134,7 @@ class SendLabWebhook:
     attempt: int
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The job and its attempt."""
         return f"lab-webhook:{self.job}:{self.attempt}"
 

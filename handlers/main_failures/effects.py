@@ -55,7 +55,7 @@ class RequestScan:
     wait: float = 0.0
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The branch."""
         return f"scan:{self.branch}"
 

@@ -117,7 +117,7 @@ async def cancel(request: CommandRequest, command: Command) -> CommandAnswer:
     # Stored even if no merge is pending: an earlier command of this comment may just have asked for one.
     said_at = request.comment.written_at or request.pull.updated_at
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=said_at),)
-    calls_off = frozenset({merge_target(number), effects[0].target})
+    calls_off = frozenset({merge_target(number), effects[0].effect_key})
     if pending is None:
         return CommandAnswer(effects, texts.NOTHING_TO_CANCEL, calls_off=calls_off)
     if pending.queued:

@@ -77,7 +77,7 @@ class MergePull:
     waited: bool = False
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return merge_target(self.number)
 
@@ -230,7 +230,7 @@ class LeaveQueue:
     number: int
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's place in the queue."""
         return f"merge-queue:{self.number}"
 

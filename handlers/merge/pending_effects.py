@@ -41,7 +41,7 @@ class StorePendingMerge:
     said_at: str = ""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request: of two commands in one comment, the later one counts."""
         return f"merge-pending:{self.number}"
 
@@ -68,7 +68,7 @@ class RequestRefresh:
     reported_at: float | None = None
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"merge-refresh:{self.number}"
 
@@ -99,7 +99,7 @@ class EndPendingMerge:
     pending: PendingMerge
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"merge-end:{self.number}"
 

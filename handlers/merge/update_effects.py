@@ -40,7 +40,7 @@ class UpdateBranch:
     base: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request's branch."""
         return f"update-branch:{self.number}"
 

@@ -33,7 +33,7 @@ class MarkNightly:
     target_url: str = ""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the context."""
         return f"status:{self.sha}:{STATUS}"
 
@@ -58,7 +58,7 @@ class PublishNightly:
     """The content of the file: the members `FOR_LABS`."""
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The file; each repository has one."""
         return FILE
 

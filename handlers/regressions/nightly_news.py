@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.results.store.failures.failures import Failure, FailureEnd
 from nightjar_formats.model import TargetKey
 
 from bot.config.alarms import Place
@@ -33,6 +32,7 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.regressions import texts
 from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
@@ -270,7 +270,7 @@ async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
     for descendant, ancestor, ancestor_at in pairs:
         candidates = {"": [Candidate(ancestor, ancestor_at)]}
         if not await searched_ancestors(
-            results, context.github, repository, canonical_name, descendant, candidates, wanted=1
+            results, context.github, repository, canonical_name, descendant, candidates, most=1
         ):
             return False
     return True

@@ -13,7 +13,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from bot.results.store.failures.contexts import ContextQuery
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -29,6 +28,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
+from bot.results.store.failures.contexts import ContextQuery
 from handlers.regressions import texts
 from handlers.regressions.decide import (
     RECOVERED,
@@ -50,11 +50,10 @@ from handlers.regressions.target_text import issue_body, issue_title, regression
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
-
     from bot.config.alarms import Place
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
+    from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
     from bot.results.store.store import ResultsStore
 
 NAME = "regressions"
@@ -73,16 +72,16 @@ router = Router()
 async def report_regressions(context: Context) -> Plan:
     """Evaluate the newest runs of a target when no more results are expected, and decide which messages to send."""
     event, results = check_event_in(context.delivery.payload), context.config.results
-    lab = results.labs.get(event.about.lab) if results else None
+    lab = results.labs.get(event.target.lab) if results else None
     regressions = context.config.regressions
-    if regressions is None or lab is None or event.about.target not in lab.targets:
+    if regressions is None or lab is None or event.target.target not in lab.targets:
         return NOTHING
     # Check runs are written while suites still arrive. A message is posted once, so it waits until all have arrived or
     # the deadline has passed.
     if not event.over:
         return Plan(why=texts.NOT_OVER)
     service = context.part(RESULTS)
-    target_key, failures = service.canonical(event.about), service.store.failures
+    target_key, failures = service.canonical(event.target), service.store.failures
     admission = await service.admission(target_key.repository, event.sha)
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
@@ -173,7 +172,7 @@ async def _previous_runs(context: Context, target: TargetKey, runs: Sequence[New
     previous, page, repository = dict[str, str](), "", context.repository.full_name
     for sha, suites in failing_suites.items():
         ancestors_by_suite = await nearest_ancestors(
-            context.part(RESULTS), context.github, repository, target, sha, suites, wanted=CONFIRMED_RUNS
+            context.part(RESULTS), context.github, repository, target, sha, suites, most=CONFIRMED_RUNS
         )
         for suite, ancestors in ancestors_by_suite.items():
             previous[suite] = ancestors[0].sha

@@ -41,7 +41,7 @@ class StoreRepositoryFile:
     faults: int
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The file; a repository has only one."""
         return "repository-file"
 

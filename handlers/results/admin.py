@@ -212,7 +212,7 @@ class ResultsAdmin:
                 self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )
             for pending_check in pending_checks:
-                if (pending_check.about, pending_check.sha) in commits:
+                if (pending_check.target, pending_check.sha) in commits:
                     await self._watch.announce_check(pending_check)
 
     async def published(self, keys: Collection[RunKey], patience: float) -> bool:
@@ -226,7 +226,7 @@ class ResultsAdmin:
 
     async def _unsettled(self, keys: Collection[RunKey]) -> bool:
         """Return whether a check event of one of these runs' commits is not handled yet."""
-        commits = {(key.about, key.sha) for key in keys}
+        commits = {(key.target, key.sha) for key in keys}
         # The bot may have announced several revisions of each check meanwhile.
         deliveries = await self._journal.recent(4 * len(commits) + 100)
         guids = [
@@ -234,4 +234,4 @@ class ResultsAdmin:
         ]
         payloads = [payload for guid in guids if (payload := await self._journal.payload(guid)) is not None]
         check_events = map(check_event_in, payloads)
-        return any((check_event.about, check_event.sha) in commits for check_event in check_events)
+        return any((check_event.target, check_event.sha) in commits for check_event in check_events)

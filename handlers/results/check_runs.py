@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bot.results.store.failures.contexts import ContextQuery
 from nightjar_formats.model import TargetKey
 
 from bot.config.types import seconds
@@ -35,6 +34,7 @@ from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
+from bot.results.store.failures.contexts import ContextQuery
 from handlers.results import texts
 from handlers.results.effects import RequestCheckRun
 from handlers.results.requested_tests import REQUESTED_TESTS
@@ -198,7 +198,7 @@ def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     if delivery.event != CHECK_RUN:
         check_event = check_event_in(payload)
         even_if_same = CHECK_EVENT.read(payload).again
-        return RequestedCheck(check_event.about, check_event.sha, is_over=check_event.over, even_if_same=even_if_same)
+        return RequestedCheck(check_event.target, check_event.sha, is_over=check_event.over, even_if_same=even_if_same)
     run = payload.at("check_run")
     # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
     segments = run.string("name").split("/")
@@ -224,7 +224,7 @@ def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] 
     """Return the key of the record of ignored failures; None if the commit is not the head of a pull request."""
     if state.pull_request is None:
         return None
-    return IGNORED.of(repository_id, state.pull_request, state.about.lab, state.about.target)
+    return IGNORED.of(repository_id, state.pull_request, state.target.lab, state.target.target)
 
 
 async def _load_findings(

@@ -26,7 +26,7 @@ class IngestRun:
     version: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The manifest."""
         return f"run:{self.bucket}:{self.key}:{self.version}"
 
@@ -49,7 +49,7 @@ class RequestCheckRun:
     sha: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The commit and the check's name."""
         return f"ask:{self.sha}:{self.lab}/{self.on}"
 

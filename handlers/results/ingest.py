@@ -90,7 +90,7 @@ class IngestService:
             repository.id,
             pull_request,
         )
-        run = await self._ingester.take(request, again=again)
+        run = await self._ingester.ingest(request, force=again)
         await self._requested_tests().complete(run, repository, again=again)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:

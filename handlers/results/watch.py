@@ -278,7 +278,7 @@ class Watch:
         payload = await self._journal.payload(guid)
         if payload is not None:
             check_event = check_event_in(payload)
-            await asyncio.to_thread(self._store.touch, check_event.about, check_event.sha)
+            await asyncio.to_thread(self._store.touch, check_event.target, check_event.sha)
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         pending_checks = await asyncio.to_thread(
@@ -290,7 +290,7 @@ class Watch:
 
     async def announce_check(self, pending_check: PendingCheck) -> None:
         """Have a check run written: once for each revision of the results, and once when no more are expected."""
-        name = pending_check.about.repository
+        name = pending_check.target.repository
         repository = Repository(await self.repository_id(name), name, None)
         # The event is stored before its mark: after a crash in between, the next tick announces the same GUID, which is
         # handled once. In the opposite order, the check run would never be written.

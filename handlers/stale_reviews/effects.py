@@ -45,7 +45,7 @@ class Remind:
     since: str
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The pull request."""
         return f"remind:{self.number}"
 

@@ -31,7 +31,7 @@ class MentionSubscribers:
     topics: tuple[str, ...]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The issue or pull request."""
         return f"subscribers:{self.number}"
 
@@ -63,7 +63,7 @@ class StoreTeamList:
     topics: Mapping[str, tuple[str, ...]]
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The list."""
         return "team-list"
 

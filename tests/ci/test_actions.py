@@ -11,7 +11,7 @@ def run(number: int, workflow: int, event: str = "pull_request", branch: str | N
 
 
 def ids(runs: list[Payload]) -> list[Any]:
-    return [found.integer("id") for found in runs]
+    return [workflow_run.integer("id") for workflow_run in runs]
 
 
 def test_an_older_run_of_the_same_workflow_and_event_is_superseded() -> None:

@@ -79,7 +79,7 @@ def test_a_link_that_is_no_plain_build_address_names_no_job(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "ours"),
+    ("job", "is_own"),
     [
         ("/job/compiler/job/PR-12", True),
         ("/job/compiler/job/PR-12-head", True),
@@ -93,10 +93,10 @@ def test_a_link_that_is_no_plain_build_address_names_no_job(path: str) -> None:
         ("/job/compiler/job/fast", False),
     ],
 )
-def test_only_the_pull_requests_own_job_is_its_job(job: str, ours: bool) -> None:
+def test_only_the_pull_requests_own_job_is_its_job(job: str, is_own: bool) -> None:
     build = parse_build(f"{SERVER}{job}/7/", SERVERS)
     assert build is not None
-    assert build.is_job_of(12) is ours
+    assert build.is_job_of(12) is is_own
 
 
 def test_a_job_has_its_readable_name() -> None:

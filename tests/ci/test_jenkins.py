@@ -60,7 +60,7 @@ def test_an_older_builds_status_does_not_give_the_state_of_the_newest_build() ->
 
 
 @pytest.mark.parametrize(
-    ("link", "why"),
+    ("link", "reason"),
     [
         ("/job/deploy/3/", OTHER_JENKINS_JOB),
         ("/job/compiler/job/PR-13/3/", OTHER_JENKINS_JOB),
@@ -68,8 +68,8 @@ def test_an_older_builds_status_does_not_give_the_state_of_the_newest_build() ->
         (None, OTHER_CI),
     ],
 )
-def test_a_job_of_another_pull_request_is_never_started(link: str | None, why: str) -> None:
-    assert only(status("deploy", "failure", link)).untouchable == why
+def test_a_job_of_another_pull_request_is_never_started(link: str | None, reason: str) -> None:
+    assert only(status("deploy", "failure", link)).untouchable == reason
 
 
 def test_a_rerun_covers_the_whole_linked_job() -> None:
@@ -105,7 +105,9 @@ def test_a_job_that_builds_the_head_or_the_merge_is_not_missing(branches: list[s
 
 
 def test_a_job_with_the_same_name_on_another_server_is_still_missing() -> None:
-    other = "https://jenkins.example.org"
-    both = replace(NAMED, servers=(SERVER, other), expected=((SERVER, "compiler"), (other, "compiler")))
-    runs = both.runs_of([status("ci/pr-head", "success", "/job/compiler/job/PR-12/7/")])
-    assert [(run.state, run.server) for run in runs] == [(CiState.SUCCEEDED, SERVER), (CiState.MISSING, other)]
+    other_server = "https://jenkins.example.org"
+    provider = replace(
+        NAMED, servers=(SERVER, other_server), expected=((SERVER, "compiler"), (other_server, "compiler"))
+    )
+    runs = provider.runs_of([status("ci/pr-head", "success", "/job/compiler/job/PR-12/7/")])
+    assert [(run.state, run.server) for run in runs] == [(CiState.SUCCEEDED, SERVER), (CiState.MISSING, other_server)]

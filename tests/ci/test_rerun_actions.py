@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.ci.rerun_actions import RerunJob, RerunWorkflow, one_for_each_run
+from bot.ci.rerun_actions import RerunJob, RerunWorkflow, merge_reruns_by_run
 from bot.ci.restarts import PullOrigin
 from bot.effects.remember import StoreRecord
 from bot.plan.effect import Effect
@@ -16,7 +16,7 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
 
 
 @pytest.mark.parametrize(
-    ("asked", "one"),
+    ("reruns", "chosen"),
     [
         ([UNIT], UNIT),
         ([UNIT, UNIT], UNIT),
@@ -29,17 +29,17 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
         ([FAILED, FAILED], FAILED),
     ],
 )
-def test_the_smallest_rerun_that_covers_all_is_chosen(asked: list[Effect], one: Effect) -> None:
-    merged, moved = one_for_each_run(asked)
-    assert merged == [one]
-    assert {moved[effect.target] for effect in asked} == {one.target}
+def test_the_smallest_rerun_that_covers_all_is_chosen(reruns: list[Effect], chosen: Effect) -> None:
+    merged, replacing_keys = merge_reruns_by_run(reruns)
+    assert merged == [chosen]
+    assert {replacing_keys[effect.effect_key] for effect in reruns} == {chosen.effect_key}
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:
-    record, other = StoreRecord("key", None), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
-    merged, moved = one_for_each_run([record, UNIT, other, DOCS])
-    assert merged == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
-    assert moved == {
+    record, other_run = StoreRecord("key", None), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
+    merged, replacing_keys = merge_reruns_by_run([record, UNIT, other_run, DOCS])
+    assert merged == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other_run]
+    assert replacing_keys == {
         "actions-job:70": "actions-run:7",
         "actions-job:71": "actions-run:7",
         "actions-run:8": "actions-run:8",

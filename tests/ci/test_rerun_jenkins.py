@@ -164,32 +164,32 @@ async def test_the_error_for_a_pull_request_that_jenkins_never_scanned_says_what
 async def test_credentials_that_jenkins_refuses_are_named_and_never_shown(world: World) -> None:
     job = failed_job(world)
     world.jenkins.token = "another"
-    said = await message(world, again(world, job))
-    assert "Jenkins refused to start `gpu/PR-12` (401)" in said
-    assert "`JENKINS_TOKEN` must be a valid API token" in said
+    text = await message(world, again(world, job))
+    assert "Jenkins refused to start `gpu/PR-12` (401)" in text
+    assert "`JENKINS_TOKEN` must be a valid API token" in text
 
 
 @asynccontextmanager
 async def stranger() -> AsyncIterator[JenkinsSandbox]:
     """Start a server that app.yaml does not name and that records its requests."""
-    other = JenkinsSandbox()
-    async with other.serve():
-        yield other
+    unknown_server = JenkinsSandbox()
+    async with unknown_server.serve():
+        yield unknown_server
 
 
 async def test_a_server_that_app_yaml_does_not_name_is_never_called(world: World) -> None:
-    async with stranger() as other:
-        job = other.add_job("gpu/PR-12")
+    async with stranger() as unknown_server:
+        job = unknown_server.add_job("gpu/PR-12")
         assert "add its server to `rerun: jenkins:`" in await message(world, again(world, job))
-        assert other.requests == []
+        assert unknown_server.requests == []
 
 
 async def test_a_redirect_does_not_carry_the_credentials_away(world: World) -> None:
     job = failed_job(world)
-    async with stranger() as other:
-        world.jenkins.redirect_to = other.url
+    async with stranger() as unknown_server:
+        world.jenkins.redirect_to = unknown_server.url
         assert "Jenkins answered 302 when asked to start `gpu/PR-12`" in await message(world, again(world, job))
-        assert other.requests == []
+        assert unknown_server.requests == []
 
 
 async def test_a_jenkins_below_a_path_is_called_there(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def run(event: str, repository: int | None, branch: str | None, conclusion: str 
 
 
 @pytest.mark.parametrize(
-    ("origin", "of"),
+    ("origin", "workflow_run"),
     [
         (FROM_FORK, run("pull_request", FORK, "fast")),
         (FROM_FORK, run("pull_request", FORK, "fast", "cancelled")),
@@ -31,8 +31,8 @@ def run(event: str, repository: int | None, branch: str | None, conclusion: str 
         (FROM_FORK, run("merge_group", BASE, "gh-readonly-queue/main/pr-12-0123abc")),
     ],
 )
-def test_the_pull_requests_own_runs_may_be_started(origin: PullOrigin, of: Payload) -> None:
-    assert why_not_restart(of, origin) == ""
+def test_the_pull_requests_own_runs_may_be_started(origin: PullOrigin, workflow_run: Payload) -> None:
+    assert why_not_restart(workflow_run, origin) == ""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_runs_of_other_events_are_left_alone_even_on_the_pull_requests_own_branc
 
 
 @pytest.mark.parametrize(
-    ("origin", "of"),
+    ("origin", "workflow_run"),
     [
         (FROM_FORK, run("pull_request", BASE, "main")),
         (FROM_FORK, run("pull_request", BASE, "fast")),
@@ -74,20 +74,20 @@ def test_runs_of_other_events_are_left_alone_even_on_the_pull_requests_own_branc
         (FROM_FORK, run("merge_group", BASE, "fast")),
     ],
 )
-def test_a_run_of_another_branch_or_repository_is_left_alone(origin: PullOrigin, of: Payload) -> None:
-    assert "not to this pull request" in why_not_restart(of, origin)
+def test_a_run_of_another_branch_or_repository_is_left_alone(origin: PullOrigin, workflow_run: Payload) -> None:
+    assert "not to this pull request" in why_not_restart(workflow_run, origin)
 
 
 @pytest.mark.parametrize(
-    ("origin", "of"),
+    ("origin", "workflow_run"),
     [
         (FORK_DELETED, run("pull_request", None, "fast")),
         (FORK_DELETED, run("pull_request", FORK, "fast")),
         (FROM_FORK, run("pull_request", None, "fast")),
     ],
 )
-def test_after_a_fork_is_deleted_no_run_is_known_to_belong_to_it(origin: PullOrigin, of: Payload) -> None:
-    assert why_not_restart(of, origin) == NO_FORK
+def test_after_a_fork_is_deleted_no_run_is_known_to_belong_to_it(origin: PullOrigin, workflow_run: Payload) -> None:
+    assert why_not_restart(workflow_run, origin) == NO_FORK
 
 
 def test_a_run_that_waits_for_approval_belongs_to_the_pull_request_but_is_not_started() -> None:

@@ -88,7 +88,7 @@ async def test_an_unchanged_check_is_not_written_again(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [
         replace(CONTENT, title="2 fixed"),
         replace(CONTENT, summary="other"),
@@ -96,15 +96,15 @@ async def test_an_unchanged_check_is_not_written_again(world: World) -> None:
         replace(CONTENT, conclusion="success"),
     ],
 )
-async def test_a_changed_check_is_updated_without_new_annotations(world: World, other: CheckContent) -> None:
+async def test_a_changed_check_is_updated_without_new_annotations(world: World, changed: CheckContent) -> None:
     await world.apply_alone(check(world))
-    await world.apply_alone(check(world, other))
+    await world.apply_alone(check(world, changed))
     (run,) = runs(world)
     assert (run.conclusion, run.title, run.summary, run.text) == (
-        other.conclusion,
-        other.title,
-        other.summary,
-        other.text,
+        changed.conclusion,
+        changed.title,
+        changed.summary,
+        changed.text,
     )
     assert len(run.annotations) == 1
     assert writes(world) == [f"POST {CREATE}", f"PATCH {UPDATE}"]
@@ -142,8 +142,8 @@ async def test_outdated_annotations_are_superseded_with_their_run(world: World) 
     fewer = replace(CONTENT, annotations=(SECOND,))
     await world.apply_alone(check(world, fewer))
     assert [len(run.annotations) for run in runs(world)] == [2, 1]
-    (shown,) = world.repository.check_runs(head(world), NAME)
-    assert [sent["start_line"] for sent in shown.annotations] == [2]
+    (check_run,) = world.repository.check_runs(head(world), NAME)
+    assert [sent["start_line"] for sent in check_run.annotations] == [2]
     assert not (await world.apply_alone(check(world, fewer))).changed
 
 
@@ -183,11 +183,11 @@ async def test_a_rerun_check_is_written_even_if_it_says_the_same(world: World) -
 
 @pytest.mark.parametrize("fault", ["drop", "status"])
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("existing_runs", [0, 1])
 async def test_a_new_run_whose_answer_was_lost_is_not_created_twice(
-    world: World, fault: str, again: bool, before: int
+    world: World, fault: str, again: bool, existing_runs: int
 ) -> None:
-    if before:
+    if existing_runs:
         content = CONTENT if again else replace(CONTENT, annotations=(THIRD,))
         await world.apply_alone(check(world, content))
     effect = check(world, as_of=2.0, again=again)
@@ -198,7 +198,7 @@ async def test_a_new_run_whose_answer_was_lost_is_not_created_twice(
     with pytest.raises(TryAgain):
         await world.apply_alone(effect)
     await world.apply_alone(effect)
-    assert len(runs(world)) == before + 1
+    assert len(runs(world)) == existing_runs + 1
 
 
 async def test_a_new_run_that_was_not_created_is_created_at_the_next_try(world: World) -> None:
@@ -231,11 +231,11 @@ async def test_a_crash_between_the_write_and_its_record_repeats_nothing(world: W
 
 
 async def test_another_apps_check_with_the_same_name_is_left_alone(world: World) -> None:
-    other = world.github.create_app()
-    other.install(world.repository)
-    theirs = world.repository.add_check_run(other, head(world), NAME, conclusion="failure")
+    other_app = world.github.create_app()
+    other_app.install(world.repository)
+    foreign_run = world.repository.add_check_run(other_app, head(world), NAME, conclusion="failure")
     await world.apply_alone(check(world))
-    assert theirs.conclusion == "failure"
+    assert foreign_run.conclusion == "failure"
     assert len(runs(world)) == 2
 
 
@@ -332,7 +332,7 @@ async def test_a_check_run_that_github_refuses_also_without_annotations_fails(wo
 async def test_characters_that_github_refuses_in_a_status_are_replaced(world: World) -> None:
     status = SetStatus(head(world), "ci/skip", "success", f"Skipped: {'a' * 120} \N{BUG}\N{BUG}")
     await world.apply_alone(status)
-    shown = world.repository.status(head(world), "ci/skip")
-    assert shown is not None
-    assert shown.description == f"Skipped: {'a' * 120} \\U0001f41"[:139] + "…"
+    shown_status = world.repository.status(head(world), "ci/skip")
+    assert shown_status is not None
+    assert shown_status.description == f"Skipped: {'a' * 120} \\U0001f41"[:139] + "…"
     assert not (await world.apply_alone(status)).changed

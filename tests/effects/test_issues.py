@@ -32,9 +32,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def broken(what: str, number: int) -> EnsureIssue:
+def broken(jobs: str, number: int) -> EnsureIssue:
     """Return the news of a failure, with the body of its issue."""
-    return EnsureIssue("alarm:main", TITLE, f"These fail: {what}.", news=f"{what} fails", news_key=f"alarm:{number}")
+    return EnsureIssue("alarm:main", TITLE, f"These fail: {jobs}.", news=f"{jobs} fails", news_key=f"alarm:{number}")
 
 
 def well(number: int) -> EnsureIssue:
@@ -53,8 +53,8 @@ def issues(world: World) -> list[Issue]:
 
 def seen(issue: Issue) -> tuple[str, list[str], str]:
     """Return what people see of an issue: its body, its comments, and whether it is open."""
-    said = [shown(comment.body) for comment in issue.comments_by(BOT)]
-    return shown(issue.body or ""), said, issue.state
+    comments = [shown(comment.body) for comment in issue.comments_by(BOT)]
+    return shown(issue.body or ""), comments, issue.state
 
 
 def shown(markdown: str) -> str:
@@ -70,7 +70,7 @@ async def test_a_problem_from_beginning_to_end(world: World) -> None:
     assert await applied_text(world, well(3)) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
     assert await applied_text(world, broken("gpu", 4)) == "opened an issue"
-    assert [one.state for one in issues(world)] == ["closed", "open"]
+    assert [issue.state for issue in issues(world)] == ["closed", "open"]
 
 
 async def test_the_recorded_number_closes_the_issue_even_if_lists_omit_apps(world: World) -> None:
@@ -84,7 +84,7 @@ async def test_the_recorded_number_closes_the_issue_even_if_lists_omit_apps(worl
         await applied_text(world, well(3))
     assert issue.state == "open"
     assert await applied_text(world, well(3)) == f"closed the issue #{issue.number}"
-    assert [one.state for one in issues(world)] == ["closed"]
+    assert [opened.state for opened in issues(world)] == ["closed"]
 
 
 async def test_an_issue_whose_number_was_not_recorded_is_found_among_the_newest(world: World) -> None:
@@ -92,7 +92,7 @@ async def test_an_issue_whose_number_was_not_recorded_is_found_among_the_newest(
     await applied_text(world, broken("gpu", 1))
     await world.records.remove(OPEN_ISSUE.of(world.repository.id, "alarm:main"))
     await applied_text(world, broken("gpu, cpu", 2))
-    assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
+    assert [seen(opened)[0] for opened in issues(world)] == ["These fail: gpu, cpu."]
 
 
 async def test_an_issue_that_github_temporarily_does_not_list_is_not_opened_twice(world: World) -> None:
@@ -103,7 +103,7 @@ async def test_an_issue_that_github_temporarily_does_not_list_is_not_opened_twic
     with pytest.raises(Vanished):
         await world.apply_alone(broken("cpu", 3))
     await world.apply_alone(broken("cpu", 3))
-    assert [seen(one)[1:] for one in issues(world)] == [(["gpu 2 fails", "cpu fails"], "open")]
+    assert [seen(opened)[1:] for opened in issues(world)] == [(["gpu 2 fails", "cpu fails"], "open")]
 
 
 async def test_a_deleted_recorded_issue_causes_no_error(world: World) -> None:
@@ -155,8 +155,8 @@ async def test_a_message_is_not_posted_in_an_issue_that_a_person_closed(world: W
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     issue.close("octocat")
-    left = f"somebody closed the issue #{issue.number}, so the bot left it alone"
-    assert await applied_text(world, broken("cpu", 2)) == left
+    left_alone = f"somebody closed the issue #{issue.number}, so the bot left it alone"
+    assert await applied_text(world, broken("cpu", 2)) == left_alone
     assert await applied_text(world, well(3)) == "there is no open issue to close"
     assert seen(issue) == ("These fail: gpu.", [], "closed")
     assert await applied_text(world, broken("gpu", 4)) == "opened an issue"
@@ -185,7 +185,7 @@ async def test_good_news_without_an_issue_is_not_posted(world: World) -> None:
 
 async def test_issues_and_comments_by_others_are_not_taken_for_ours(world: World) -> None:
     marker = "<!-- nightjar:issue:alarm:main -->"
-    theirs = world.repository.open_issue("hubot", "Look", f"{marker}\nmine")
+    foreign_issue = world.repository.open_issue("hubot", "Look", f"{marker}\nmine")
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     await applied_text(world, broken("cpu", 2))
@@ -193,7 +193,7 @@ async def test_issues_and_comments_by_others_are_not_taken_for_ours(world: World
     issue.comment("hubot", f"{NEWS_MARKER.format(digest=digest)}\nmine")
     await applied_text(world, well(3))
     assert seen(issue)[1:] == (["cpu fails", "All is well"], "closed")
-    assert theirs.state == "open"
+    assert foreign_issue.state == "open"
 
 
 async def test_each_problem_has_its_own_issue(world: World) -> None:
@@ -224,31 +224,31 @@ async def test_an_issue_may_get_another_body_when_it_is_closed(world: World) -> 
     marked = (issue.body or "").removesuffix("These fail: gpu.")
     await applied_text(world, replace(well(2), news="", closing="The gpu recovered."))
     assert (issue.body, issue.state) == (f"{marked}The gpu recovered.", "closed")
-    assert [one.method for one in world.github.requests.records].count("PATCH") == 1
+    assert [request.method for request in world.github.requests.records].count("PATCH") == 1
 
 
 async def test_a_message_older_than_the_last_one_is_not_posted(world: World) -> None:
     """Reporting a failure failed at first; somebody replays it after a recovery, or after something worse."""
-    began, worse, over = (
-        replace(effect, as_of=at)
-        for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
+    first_failure, second_failure, recovery = (
+        replace(effect, as_of=as_of)
+        for effect, as_of in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
     )
-    left = "the issue of alarm:main already has newer content"
-    assert await applied_text(world, over) == "there is no open issue to close"
-    assert await applied_text(world, began) == left
+    outdated = "the issue of alarm:main already has newer content"
+    assert await applied_text(world, recovery) == "there is no open issue to close"
+    assert await applied_text(world, first_failure) == outdated
     assert issues(world) == []
-    assert await applied_text(world, replace(worse, as_of=180.0)) == "opened an issue"
+    assert await applied_text(world, replace(second_failure, as_of=180.0)) == "opened an issue"
     (issue,) = issues(world)
-    assert await applied_text(world, began) == left
+    assert await applied_text(world, first_failure) == outdated
     assert seen(issue) == ("These fail: cpu.", [], "open")
-    assert await applied_text(world, replace(began, as_of=0.0)) == f"updated the issue #{issue.number}"
+    assert await applied_text(world, replace(first_failure, as_of=0.0)) == f"updated the issue #{issue.number}"
 
 
 async def test_news_costs_few_requests(world: World) -> None:
     counts = []
     for effect in (broken("gpu", 1), broken("cpu", 2), well(3), well(3)):
-        before = len(world.github.requests.records)
+        request_count = len(world.github.requests.records)
         await applied_text(world, effect)
-        counts.append(len([r for r in world.github.requests.records[before:] if "/issues" in r.path]))
+        counts.append(len([r for r in world.github.requests.records[request_count:] if "/issues" in r.path]))
     # Two reads and an opening; read, update, read, comment; read, read, comment, close; nothing.
     assert counts == [3, 4, 4, 0]

@@ -29,16 +29,16 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def ensured(world: World, content: str = NEW, at: str = "2026-11-20T00:00:00Z") -> EnsurePull:
+def ensured(world: World, content: str = NEW, decided_at: str = "2026-11-20T00:00:00Z") -> EnsurePull:
     base = world.repository.branch("main")
     body = f"Have `{content[-5:]}`."
     return EnsurePull(
-        BRANCH, "main", at, base, FILE, content, f"key{content[-1]}", "Update images", body, "Update images"
+        BRANCH, "main", decided_at, base, FILE, content, f"key{content[-1]}", "Update images", body, "Update images"
     )
 
 
-def ended(at: str = "2026-11-21T00:00:00Z") -> EnsurePull:
-    return EnsurePull(BRANCH, "main", at)
+def ended(decided_at: str = "2026-11-21T00:00:00Z") -> EnsurePull:
+    return EnsurePull(BRANCH, "main", decided_at)
 
 
 async def applied_text(world: World, effect: EnsurePull) -> str:
@@ -92,7 +92,7 @@ async def test_nothing_is_written_if_nothing_is_new(world: World) -> None:
     assert len(world.github.requests.writes) == written, "people's additions stay"
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("fault_time", ["before", "after"])
 @pytest.mark.parametrize(
     ("method", "route"),
     [
@@ -105,8 +105,8 @@ async def test_nothing_is_written_if_nothing_is_new(world: World) -> None:
         ("DELETE", f"{REPO}/git/refs/{{ref}}"),
     ],
 )
-async def test_a_lost_answer_repeats_and_loses_nothing(world: World, method: str, route: str, when: str) -> None:
-    fault = world.github.faults.add(method, route, status=502, when=when, times=None)  # type: ignore[arg-type]
+async def test_a_lost_answer_repeats_and_loses_nothing(world: World, method: str, route: str, fault_time: str) -> None:
+    fault = world.github.faults.add(method, route, status=502, when=fault_time, times=None)  # type: ignore[arg-type]
     for effect in (ensured(world), ensured(world, NEWER), ended()):
         try:
             await applied_text(world, effect)
@@ -120,10 +120,10 @@ async def test_a_lost_answer_repeats_and_loses_nothing(world: World, method: str
 
 async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -> None:
     await applied_text(world, ensured(world))
-    theirs = only(world).push({FILE: "mine"}, by="octocat")
-    left = f"somebody else pushed to {BRANCH}, so the bot left it alone"
+    foreign_sha = only(world).push({FILE: "mine"}, by="octocat")
+    left_alone = f"somebody else pushed to {BRANCH}, so the bot left it alone"
     for _ in range(2):
-        assert await applied_text(world, ensured(world, NEWER)) == left
+        assert await applied_text(world, ensured(world, NEWER)) == left_alone
     assert pulls(world) == [
         (
             "open",
@@ -132,8 +132,8 @@ async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -
             "mine",
         )
     ]
-    assert await applied_text(world, ended()) == left
-    assert (only(world).head_sha, only(world).state) == (theirs.sha, "open")
+    assert await applied_text(world, ended()) == left_alone
+    assert (only(world).head_sha, only(world).state) == (foreign_sha.sha, "open")
     world.repository.move(REF, None, "octocat")
     assert await applied_text(world, ensured(world, NEWER)) == "opened #2"
     assert [state for state, _, _ in pulls(world)] == ["closed", "open"]
@@ -144,19 +144,19 @@ async def test_a_push_between_our_check_and_our_push_is_noticed(world: World) ->
     pause = world.github.faults.pause("POST", f"{REPO}/git/commits", when="before")
     task = asyncio.create_task(applied_text(world, ensured(world, NEWER)))
     await pause.reached.wait()
-    theirs = only(world).push({FILE: "mine"}, by="octocat").sha
+    foreign_sha = only(world).push({FILE: "mine"}, by="octocat").sha
     pause.resume()
     with pytest.raises(TryAgain, match="somebody else changed the branch"):
         await task
-    assert world.repository.refs[REF] == theirs
+    assert world.repository.refs[REF] == foreign_sha
 
 
 async def test_a_branch_that_was_never_ours_is_not_touched(world: World) -> None:
-    theirs = world.repository.push(BRANCH, {"a": "b"}, by="octocat").sha
+    foreign_sha = world.repository.push(BRANCH, {"a": "b"}, by="octocat").sha
     with pytest.raises(UserError, match="has commits that aren't mine"):
         await applied_text(world, ensured(world))
     assert await applied_text(world, ended()) == "there is nothing to close"
-    assert (world.repository.refs[REF], world.repository.pulls) == (theirs, [])
+    assert (world.repository.refs[REF], world.repository.pulls) == (foreign_sha, [])
 
 
 async def test_a_pull_request_closed_by_a_person_stays_closed_until_there_is_something_new(world: World) -> None:
@@ -188,9 +188,9 @@ async def test_a_pull_request_that_a_person_opened_from_the_branch_keeps_its_tex
     with pytest.raises(TryAgain):
         await applied_text(world, ensured(world))
     world.repository.open_pull_request("octocat", body="Mine", branch=BRANCH)
-    theirs = "somebody else opened #1, so the bot left its text alone"
-    assert await applied_text(world, ensured(world)) == theirs
-    assert await applied_text(world, ensured(world, NEWER)) == theirs
+    left_alone = "somebody else opened #1, so the bot left its text alone"
+    assert await applied_text(world, ensured(world)) == left_alone
+    assert await applied_text(world, ensured(world, NEWER)) == left_alone
     assert pulls(world) == [("open", "Mine", NEWER)]
 
 
@@ -207,7 +207,7 @@ async def test_a_pull_request_opened_at_the_same_moment_is_used(world: World) ->
 async def test_an_outdated_decision_changes_nothing(world: World) -> None:
     """A worker that was frozen for hours applies its effect, or an old delivery is replayed."""
     old = ensured(world)
-    await applied_text(world, ensured(world, NEWER, at="2026-11-21T00:00:00Z"))
+    await applied_text(world, ensured(world, NEWER, decided_at="2026-11-21T00:00:00Z"))
     assert await applied_text(world, old) == "a newer decision replaced this one"
     world.repository.push("main", {FILE: NEWER}, by="octocat")
     await applied_text(world, ended("2026-11-22T00:00:00Z"))
@@ -229,9 +229,9 @@ async def test_the_cost_is_fixed(world: World) -> None:
     await applied_text(world, ended())  # looks up where the App is installed, once
     counts = []
     for effect in (ended(), ensured(world), ensured(world), ensured(world, NEWER), ended()):
-        before = len(world.github.requests.records)
+        request_count = len(world.github.requests.records)
         await applied_text(world, effect)
-        made = world.github.requests.records[before:]
-        counts.append(len([one for one in made if one.path.startswith("/repos/")]))
+        requests = world.github.requests.records[request_count:]
+        counts.append(len([request for request in requests if request.path.startswith("/repos/")]))
     # Pulls and branch; those, base, tree, commit, branch, branch, pull; with the file; all of it; close and delete.
     assert counts == [2, 8, 3, 9, 4]

@@ -123,7 +123,7 @@ class World:
     async def apply_alone(self, effect: Effect) -> AppliedEffect:
         """Apply an effect without a delivery; its errors are raised."""
         repository = Repository(self.repository.id, FULL_NAME, None)
-        job = EffectJob("guid", "handler", "intent", repository, effect.target, CODEC.encode(effect))
+        job = EffectJob("guid", "handler", "intent", repository, effect.effect_key, CODEC.encode(effect))
         return await self.pipeline.apply(job)
 
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:

@@ -44,8 +44,8 @@ class ChannelSender:
         """Send news to a channel that refuses it; return the error, after checking that it hides the address."""
         with pytest.raises(kind) as raised:
             await self.report()
-        shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
-        assert self.channel.path not in shown
+        printed = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
+        assert self.channel.path not in printed
         assert raised.value.__cause__ is None
         assert raised.value.__context__ is None
         return raised.value
@@ -84,7 +84,7 @@ def test_each_place_gets_its_message_and_none_twice() -> None:
     assert (issue.key, issue.title, issue.body) == ("alarm:main", "main is broken", "`gpu/branch` fails.")
     assert issue.news.startswith("❌ **main: gpu/branch fails**")
     assert issue.news_key == "alarm:1"
-    assert len({discord.target, slack.target, issue.target}) == 3
+    assert len({discord.effect_key, slack.effect_key, issue.effect_key}) == 3
 
 
 async def test_a_channel_gets_its_news_one_after_another_and_once_each(sender: ChannelSender) -> None:
@@ -106,9 +106,9 @@ async def test_a_channel_gets_its_news_one_after_another_and_once_each(sender: C
 
 
 async def test_a_message_is_posted_once_however_often_it_is_requested(sender: ChannelSender) -> None:
-    first, *others = [await sender.report() for _ in range(3)]
-    assert first == f"posted in {sender.place.title()}"
-    assert others == [f"already posted in {sender.place.title()}"] * 2
+    first_text, *later_texts = [await sender.report() for _ in range(3)]
+    assert first_text == f"posted in {sender.place.title()}"
+    assert later_texts == [f"already posted in {sender.place.title()}"] * 2
     assert sender.channel.said == [SAID]
     await sender.report("alarm:2", News("well", good=True))
     assert sender.channel.said == [SAID, "✅ well"]
@@ -184,9 +184,9 @@ async def test_a_possible_repetition_is_marked_even_after_a_later_refused_try(se
 async def test_a_removed_webhook_is_reported_with_its_variable(sender: ChannelSender, status: int) -> None:
     sender.channel.faults.add("POST", "*", status=status, message="no_service")
     name, variable = sender.place.title(), f"{sender.place.upper()}_WEBHOOK_URL"
-    said = f"code {DiscordSandbox.CODES.get(status, 0)}" if sender.place == "discord" else "no_service"
+    answer = f"code {DiscordSandbox.CODES.get(status, 0)}" if sender.place == "discord" else "no_service"
     assert str(await sender.fails(UserError)) == (
-        f"{name} no longer accepts messages at the webhook of {variable} ({status}, {said}). "
+        f"{name} no longer accepts messages at the webhook of {variable} ({status}, {answer}). "
         f"The webhook or its channel may have been removed: create a new one, set {variable} to its address, and "
         "restart the bot."
     )

@@ -122,23 +122,23 @@ def test_an_address_cannot_break_the_markup_around_it() -> None:
 
 def test_many_items_are_truncated_and_counted() -> None:
     news = News("title", tuple(NewsItem(f"check {number}") for number in range(100)), more=7)
-    for said in (discord_text(as_discord(news)), slack_text(as_slack(news)), as_markdown(news)):
-        assert said.splitlines()[-1] == "- and 87 more"
-        assert said.count("check") == MOST_ITEMS
+    for text in (discord_text(as_discord(news)), slack_text(as_slack(news)), as_markdown(news)):
+        assert text.splitlines()[-1] == "- and 87 more"
+        assert text.count("check") == MOST_ITEMS
 
 
 def test_long_items_that_do_not_fit_are_truncated_and_counted() -> None:
     news = News(
         "t" * 900, tuple(NewsItem("n" * 900, "*" * 900, URL) for _ in range(MOST_ITEMS)), notes=("_" * 900,) * 9
     )
-    shown = {}
-    for place, said in (("discord", discord_text(as_discord(news))), ("slack", slack_text(as_slack(news)))):
-        left_out = re.search(r"^- and (\d+) more$", said, re.MULTILINE)
+    shown_counts = {}
+    for place, text in (("discord", discord_text(as_discord(news))), ("slack", slack_text(as_slack(news)))):
+        left_out = re.search(r"^- and (\d+) more$", text, re.MULTILINE)
         assert left_out is not None
-        shown[place] = said.count("nnn…")
-        assert shown[place] + int(left_out[1]) == MOST_ITEMS
-        assert said.count("___…") >= 1
-    assert min(shown.values()) >= 1
+        shown_counts[place] = text.count("nnn…")
+        assert shown_counts[place] + int(left_out[1]) == MOST_ITEMS
+        assert text.count("___…") >= 1
+    assert min(shown_counts.values()) >= 1
     assert as_markdown(news).count("nnn…") == MOST_ITEMS
 
 
@@ -214,7 +214,7 @@ def slack_elements(value: Any) -> list[dict[str, Any]]:
     """Return the innermost elements of a message's blocks."""
     if "elements" not in value and "blocks" not in value:
         return [value]
-    return [inner for one in value.get("elements", value.get("blocks")) for inner in slack_elements(one)]
+    return [inner for element in value.get("elements", value.get("blocks")) for inner in slack_elements(element)]
 
 
 def slack_texts(body: dict[str, Any]) -> list[str]:
@@ -240,12 +240,12 @@ def discord_acts(body: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return the links of a message, and everything else in it with an effect."""
     links, acts = [], []
     for text in [body["content"], *(embed["description"] for embed in body["embeds"])]:
-        for found in DISCORD_MARKUP.finditer(text):
-            if found["link"] is not None:
-                links.append(found["link"])
-                acts += [found["label"]] if found["label"] != "details" else []
+        for match in DISCORD_MARKUP.finditer(text):
+            if match["link"] is not None:
+                links.append(match["link"])
+                acts += [match["label"]] if match["label"] != "details" else []
             else:
-                acts += [name for name, value in found.groupdict().items() if value is not None]
+                acts += [name for name, value in match.groupdict().items() if value is not None]
     return links, acts
 
 

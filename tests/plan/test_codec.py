@@ -118,7 +118,7 @@ EFFECTS: list[Effect] = [
 def test_an_effect_survives_storage(effect: Effect) -> None:
     stored = json.loads(json.dumps(CODEC.encode(effect)))
     assert CODEC.decode(stored) == effect
-    assert CODEC.decode(stored).target == effect.target
+    assert CODEC.decode(stored).effect_key == effect.effect_key
 
 
 def test_every_kind_is_tested_here() -> None:

@@ -70,7 +70,7 @@ def suite_in_every_name(seed: int, *, topics: int = 40) -> Boundary:
     `kernel.poll::kernel.poll.userspace.wait` becomes `kernel.poll::kernel.poll.userspace.poll_api.wait`.
     """
     chance = random.Random(seed)
-    before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
+    old_tests, new_tests, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
     for area, topic in chance.sample([(area, topic) for area in AREAS for topic in TOPICS], topics):
         scenarios = chance.sample(SCENARIOS, chance.choice((1, 2, 4, 6)))
         tests = {f"{chance.choice(ACTIONS)}_{chance.choice(OBJECTS)}" for _ in range(chance.choice((1, 2, 4, 9, 30)))}
@@ -79,17 +79,17 @@ def suite_in_every_name(seed: int, *, topics: int = 40) -> Boundary:
                 begin = ".".join(filter(None, (area, topic, scenario)))
                 old = f"{area}.{topic}::{begin}.{function}"
                 new = f"{area}.{topic}::{begin}.{topic}_{SUITES[len(function) % 2]}.{function}"
-                before[old] = Status.FAILED if chance.random() < 0.05 else Status.PASSED
-                after[new] = Status.FAILED if chance.random() < 0.01 else before[old]
+                old_tests[old] = Status.FAILED if chance.random() < 0.05 else Status.PASSED
+                new_tests[new] = Status.FAILED if chance.random() < 0.01 else old_tests[old]
                 truth[old] = new
-    return Boundary(before, after, truth)
+    return Boundary(old_tests, new_tests, truth)
 
 
 def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, vanishing: float = 0.02) -> Boundary:
     """Create tests of some topics and rename a `share` of the topics; a share `vanishing` disappears or appears."""
     chance = random.Random(f"{seed} {rule}")
     old_name, new_name = RULES[rule]
-    before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
+    old_tests, new_tests, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
     pairs = chance.sample([(area, topic) for area in AREAS for topic in TOPICS], topics)
     for area, topic in pairs:
         renamed = chance.random() < share
@@ -100,15 +100,15 @@ def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, vani
                     function = f"{chance.choice(ACTIONS)}_{chance.choice(OBJECTS)}"
                 parts = area, topic, f"{topic}_{suite}", function
                 old, new = old_name(parts), new_name(parts) if renamed else old_name(parts)
-                if old in before or new in after:
+                if old in old_tests or new in new_tests:
                     continue
                 status = Status.FAILED if chance.random() < 0.05 else Status.PASSED
-                here, there = chance.random() >= vanishing, chance.random() >= vanishing
-                if here:
-                    before[old] = status
-                if there:
-                    other = Status.PASSED if status is Status.FAILED else Status.FAILED
-                    after[new] = other if chance.random() < 0.01 else status
-                if here and there and old != new:
+                in_old, in_new = chance.random() >= vanishing, chance.random() >= vanishing
+                if in_old:
+                    old_tests[old] = status
+                if in_new:
+                    other_status = Status.PASSED if status is Status.FAILED else Status.FAILED
+                    new_tests[new] = other_status if chance.random() < 0.01 else status
+                if in_old and in_new and old != new:
                     truth[old] = new
-    return Boundary(before, after, truth)
+    return Boundary(old_tests, new_tests, truth)

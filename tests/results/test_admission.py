@@ -97,9 +97,9 @@ async def test_the_head_of_a_pull_request_is_accepted_and_its_number_found(world
 
 async def test_an_older_commit_of_a_pull_request_is_refused(world: World) -> None:
     pull = world.open()
-    before = pull.head_sha
+    old_head = pull.head_sha
     pull.push(by="octocat")
-    assert "neither on nightly nor the head of a pull request" in await refusal(world, before)
+    assert "neither on nightly nor the head of a pull request" in await refusal(world, old_head)
 
 
 async def test_the_head_of_a_pull_request_from_a_fork_is_found_by_the_claimed_number(world: World) -> None:
@@ -109,9 +109,11 @@ async def test_the_head_of_a_pull_request_from_a_fork_is_found_by_the_claimed_nu
 
 
 async def test_a_claimed_pull_request_must_have_that_head(world: World) -> None:
-    pull, other = world.open(), world.open()
-    said = await refusal(world, pull.head_sha, claimed=other.number)
-    assert said.startswith(f"the head of pull request {other.number} is {other.head_sha}, not {pull.head_sha}")
+    pull, other_pull = world.open(), world.open()
+    text = await refusal(world, pull.head_sha, claimed=other_pull.number)
+    assert text.startswith(
+        f"the head of pull request {other_pull.number} is {other_pull.head_sha}, not {pull.head_sha}"
+    )
     assert "no pull request 4242" in await refusal(world, pull.head_sha, claimed=4242)
 
 

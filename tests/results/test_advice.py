@@ -77,9 +77,9 @@ def test_repeated_names_are_shown_and_counted() -> None:
 
 
 def test_attempts_at_one_test_need_no_other_names() -> None:
-    again = case("test_add")._replace(attempt=True)
-    teardown = again._replace(status=Status.ERRORED, trouble=Trouble.TEARDOWN)
-    assert advice(again, again, teardown) == []
+    attempt = case("test_add")._replace(attempt=True)
+    teardown = attempt._replace(status=Status.ERRORED, trouble=Trouble.TEARDOWN)
+    assert advice(attempt, attempt, teardown) == []
 
 
 def test_tests_without_a_name_do_not_count_as_a_repeated_name() -> None:
@@ -90,8 +90,8 @@ def test_tests_without_a_name_do_not_count_as_a_repeated_name() -> None:
 def test_reruns_and_errors_of_teardown_in_real_reports_do_not_count_as_repeated_names(report: Path) -> None:
     advice = CaseAdvice()
     with report.open("rb") as file:
-        for one in read(file, report.name):
-            advice.resolve(one)
+        for test_case in read(file, report.name):
+            advice.resolve(test_case)
     assert not [warning for warning in advice.warnings("junit") if "share a name" in warning]
 
 

@@ -21,10 +21,10 @@ PREFIX = Aliases([("kernel.poll.*", "poll.*")])
 
 
 def test_a_failure_under_the_new_name_still_fails() -> None:
-    now, before = {NEW: FAILED, OTHER: PASSED}, {OLD: FAILED, OTHER: PASSED}
-    without = compare(now, before, exit_status=1)
-    assert (without.new_failures, without.removed, without.new) == ((NEW,), (OLD,), (NEW,))
-    comparison = compare(now, before, exit_status=1, aliases=ALIASES)
+    current, baseline = {NEW: FAILED, OTHER: PASSED}, {OLD: FAILED, OTHER: PASSED}
+    without_aliases = compare(current, baseline, exit_status=1)
+    assert (without_aliases.new_failures, without_aliases.removed, without_aliases.new) == ((NEW,), (OLD,), (NEW,))
+    comparison = compare(current, baseline, exit_status=1, aliases=ALIASES)
     assert (comparison.still_failing, comparison.renamed) == ((NEW,), ((OLD, NEW),))
     assert (comparison.new_failures, comparison.removed, comparison.new) == ((), (), ())
 
@@ -43,22 +43,22 @@ def test_a_lab_that_still_has_the_old_name_is_compared_as_before() -> None:
 
 
 def test_a_configured_alias_wins_over_a_found_rename() -> None:
-    before = {f"kernel.poll.test_{number}": PASSED for number in range(12)}
-    now = {f"poll.test_{number}": PASSED for number in range(12)} | {"poll.first": PASSED}
-    del now["poll.test_0"]
+    baseline = {f"kernel.poll.test_{number}": PASSED for number in range(12)}
+    current = {f"poll.test_{number}": PASSED for number in range(12)} | {"poll.first": PASSED}
+    del current["poll.test_0"]
     aliases = Aliases([("kernel.poll.test_0", "poll.test_11"), ("kernel.poll.test_11", "poll.first")])
-    found = dict(compare(now, before, exit_status=0, aliases=aliases).renamed)
-    assert found["kernel.poll.test_0"] == "poll.test_11"
-    assert found["kernel.poll.test_11"] == "poll.first"
-    assert found["kernel.poll.test_5"] == "poll.test_5"
+    renamed = dict(compare(current, baseline, exit_status=0, aliases=aliases).renamed)
+    assert renamed["kernel.poll.test_0"] == "poll.test_11"
+    assert renamed["kernel.poll.test_11"] == "poll.first"
+    assert renamed["kernel.poll.test_5"] == "poll.test_5"
 
 
 def test_a_regression_is_confirmed_across_its_rename() -> None:
     suite = SuiteState(SUITE, (), {NEW: FAILED, OTHER: PASSED}, {}, 1, (), (), ())
-    before, earlier = {OLD: FAILED, OTHER: PASSED}, {OLD: PASSED, OTHER: PASSED}
+    baseline, earlier = {OLD: FAILED, OTHER: PASSED}, {OLD: PASSED, OTHER: PASSED}
     for aliases, confirmed in ((ALIASES, {NEW}), (Aliases(), set[str]())):
-        compared = compared_with(suite, Baseline("a", ""), before, aliases)
-        assert with_confirmed(suite, compared, before, earlier, aliases).confirmed == confirmed
+        compared = compared_with(suite, Baseline("a", ""), baseline, aliases)
+        assert with_confirmed(suite, compared, baseline, earlier, aliases).confirmed == confirmed
 
 
 def put(store: ResultsStore, *runs: dict[str, str]) -> None:
@@ -69,17 +69,17 @@ def put(store: ResultsStore, *runs: dict[str, str]) -> None:
 
 def history(store: ResultsStore, test: str, aliases: Aliases) -> list[tuple[int, str, str | None]]:
     segments = store.history(REPOSITORY, SUITE, test, aliases).get(ABOUT, ())
-    return [(int(one.sha, 16), one.name, one.status and one.status.value) for one in segments]
+    return [(int(segment.sha, 16), segment.name, segment.status and segment.status.value) for segment in segments]
 
 
 def test_history_continues_under_the_new_name_and_splits_again_without_the_alias(store: ResultsStore) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"}, {NEW: "failed"}, {NEW: "passed"})
-    before = store.snapshot(REPOSITORY)
+    snapshot = store.snapshot(REPOSITORY)
     joined = [(1, OLD, "passed"), (2, OLD, "failed"), (3, NEW, "failed"), (4, NEW, "passed")]
     assert history(store, NEW, ALIASES) == joined
     assert history(store, NEW, Aliases()) == joined[2:]
     assert history(store, NEW, ALIASES) == joined
-    assert store.snapshot(REPOSITORY) == before
+    assert store.snapshot(REPOSITORY) == snapshot
 
 
 def test_history_includes_a_test_that_never_changed_under_its_old_name(store: ResultsStore) -> None:
@@ -102,11 +102,15 @@ def test_history_follows_a_prefix_that_is_dropped_and_restored_across_a_gap(stor
 def test_flips_count_under_the_newest_name(store: ResultsStore) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"}, {OLD: "passed"}, {NEW: "passed"}, {NEW: "failed"})
     for aliases, flips in ((ALIASES, [(NEW, 3)]), (Aliases(), [(OLD, 2), (NEW, 1)])):
-        assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, aliases=aliases)] == flips
+        assert [
+            (flaky_test.test_id, flaky_test.flips) for flaky_test in store.flakiest(ABOUT, SUITE, aliases=aliases)
+        ] == flips
 
 
 @pytest.mark.parametrize("aliases", [ALIASES, PREFIX, Aliases([("a", "b")])])
 def test_an_alias_without_renamed_runs_changes_nothing(store: ResultsStore, aliases: Aliases) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"})
     assert history(store, OLD, aliases) == [(1, OLD, "passed"), (2, OLD, "failed")]
-    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, aliases=aliases)] == [(OLD, 1)]
+    assert [(flaky_test.test_id, flaky_test.flips) for flaky_test in store.flakiest(ABOUT, SUITE, aliases=aliases)] == [
+        (OLD, 1)
+    ]

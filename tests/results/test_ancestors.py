@@ -16,13 +16,13 @@ PAGE = "https://github.example/octocat/compiler/commit/{}"
 
 def containing(parents: Parents, commit: int) -> set[int]:
     """Return a commit and its ancestors."""
-    found, waiting = {commit}, [commit]
+    ancestors, waiting = {commit}, [commit]
     while waiting:
         for parent in parents[waiting.pop()]:
-            if parent not in found:
-                found.add(parent)
+            if parent not in ancestors:
+                ancestors.add(parent)
                 waiting.append(parent)
-    return found
+    return ancestors
 
 
 class Repository:
@@ -32,28 +32,32 @@ class Repository:
         self.parents = parents
         self.known: list[Relation] = []
 
-    def nearest(self, commit: int, *candidates: Iterable[int], wanted: int = 2) -> tuple[list[list[int]], int]:
+    def nearest(self, commit: int, *candidates: Iterable[int], most: int = 2) -> tuple[list[list[int]], int]:
         """Return the nearest ancestors for each suite, and the number of requests."""
-        every = {
-            str(number): [Candidate(str(one), float(one)) for one in sorted(suite, reverse=True)]
+        candidates_by_suite = {
+            str(number): [Candidate(str(candidate), float(candidate)) for candidate in sorted(suite, reverse=True)]
             for number, suite in enumerate(candidates)
         }
-        search, asked = AncestorSearch(str(commit), every, self.known, wanted), 0
-        while (other := search.next()) is not None:
-            asked += 1
-            both = containing(self.parents, commit) & containing(self.parents, int(other))
-            if int(other) in both:
-                search.learn(Relation(str(commit), other, is_ancestor=True, url=PAGE.format(other)))
-            elif both:
-                met = max(both)
-                relation = Relation(str(commit), other, is_ancestor=False, url=PAGE.format(other), met_at=float(met))
-                search.learn(relation, str(met))
+        search, request_count = AncestorSearch(str(commit), candidates_by_suite, self.known, most), 0
+        while (candidate := search.next()) is not None:
+            request_count += 1
+            common = containing(self.parents, commit) & containing(self.parents, int(candidate))
+            if int(candidate) in common:
+                search.learn(Relation(str(commit), candidate, is_ancestor=True, url=PAGE.format(candidate)))
+            elif common:
+                merge_base = max(common)
+                relation = Relation(
+                    str(commit), candidate, is_ancestor=False, url=PAGE.format(candidate), met_at=float(merge_base)
+                )
+                search.learn(relation, str(merge_base))
             else:
-                search.fail(other)
+                search.fail(candidate)
         self.known += [*search.learned, *search.derived()]
-        found = search.found()
-        assert all(one.url == PAGE.format(one.other) for suite in found.values() for one in suite)
-        return [[int(one.other) for one in found.get(suite, [])] for suite in every], asked
+        nearest = search.nearest()
+        assert all(relation.url == PAGE.format(relation.other) for suite in nearest.values() for relation in suite)
+        return [
+            [int(relation.other) for relation in nearest.get(suite, [])] for suite in candidates_by_suite
+        ], request_count
 
 
 def line(length: int) -> dict[int, tuple[int, ...]]:
@@ -62,8 +66,8 @@ def line(length: int) -> dict[int, tuple[int, ...]]:
 
 def test_on_a_linear_history_each_commit_costs_one_request() -> None:
     repository = Repository(line(100))
-    asked = [repository.nearest(number, range(0, number, 7)) for number in range(7, 99, 7)]
-    assert asked == [([[number - 7, number - 14][: number // 7]], 1) for number in range(7, 99, 7)]
+    request_count = [repository.nearest(number, range(0, number, 7)) for number in range(7, 99, 7)]
+    assert request_count == [([[number - 7, number - 14][: number // 7]], 1) for number in range(7, 99, 7)]
 
 
 def test_suites_share_their_answers() -> None:
@@ -77,10 +81,10 @@ def test_of_two_branches_only_the_commits_own_one_counts() -> None:
     parents = {number: (max(number - 2, 0),) if number else () for number in range(40)}
     repository = Repository(parents)
     for number in range(4, 40):
-        found, asked = repository.nearest(number, range(number))
-        own = [one for one in range(number - 1, -1, -1) if one in containing(parents, number)]
-        assert found == [own[:2]]
-        assert asked <= 3
+        nearest, request_count = repository.nearest(number, range(number))
+        ancestors = [commit for commit in range(number - 1, -1, -1) if commit in containing(parents, number)]
+        assert nearest == [ancestors[:2]]
+        assert request_count <= 3
 
 
 def test_the_removed_commits_of_a_reset_branch_are_left_out() -> None:
@@ -94,14 +98,14 @@ def test_the_removed_commits_of_a_reset_branch_are_left_out() -> None:
 
 def test_without_stored_relations_a_reset_branch_is_searched_from_the_merge_base() -> None:
     parents = line(50) | {50: (10,), 51: (50,)}
-    found, asked = Repository(parents).nearest(51, set(range(50)) - {10})
-    assert (found, asked <= MOST_ASKED) == ([[9, 8]], True)
+    nearest, request_count = Repository(parents).nearest(51, set(range(50)) - {10})
+    assert (nearest, request_count <= MOST_ASKED) == ([[9, 8]], True)
 
 
-def test_unrelated_commits_give_no_ancestor_after_a_limited_number_of_requests() -> None:
+def test_unrelated_commits_give_no_ancestor_after_a_limited_commit_numberof_requests() -> None:
     parents = dict.fromkeys(range(200), ())
-    found, asked = Repository(parents).nearest(199, range(199))
-    assert (found, asked <= MOST_ASKED) == ([[]], True)
+    nearest, request_count = Repository(parents).nearest(199, range(199))
+    assert (nearest, request_count <= MOST_ASKED) == ([[]], True)
 
 
 @st.composite
@@ -109,8 +113,8 @@ def histories(draw: st.DrawFn) -> dict[int, tuple[int, ...]]:
     """Draw commits with one or two parents, on few branches."""
     parents: dict[int, tuple[int, ...]] = {0: ()}
     for number in range(1, draw(st.integers(2, 14))):
-        some = draw(st.lists(st.integers(max(0, number - 4), number - 1), min_size=1, max_size=2, unique=True))
-        parents[number] = tuple(some)
+        drawn_parents = draw(st.lists(st.integers(max(0, number - 4), number - 1), min_size=1, max_size=2, unique=True))
+        parents[number] = tuple(drawn_parents)
     return parents
 
 
@@ -119,9 +123,9 @@ def test_in_any_history_only_ancestors_are_found(parents: dict[int, tuple[int, .
     repository = Repository(parents)
     for number in data.draw(st.permutations(range(1, len(parents)))):
         candidates = data.draw(st.sets(st.integers(0, number - 1), min_size=1))
-        (found,), asked = repository.nearest(number, candidates)
-        assert asked <= MOST_ASKED
-        assert set(found) <= containing(parents, number)
-        if asked < 5:
-            own = sorted(candidates & containing(parents, number), reverse=True)
-            assert found == own[:2]
+        (nearest,), request_count = repository.nearest(number, candidates)
+        assert request_count <= MOST_ASKED
+        assert set(nearest) <= containing(parents, number)
+        if request_count < 5:
+            ancestors = sorted(candidates & containing(parents, number), reverse=True)
+            assert nearest == ancestors[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nightjar_formats.model import SeenTest, Status
 
-from bot.results.compare.cheap import MOST_CHEAP_MESSAGES, MOST_CHEAP_TESTS, is_cheap
+from bot.results.compare.diff import MOST_CHEAP_MESSAGES, MOST_CHEAP_TESTS, is_cheap
 
 PASSED = SeenTest(Status.PASSED)
 
@@ -14,10 +14,10 @@ def named(prefix: str, count: int) -> dict[str, SeenTest]:
 
 
 def test_two_runs_of_the_same_tests_are_cheap_to_compare() -> None:
-    before = named("test_", 1000)
-    assert is_cheap(before, before)
-    assert is_cheap(before, None)
-    assert is_cheap({**before, **named("test_new_", 500)}, before)
+    baseline = named("test_", 1000)
+    assert is_cheap(baseline, baseline)
+    assert is_cheap(baseline, None)
+    assert is_cheap({**baseline, **named("test_new_", 500)}, baseline)
 
 
 def test_a_search_for_renamed_tests_is_not_cheap() -> None:

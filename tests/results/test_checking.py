@@ -59,8 +59,8 @@ def test_compressed_files_are_read_by_their_content(tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_run_are_checked_together(tmp_path: Path) -> None:
-    other = JUNIT.replace("test_add", "test_mul").replace("test_sub", "test_div")
-    report = check_files([write(tmp_path, "a.xml", JUNIT), write(tmp_path, "b.xml", other)])
+    other_report = JUNIT.replace("test_add", "test_mul").replace("test_sub", "test_div")
+    report = check_files([write(tmp_path, "a.xml", JUNIT), write(tmp_path, "b.xml", other_report)])
     assert report.counts == Counts(passed=2, failed=2, errored=2, skipped=1)
 
 
@@ -118,13 +118,13 @@ def test_a_file_without_a_test_gets_one_warning(tmp_path: Path) -> None:
     assert [*report.files[0].warnings, *report.warnings] == [NO_TEST]
 
 
-def run_folder(root: Path, *, sha: str = SHA, **more: Any) -> Path:
+def run_folder(root: Path, *, sha: str = SHA, **fields: Any) -> Path:
     """Lay out a run as in the bucket."""
     folder = root / "octocat" / "compiler" / "example-lab" / "adreno" / SHA / "run-1"
     folder.mkdir(parents=True)
     write(folder, "ops.xml", JUNIT)
     entry = {"name": "ops.xml", "bytes": len(JUNIT), "sha256": hashlib.sha256(JUNIT.encode()).hexdigest()}
-    manifest = {"schema": 1, "sha": sha, "suite": "ops", "files": [entry], **more}
+    manifest = {"schema": 1, "sha": sha, "suite": "ops", "files": [entry], **fields}
     write(folder, "manifest.json", json.dumps(manifest))
     return folder
 

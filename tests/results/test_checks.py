@@ -28,7 +28,7 @@ def test_a_check_is_scheduled_when_its_results_have_settled_and_again_when_they_
     put(store, Upload(1, {ADD: "passed"}))
     assert store.scheduled_checks(REPOSITORY, 1059.0, 60.0, DAY) == []
     (pending,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
-    assert (pending.about, pending.sha, pending.revision, pending.over) == (
+    assert (pending.target, pending.sha, pending.revision, pending.over) == (
         ABOUT,
         sha(1),
         1,

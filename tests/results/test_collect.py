@@ -57,13 +57,13 @@ def test_several_cases_of_one_test_in_a_file_are_attempts(attempts: list[Status]
     assert verdict(collect(map(case, attempts), resolve)) == (status, flaky)
 
 
-@pytest.mark.parametrize("one", SEVERITY)
-@pytest.mark.parametrize("other", SEVERITY)
+@pytest.mark.parametrize("first_status", SEVERITY)
+@pytest.mark.parametrize("second_status", SEVERITY)
 def test_of_two_tests_with_the_same_name_in_a_file_the_worse_counts_and_neither_is_flaky(
-    one: Status, other: Status
+    first_status: Status, second_status: Status
 ) -> None:
-    cases = [case(status, message=str(status))._replace(attempt=False) for status in (one, other)]
-    worse = min(one, other, key=SEVERITY.index)
+    cases = [case(status, message=str(status))._replace(attempt=False) for status in (first_status, second_status)]
+    worse = min(first_status, second_status, key=SEVERITY.index)
     columns = collect(cases, resolve)
     assert verdict(columns) == (worse, False)
     assert why(columns).message == str(worse)
@@ -100,14 +100,19 @@ def test_a_test_that_the_file_itself_calls_flaky_is_flaky() -> None:
     assert verdict(collect([case(PASSED, flaky=True)], resolve)) == (PASSED, True)
 
 
-@pytest.mark.parametrize("one", SEVERITY)
-@pytest.mark.parametrize("other", SEVERITY)
-def test_of_two_files_of_a_run_the_worse_status_counts_and_nothing_is_flaky(one: Status, other: Status) -> None:
-    files = [collect([case(one, message="one")], resolve), collect([case(other, message="other")], resolve)]
-    worse = min(one, other, key=SEVERITY.index)
+@pytest.mark.parametrize("first_status", SEVERITY)
+@pytest.mark.parametrize("second_status", SEVERITY)
+def test_of_two_files_of_a_run_the_worse_status_counts_and_nothing_is_flaky(
+    first_status: Status, second_status: Status
+) -> None:
+    files = [
+        collect([case(first_status, message="one")], resolve),
+        collect([case(second_status, message="other")], resolve),
+    ]
+    worse = min(first_status, second_status, key=SEVERITY.index)
     columns = merge(files)
     assert verdict(columns) == (worse, False)
-    assert why(columns).message == ("one" if worse is one else "other")
+    assert why(columns).message == ("one" if worse is first_status else "other")
 
 
 def test_files_of_a_run_keep_the_flakiness_and_texts_of_their_tests() -> None:
@@ -210,5 +215,5 @@ def test_a_failure_is_located_in_the_file_that_it_names_and_its_test_stays_the_s
         content = f"<testsuite>{line.format(failure)}</testsuite>"
         columns = collect(junit.read(BytesIO(content.encode())), Resolver(files).resolve)
         assert list(read_names(columns.names)) == ["tests/test_ops.py::test_add"]
-        places[failure] = [(why.path, why.line) for why in columns.whys]
+        places[failure] = [(reason.path, reason.line) for reason in columns.whys]
     assert list(places.values()) == [[], [("tests/helper.py", 7)], [("", None)]]

@@ -27,7 +27,9 @@ PAIRS = {
     "absent": (NEW, NEW | NEW_FAILURE, NEW | NEW_FAILURE, NEW, NEW, NEW, NOTHING),
 }
 STATES = tuple(PAIRS)
-EVERY_PAIR = [(before, now, PAIRS[before][STATES.index(now)]) for before, now in product(STATES, STATES)]
+EVERY_PAIR = [
+    (baseline, current, PAIRS[baseline][STATES.index(current)]) for baseline, current in product(STATES, STATES)
+]
 
 
 def run(*tests: str, status: str = "passed", trouble: Trouble = Trouble.NONE, message: str = "") -> dict[str, SeenTest]:
@@ -54,9 +56,9 @@ INTERNAL = run("pytest::internal", status="errored", trouble=Trouble.INTERNAL)
 
 
 def compared_runs(
-    now: dict[str, SeenTest], before: dict[str, SeenTest] | None, exit_status: int | None = 1
+    current: dict[str, SeenTest], baseline: dict[str, SeenTest] | None, exit_status: int | None = 1
 ) -> Comparison:
-    return compare(now, before, exit_status=exit_status)
+    return compare(current, baseline, exit_status=exit_status)
 
 
 def classes(test: str, comparison: Comparison) -> set[str]:
@@ -64,17 +66,17 @@ def classes(test: str, comparison: Comparison) -> set[str]:
 
 
 def in_state(state: str, flaky: bool = False) -> dict[str, SeenTest]:
-    found = {} if state == "absent" else {TEST: SeenTest(Status(state), flaky)}
-    return run(OTHER) | found
+    tests = {} if state == "absent" else {TEST: SeenTest(Status(state), flaky)}
+    return run(OTHER) | tests
 
 
-@pytest.mark.parametrize(("before", "now", "expected"), EVERY_PAIR)
+@pytest.mark.parametrize(("baseline", "current", "expected"), EVERY_PAIR)
 @pytest.mark.parametrize("flaky", [False, True])
-def test_every_pair_of_states_has_one_class(before: str, now: str, expected: set[str], flaky: bool) -> None:
-    comparison = compared_runs(in_state(now, flaky), in_state(before))
+def test_every_pair_of_states_has_one_class(baseline: str, current: str, expected: set[str], flaky: bool) -> None:
+    comparison = compared_runs(in_state(current, flaky), in_state(baseline))
     assert classes(TEST, comparison) == expected
-    assert (TEST in comparison.failing) == (now in ("failed", "errored"))
-    assert (TEST in comparison.flaky) == (flaky and now != "absent")
+    assert (TEST in comparison.failing) == (current in ("failed", "errored"))
+    assert (TEST in comparison.flaky) == (flaky and current != "absent")
     assert classes(OTHER, comparison) == set()
     assert (comparison.has_baseline, comparison.infra, comparison.mass) == (True, "", False)
 
@@ -89,10 +91,11 @@ def test_a_test_is_newly_flaky_if_its_baseline_does_not_report_it_as_flaky() -> 
     assert compared_runs(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
     assert compared_runs(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
     assert compared_runs(in_state("passed"), in_state("passed", flaky=True)).newly_flaky == ()
-    here, there = (
-        {f"{f}::{n}": SeenTest(Status.PASSED, flaky=n == 7) for n in range(20)} for f in (A, "moved/test_a.py")
+    old_names, new_names = (
+        {f"{file}::{number}": SeenTest(Status.PASSED, flaky=number == 7) for number in range(20)}
+        for file in (A, "moved/test_a.py")
     )
-    assert compared_runs(there, here).newly_flaky == ()
+    assert compared_runs(new_names, old_names).newly_flaky == ()
 
 
 def test_each_list_is_sorted() -> None:
@@ -102,8 +105,10 @@ def test_each_list_is_sorted() -> None:
 
 
 def test_all_statuses_are_counted() -> None:
-    now = {f"{A}::test_{status}": SeenTest(status) for status in Status} | {TEST: SeenTest(Status.PASSED, flaky=True)}
-    assert compared_runs(now, None).counts == Counts(2, 1, 1, 1, 1, 1, 1)
+    current = {f"{A}::test_{status}": SeenTest(status) for status in Status} | {
+        TEST: SeenTest(Status.PASSED, flaky=True)
+    }
+    assert compared_runs(current, None).counts == Counts(2, 1, 1, 1, 1, 1, 1)
 
 
 # Files that could not be collected
@@ -117,8 +122,10 @@ def test_the_tests_of_a_file_that_could_not_be_collected_are_precluded_and_the_f
 
 
 def test_tests_below_a_folder_or_module_that_could_not_be_collected_are_precluded_too() -> None:
-    now = run(f"{B}::test_y") | unread("tests/gpu", "tests.test_c")
-    comparison = compared_runs(now, run(f"{B}::test_y", "tests/gpu/test_d.py::test_x", "tests.test_c.TestC::test_x"))
+    current = run(f"{B}::test_y") | unread("tests/gpu", "tests.test_c")
+    comparison = compared_runs(
+        current, run(f"{B}::test_y", "tests/gpu/test_d.py::test_x", "tests.test_c.TestC::test_x")
+    )
     assert comparison.precluded == ("tests.test_c.TestC::test_x", "tests/gpu/test_d.py::test_x")
 
 
@@ -126,9 +133,9 @@ def test_a_file_that_fails_at_collection_again_is_still_failing() -> None:
     assert classes(A, compared_runs(run(OTHER) | unread(A), run(OTHER) | unread(A))) == {"still_failing"}
 
 
-@pytest.mark.parametrize("now", ["passed", "failed", "skipped"])
-def test_a_file_is_fixed_once_its_tests_are_back_whatever_their_status(now: str) -> None:
-    comparison = compared_runs(run(TEST, status=now) | run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))
+@pytest.mark.parametrize("current", ["passed", "failed", "skipped"])
+def test_a_file_is_fixed_once_its_tests_are_back_whatever_their_status(current: str) -> None:
+    comparison = compared_runs(run(TEST, status=current) | run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))
     assert classes(A, comparison) == {"fixed"}
     assert "new" in classes(TEST, comparison)
 
@@ -153,9 +160,11 @@ def test_skipped_tests_show_that_pytest_continued_after_a_collection_error() -> 
 
 
 def test_a_folder_is_not_fixed_by_a_file_in_it_that_cannot_be_collected() -> None:
-    now = unread("tests/ir/test_c.py") | run(f"{B}::test_y")
-    assert classes("tests/ir", compared_runs(now, unread("tests/ir"))) == {"removed"}
-    assert classes("tests/ir", compared_runs(now | run("tests/ir/test_d.py::test_x"), unread("tests/ir"))) == {"fixed"}
+    current = unread("tests/ir/test_c.py") | run(f"{B}::test_y")
+    assert classes("tests/ir", compared_runs(current, unread("tests/ir"))) == {"removed"}
+    assert classes("tests/ir", compared_runs(current | run("tests/ir/test_d.py::test_x"), unread("tests/ir"))) == {
+        "fixed"
+    }
 
 
 # Files that were skipped completely
@@ -163,9 +172,9 @@ def test_a_folder_is_not_fixed_by_a_file_in_it_that_cannot_be_collected() -> Non
 
 @pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.COLLECTION])
 def test_tests_of_a_completely_skipped_file_are_newly_skipped_and_not_removed(trouble: Trouble) -> None:
-    now = run(A, status="skipped", trouble=trouble) | run(f"{B}::test_y")
-    before = run(TEST) | run(OTHER, status="failed") | run(f"{A}::test_s", status="skipped") | run(f"{B}::test_y")
-    comparison = compared_runs(now, before)
+    current = run(A, status="skipped", trouble=trouble) | run(f"{B}::test_y")
+    baseline = run(TEST) | run(OTHER, status="failed") | run(f"{A}::test_s", status="skipped") | run(f"{B}::test_y")
+    comparison = compared_runs(current, baseline)
     assert comparison.newly_skipped == (OTHER, TEST)
     assert (comparison.removed, comparison.precluded, comparison.new) == ((), (), (A,))
 
@@ -222,18 +231,18 @@ def test_a_run_with_only_skipped_tests_tested_nothing() -> None:
 
 def test_a_renamed_test_is_compared_under_its_old_name() -> None:
     names = "abcdefghijkl"
-    before = run(*(f"{A}::test_{name}" for name in names)) | run(f"{A}::test_a", status="failed")
-    now = run(*(f"{B}::test_{name}" for name in names)) | run(f"{B}::test_b", status="failed")
-    comparison = compared_runs(now | run(f"{B}::test_y"), before)
+    baseline = run(*(f"{A}::test_{name}" for name in names)) | run(f"{A}::test_a", status="failed")
+    current = run(*(f"{B}::test_{name}" for name in names)) | run(f"{B}::test_b", status="failed")
+    comparison = compared_runs(current | run(f"{B}::test_y"), baseline)
     assert comparison.renamed == tuple((f"{A}::test_{name}", f"{B}::test_{name}") for name in names)
     assert (comparison.fixed, comparison.new_failures) == ((f"{B}::test_a",), (f"{B}::test_b",))
     assert (comparison.new, comparison.removed) == ((f"{B}::test_y",), ())
 
 
 def test_an_abandoned_search_for_renamed_tests_is_reported() -> None:
-    before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
-    assert compared_runs(now, before).unsearched is False
-    comparison = compare(now, before, exit_status=1, most_steps=10)
+    baseline, current = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
+    assert compared_runs(current, baseline).unsearched is False
+    comparison = compare(current, baseline, exit_status=1, most_steps=10)
     assert comparison.unsearched
     assert (comparison.renamed, len(comparison.new), len(comparison.removed)) == ((), 12, 12)
 
@@ -246,7 +255,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
 
 
 @pytest.mark.parametrize(
-    ("now", "exit_status", "why"),
+    ("current", "exit_status", "infra_reason"),
     [
         ({}, None, NO_TESTS),
         ({}, 0, NO_TESTS),
@@ -269,18 +278,18 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
     ],
 )
 def test_a_run_without_usable_results_is_reported_as_the_labs_fault(
-    now: dict[str, SeenTest], exit_status: int | None, why: str
+    current: dict[str, SeenTest], exit_status: int | None, infra_reason: str
 ) -> None:
-    for before in (BEFORE, None) if why != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):
-        comparison = compared_runs(now, before, exit_status)
-        assert comparison.infra == why
-        assert "the lab's" in why
+    for baseline in (BEFORE, None) if infra_reason != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):
+        comparison = compared_runs(current, baseline, exit_status)
+        assert comparison.infra == infra_reason
+        assert "the lab's" in infra_reason
         assert not any(getattr(comparison, name) for name in CLASSES)
         assert not comparison.mass
 
 
 @pytest.mark.parametrize(
-    "now",
+    "current",
     [
         unread(*FILES[:2]),
         unread(*FILES[:5]) | run(f"{FILES[5]}::test_x", f"{FILES[6]}::test_x"),
@@ -295,18 +304,18 @@ def test_a_run_without_usable_results_is_reported_as_the_labs_fault(
         many(29, "skipped") | many(1, start=29),
     ],
 )
-def test_a_run_that_is_slightly_better_counts_as_usable(now: dict[str, SeenTest]) -> None:
-    assert compared_runs(now, BEFORE).infra == ""
+def test_a_run_that_is_slightly_better_counts_as_usable(current: dict[str, SeenTest]) -> None:
+    assert compared_runs(current, BEFORE).infra == ""
 
 
 def test_a_completely_skipped_run_is_a_lab_fault_if_three_tests_passed_before() -> None:
-    before = many(3) | many(27, "skipped", start=3)
-    assert compared_runs(many(30, "skipped"), before).infra == ALL_SKIPPED.format(skipped=30, good=3)
+    baseline = many(3) | many(27, "skipped", start=3)
+    assert compared_runs(many(30, "skipped"), baseline).infra == ALL_SKIPPED.format(skipped=30, good=3)
 
 
-@pytest.mark.parametrize("before", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])
-def test_a_completely_skipped_run_is_no_lab_fault_if_it_was_so_before(before: dict[str, SeenTest] | None) -> None:
-    assert compared_runs(many(30, "skipped"), before).infra == ""
+@pytest.mark.parametrize("baseline", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])
+def test_a_completely_skipped_run_is_no_lab_fault_if_it_was_so_before(baseline: dict[str, SeenTest] | None) -> None:
+    assert compared_runs(many(30, "skipped"), baseline).infra == ""
 
 
 @pytest.mark.parametrize(
@@ -320,11 +329,11 @@ def test_a_completely_skipped_run_is_no_lab_fault_if_it_was_so_before(before: di
     ],
 )
 def test_messages_that_differ_in_numbers_addresses_paths_and_workers_have_one_cause(message: str) -> None:
-    now = {
+    current = {
         f"{A}::test_{index}": SeenTest(Status.FAILED, message=message.format(index, "abcdefghijkl"[index]))
         for index in range(12)
     }
-    assert compared_runs(now, None).infra == ONE_CAUSE.format(failed=12, ran=12)
+    assert compared_runs(current, None).infra == ONE_CAUSE.format(failed=12, ran=12)
 
 
 # Mass failures
@@ -340,7 +349,7 @@ def test_messages_that_differ_in_numbers_addresses_paths_and_workers_have_one_ca
     ],
 )
 def test_this_many_new_failures_at_once_are_a_mass_failure(failed: int, passed: int, mass: bool) -> None:
-    now = many(failed, "failed") | many(passed, start=failed)
-    comparison = compared_runs(now, many(failed + passed))
+    current = many(failed, "failed") | many(passed, start=failed)
+    comparison = compared_runs(current, many(failed + passed))
     assert (len(comparison.new_failures), comparison.mass) == (failed, mass)
-    assert not compared_runs(now, now).mass
+    assert not compared_runs(current, current).mass

@@ -30,9 +30,9 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
     def nightly_run(status: Status, folder: str) -> dict[str, SeenTest]:
         return {f"{folder}/test_tile.py::test_{n}": SeenTest(status if n == 7 else Status.PASSED) for n in range(20)}
 
-    earlier, before = nightly_run(Status.PASSED, "tests"), nightly_run(Status.FAILED, "tests/moved")
+    earlier, baseline_tests = nightly_run(Status.PASSED, "tests"), nightly_run(Status.FAILED, "tests/moved")
     suite = a_suite(seen=nightly_run(Status.FAILED, "tests/again"))
-    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, baseline_tests), baseline_tests, earlier)
     assert confirmed_suite.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
     assert confirmed_suite.confirmed == {"tests/again/test_tile.py::test_7"}
 
@@ -41,7 +41,7 @@ def test_mass_failures_are_confirmed_like_any_failure() -> None:
     def nightly_run(status: Status) -> dict[str, SeenTest]:
         return {f"a::{n}": SeenTest(status if n < 30 else Status.PASSED) for n in range(100)}
 
-    earlier, before = nightly_run(Status.PASSED), nightly_run(Status.FAILED)
-    suite = a_suite(seen=before)
-    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    earlier, baseline_tests = nightly_run(Status.PASSED), nightly_run(Status.FAILED)
+    suite = a_suite(seen=baseline_tests)
+    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, baseline_tests), baseline_tests, earlier)
     assert len(confirmed_suite.confirmed) == 30

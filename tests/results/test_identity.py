@@ -32,12 +32,12 @@ ADD = "backends/test/suite/operators/test_add.py"
 FOREIGN = "etv.lib.python3.11.site-packages.executorch.backends.test.suite.operators.test_add"
 
 
-def case(name: str = "test_with", classname: str = "", **more: object) -> Case:
-    return Case(name, Status.PASSED, classname, **more)  # type: ignore[arg-type]
+def case(name: str = "test_with", classname: str = "", **fields: object) -> Case:
+    return Case(name, Status.PASSED, classname, **fields)  # type: ignore[arg-type]
 
 
-def resolved(found: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, str]:
-    return Resolver(files).resolve(found)
+def resolved(test_case: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, str]:
+    return Resolver(files).resolve(test_case)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_the_longest_suffix_of_a_classname_decides(files: tuple[str, ...], class
     assert resolved(case("test_x", classname), files)[0] == f"{location}::test_x"
 
 
-@pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_classname_with_too_many_parts_is_not_searched_for(more: int) -> None:
-    before = "a." * (MAX_PARTS - 4 + more) + "tests.python.te.test_te_tag"
-    behind = "tests.python.te.test_te_tag" + ".A" * (MAX_PARTS - 4 + more)
-    found = [resolved(case("test_x", classname))[1] for classname in (before, behind)]
-    assert found == (["", ""] if more > 0 else [TAG, TAG])
+@pytest.mark.parametrize("excess", [-1, 0, 1])
+def test_a_classname_with_too_many_parts_is_not_searched_for(excess: int) -> None:
+    prefixed = "a." * (MAX_PARTS - 4 + excess) + "tests.python.te.test_te_tag"
+    suffixed = "tests.python.te.test_te_tag" + ".A" * (MAX_PARTS - 4 + excess)
+    paths = [resolved(case("test_x", classname))[1] for classname in (prefixed, suffixed)]
+    assert paths == (["", ""] if excess > 0 else [TAG, TAG])
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
 
 
 def test_a_prefix_of_the_classname_does_not_hide_the_classes_after_the_path() -> None:
-    found = case("test_x", "cython.tests.python.te.test_new.TestTag", path="tests/python/te/test_new.py")
-    assert resolved(found, None) == ("tests/python/te/test_new.py::TestTag::test_x", "")
+    test_case = case("test_x", "cython.tests.python.te.test_new.TestTag", path="tests/python/te/test_new.py")
+    assert resolved(test_case, None) == ("tests/python/te/test_new.py::TestTag::test_x", "")
 
 
 @pytest.mark.parametrize(
@@ -140,20 +140,20 @@ def test_a_prefix_of_the_classname_does_not_hide_the_classes_after_the_path() ->
 def test_if_a_classname_names_the_module_twice_the_best_match_with_the_path_counts(
     classname: str, classes: str
 ) -> None:
-    found = case("test_x", classname, path="te/test_new.py")
-    assert resolved(found, None) == (f"te/test_new.py::{classes}::test_x", "")
+    test_case = case("test_x", classname, path="te/test_new.py")
+    assert resolved(test_case, None) == (f"te/test_new.py::{classes}::test_x", "")
 
 
-@pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_classname_with_too_many_parts_is_not_split(more: int) -> None:
-    classname = "a." * (MAX_PARTS - 1 + more) + "test_new"
+@pytest.mark.parametrize("excess", [-1, 0, 1])
+def test_a_classname_with_too_many_parts_is_not_split(excess: int) -> None:
+    classname = "a." * (MAX_PARTS - 1 + excess) + "test_new"
     test, _ = resolved(case("test_x", classname, path="te/test_new.py"), None)
-    assert test == (f"{classname}::test_x" if more > 0 else "te/test_new.py::test_x")
+    assert test == (f"{classname}::test_x" if excess > 0 else "te/test_new.py::test_x")
 
 
 def test_an_inherited_test_belongs_to_the_file_it_was_collected_from_and_its_line_to_the_other() -> None:
-    found = case("test_x", "tests.python.te.test_te_tag.TestTag", path="tests/python/ir/test_basic.py")
-    assert resolved(found) == (f"{TAG}::TestTag::test_x", "tests/python/ir/test_basic.py")
+    test_case = case("test_x", "tests.python.te.test_te_tag.TestTag", path="tests/python/ir/test_basic.py")
+    assert resolved(test_case) == (f"{TAG}::TestTag::test_x", "tests/python/ir/test_basic.py")
 
 
 def test_a_path_unrelated_to_the_classname_is_not_part_of_the_id() -> None:
@@ -162,15 +162,15 @@ def test_a_path_unrelated_to_the_classname_is_not_part_of_the_id() -> None:
 
 @pytest.mark.parametrize("path", ["tests/cpp/ir_functor_test.cc", "/build/tvm/tests/cpp/ir_functor_test.cc"])
 def test_a_file_not_in_python_is_part_of_the_id_if_the_repository_has_it(path: str) -> None:
-    where = "tests/cpp/ir_functor_test.cc"
-    assert resolved(case("CountVar", "IrFunctor", path=path)) == (f"{where}::IrFunctor::CountVar", where)
-    assert resolved(case("CountVar", path=path)) == (f"{where}::CountVar", where)
+    file = "tests/cpp/ir_functor_test.cc"
+    assert resolved(case("CountVar", "IrFunctor", path=path)) == (f"{file}::IrFunctor::CountVar", file)
+    assert resolved(case("CountVar", path=path)) == (f"{file}::CountVar", file)
 
 
 def test_a_whole_path_names_a_file_of_the_repository_whatever_its_extension() -> None:
-    where = "src/ir/module.cc"
-    assert resolved(case("CountVar", "IrFunctor", path=where)) == (f"{where}::IrFunctor::CountVar", where)
-    assert resolved(case("CountVar", "IrFunctor", path=f"/build/{where}")) == ("IrFunctor::CountVar", "")
+    file = "src/ir/module.cc"
+    assert resolved(case("CountVar", "IrFunctor", path=file)) == (f"{file}::IrFunctor::CountVar", file)
+    assert resolved(case("CountVar", "IrFunctor", path=f"/build/{file}")) == ("IrFunctor::CountVar", "")
 
 
 @pytest.mark.parametrize("climb", ["../", "../../", "../../../"])
@@ -183,8 +183,8 @@ def test_a_path_out_of_the_labs_folder_starts_after_its_last_parent_folder(climb
     [("/opt/lab/tests/python/te/test_te_tag.py", TAG), ("src/ir/module.cc", "src/ir/module.cc"), ("unknown.py", "")],
 )
 def test_the_line_of_a_failure_belongs_to_the_file_that_the_failure_names(failure_path: str, path: str) -> None:
-    found = case("test_x", "tests.python.ir.test_basic", failure_path=failure_path)
-    assert resolved(found) == ("tests/python/ir/test_basic.py::test_x", path)
+    test_case = case("test_x", "tests.python.ir.test_basic", failure_path=failure_path)
+    assert resolved(test_case) == ("tests/python/ir/test_basic.py::test_x", path)
 
 
 def test_without_a_known_file_the_id_is_suite_and_name() -> None:
@@ -195,7 +195,7 @@ def test_without_a_known_file_the_id_is_suite_and_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "test_case",
     [
         case("tests.python.te.test_te_tag"),
         case("cython.tests.python.te.test_te_tag"),
@@ -206,8 +206,8 @@ def test_without_a_known_file_the_id_is_suite_and_name() -> None:
         case("collecting", "tests.python.te.test_te_tag"),
     ],
 )
-def test_the_id_of_a_file_that_could_not_be_collected_is_its_path(found: Case) -> None:
-    assert resolved(found._replace(status=Status.ERRORED, trouble=Trouble.COLLECTION)) == (TAG, TAG)
+def test_the_id_of_a_file_that_could_not_be_collected_is_its_path(test_case: Case) -> None:
+    assert resolved(test_case._replace(status=Status.ERRORED, trouble=Trouble.COLLECTION)) == (TAG, TAG)
 
 
 def test_the_id_of_a_completely_skipped_file_is_its_path() -> None:
@@ -216,8 +216,8 @@ def test_the_id_of_a_completely_skipped_file_is_its_path() -> None:
 
 
 def test_a_collection_error_of_an_unknown_file_keeps_its_name() -> None:
-    found = case("a.test_b")._replace(trouble=Trouble.COLLECTION)
-    assert resolved(found, None) == ("a.test_b", "")
+    test_case = case("a.test_b")._replace(trouble=Trouble.COLLECTION)
+    assert resolved(test_case, None) == ("a.test_b", "")
 
 
 def test_a_name_without_a_path_stays_as_it_is() -> None:
@@ -228,7 +228,7 @@ def test_a_name_without_a_path_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "printed"),
     [
         ("a\nb", "a\\nb"),
         ("\x1b[31m", "\\x1b[31m"),
@@ -239,11 +239,11 @@ def test_a_name_without_a_path_stays_as_it_is() -> None:
         ("\\n", "\\n"),
     ],
 )
-def test_unprintable_characters_are_written_as_in_pythons_repr(raw: str, shown: str) -> None:
-    expected = f"{TAG}::test_x[{shown}]"
+def test_unprintable_characters_are_written_as_in_pythons_repr(raw: str, printed: str) -> None:
+    expected = f"{TAG}::test_x[{printed}]"
     assert resolved(case(f"test_x[{raw}]", "tests.python.te.test_te_tag"))[0] == expected
     assert resolved(case(nodeid=f"{TAG}::test_x[{raw}]"))[0] == expected
-    assert resolved(case("y", f"Suite{raw}"))[0] == f"Suite{shown}::y"
+    assert resolved(case("y", f"Suite{raw}"))[0] == f"Suite{printed}::y"
 
 
 def test_both_notations_of_a_path_give_the_same_id() -> None:
@@ -270,20 +270,22 @@ CLASSNAME = "cython." * 30 + "tests.python.te.test_te_tag.TestTag"
 
 
 @pytest.mark.parametrize(
-    "made",
+    "make_case",
     [
         lambda name: case(name, CLASSNAME),
         lambda name: case(name, CLASSNAME, path=f"/opt/lab/{TAG}"),
         lambda name: case(nodeid=f"{'cython/' * 30}{TAG}::{name}"),
     ],
 )
-def test_the_place_of_a_class_is_searched_for_once(made: Callable[[str], Case]) -> None:
+def test_the_place_of_a_class_is_searched_for_once(make_case: Callable[[str], Case]) -> None:
     resolver = Resolver(FILES)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (Resolver(FILES), resolver, resolver)
-    _, search, again = [steps_of(partial(one.resolve, made("test_x"))) for one in resolvers]
-    assert search > 3 * again
-    assert resolver.resolve(made("test_z")) == Resolver(FILES).resolve(made("test_z"))
+    _, search_steps, cached_steps = [
+        steps_of(partial(each_resolver.resolve, make_case("test_x"))) for each_resolver in resolvers
+    ]
+    assert search_steps > 3 * cached_steps
+    assert resolver.resolve(make_case("test_z")) == Resolver(FILES).resolve(make_case("test_z"))
 
 
 def test_at_most_ten_thousand_places_of_classes_are_cached() -> None:
@@ -295,28 +297,30 @@ def test_at_most_ten_thousand_places_of_classes_are_cached() -> None:
     assert is_remembered(resolver, "a.b")
 
 
-@pytest.mark.parametrize(("more", "remembered"), [(-1, True), (0, True), (1, False)])
-def test_the_place_of_a_class_with_an_endless_name_is_not_cached(more: int, remembered: bool) -> None:
-    classname = "x" * (MAX_NAME - len("::") + more)
+@pytest.mark.parametrize(("excess", "remembered"), [(-1, True), (0, True), (1, False)])
+def test_the_place_of_a_class_with_an_endless_name_is_not_cached(excess: int, remembered: bool) -> None:
+    classname = "x" * (MAX_NAME - len("::") + excess)
     assert is_remembered(Resolver(()), classname) is remembered
 
 
 def is_remembered(resolver: Resolver, classname: str) -> bool:
     """Resolve a test of a class twice; return whether the second time took far fewer steps than the first."""
-    found = case("test_x", classname)
+    test_case = case("test_x", classname)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (resolver, Resolver(()), Resolver(()), resolver)
-    *_, search, again = [steps_of(partial(one.resolve, found)) for one in resolvers]
-    return 2 * again < search
+    *_, search_steps, cached_steps = [
+        steps_of(partial(each_resolver.resolve, test_case)) for each_resolver in resolvers
+    ]
+    return 2 * cached_steps < search_steps
 
 
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=100)
-@given(middle=st.text(max_size=30), other=st.text(max_size=30))
-def test_two_long_names_stay_as_different_as_they_were(middle: str, other: str) -> None:
-    ids = [resolved(case(f"test[{'x' * 1_000}{text}{'y' * 1_000}]", "Suite"))[0] for text in (middle, other)]
+@given(middle=st.text(max_size=30), other_middle=st.text(max_size=30))
+def test_two_long_names_stay_as_different_as_they_were(middle: str, other_middle: str) -> None:
+    ids = [resolved(case(f"test[{'x' * 1_000}{text}{'y' * 1_000}]", "Suite"))[0] for text in (middle, other_middle)]
     assert [len(test) for test in ids] == [MAX_NAME, MAX_NAME]
-    assert (ids[0] == ids[1]) == (_printed(middle) == _printed(other))
+    assert (ids[0] == ids[1]) == (_printed(middle) == _printed(other_middle))
 
 
 def _printed(text: str) -> str:
@@ -334,9 +338,11 @@ modules = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda pa
 def test_a_foreign_prefix_changes_nothing(files: set[str], prefix: list[str], data: st.DataObject) -> None:
     module = data.draw(st.sampled_from(sorted(files)))
     resolver = Resolver({f"{file}.py" for file in files})
-    found = case("test_x", ".".join([*prefix, *module.split("/"), "TestA"]))
-    assert resolver.resolve(found) == (f"{module}.py::TestA::test_x", f"{module}.py")
-    assert resolver.resolve(case(nodeid="/".join([*prefix, f"{module}.py::TestA::test_x"]))) == resolver.resolve(found)
+    test_case = case("test_x", ".".join([*prefix, *module.split("/"), "TestA"]))
+    assert resolver.resolve(test_case) == (f"{module}.py::TestA::test_x", f"{module}.py")
+    assert resolver.resolve(case(nodeid="/".join([*prefix, f"{module}.py::TestA::test_x"]))) == resolver.resolve(
+        test_case
+    )
 
 
 @pytest.mark.no_cover
@@ -347,6 +353,6 @@ def test_a_foreign_prefix_changes_nothing(files: set[str], prefix: list[str], da
 def test_any_text_gives_a_printable_id_and_no_path_that_does_not_exist(
     name: str, classname: str, path: str, nodeid: str
 ) -> None:
-    test, where = resolved(case(name, classname, path=path, nodeid=nodeid))
+    test, file = resolved(case(name, classname, path=path, nodeid=nodeid))
     assert test.isprintable()
-    assert where in ("", *FILES)
+    assert file in ("", *FILES)

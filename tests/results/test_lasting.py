@@ -32,11 +32,11 @@ ENDED = {
 
 def segments(history: str) -> list[Segment]:
     """Return the segments of a test with these results, run after run."""
-    found, begin = [], 0
-    for letter, those in groupby(history):
-        found.append((begin, ENDED[letter]))
-        begin += len(list(those))
-    return found
+    result, begin = [], 0
+    for letter, same_letters in groupby(history):
+        result.append((begin, ENDED[letter]))
+        begin += len(list(same_letters))
+    return result
 
 
 def lasting(history: str) -> LastingFailure | None:
@@ -85,9 +85,9 @@ def test_segments_and_single_runs_give_the_same_history(history: str) -> None:
 
 @given(st.text("PXFEfpS-", min_size=3, max_size=12))
 def test_a_run_confirms_failures_that_last_and_did_not_last_before_it(history: str) -> None:
-    now, before, earlier = ({"a": seen} if (seen := ENDED[letter]) else {} for letter in reversed(history[-3:]))
+    current, previous, earlier = ({"a": seen} if (seen := ENDED[letter]) else {} for letter in reversed(history[-3:]))
     newly = lasting(history) is not None and lasting(history[:-1]) is None
-    assert (newly_confirmed(now, before, earlier) == {"a"}) == newly
+    assert (newly_confirmed(current, previous, earlier) == {"a"}) == newly
 
 
 @pytest.mark.parametrize(

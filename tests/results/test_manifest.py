@@ -93,9 +93,9 @@ def test_a_wrong_value_is_reported_to_the_lab(value: object, expected: str) -> N
 
 
 def test_several_faults_are_reported_together_and_many_are_counted() -> None:
-    said = refusal(LEAST | {"suite": "", "attempt": 0, "exit_status": "x", "files": [FILE | {"bytes": -1}] * 9})
-    assert "suite must be" in said
-    assert said.endswith("; and 7 more")
+    text = refusal(LEAST | {"suite": "", "attempt": 0, "exit_status": "x", "files": [FILE | {"bytes": -1}] * 9})
+    assert "suite must be" in text
+    assert text.endswith("; and 7 more")
 
 
 def test_large_values_are_refused() -> None:

@@ -23,20 +23,22 @@ def item(test: str, **keys: Any) -> QuarantinedTest:
     return QuarantinedTest.model_validate(EXAMPLE | {"test": test, "until": "2026-11-20"} | keys)
 
 
-def held(*items: QuarantinedTest, at: float = AT) -> Quarantine:
-    return quarantine_at(items, ABOUT, at)[0]
+def quarantine_of(*items: QuarantinedTest, moment: float = AT) -> Quarantine:
+    return quarantine_at(items, ABOUT, moment)[0]
 
 
-def known(*items: QuarantinedTest, at: float = AT, failing: tuple[str, ...] = (), **values: Any) -> Findings:
+def reported_with(
+    *items: QuarantinedTest, moment: float = AT, failing: tuple[str, ...] = (), **values: Any
+) -> Findings:
     """Return the findings of a run in which both tests fail; `failing` tests also failed before."""
-    quarantine, ended = quarantine_at(items, ABOUT, at)
+    quarantine, ended = quarantine_at(items, ABOUT, moment)
     new_failures = [test for test in BOTH if test not in failing]
     comparison = compared(*new_failures, still_failing=failing, failing=tuple(sorted(BOTH)))
     return findings((a_suite(BOTH), comparison), quarantine=quarantine, ended=ended, **values)
 
 
 def test_a_new_failure_of_a_quarantined_test_is_listed_separately_with_owner_and_reason() -> None:
-    report = results_report(known(item(MATMUL)))
+    report = results_report(reported_with(item(MATMUL)))
     assert report.title.startswith("1 new failure, 1 failure quarantined")
     assert "### Quarantined: 1\n\n| test |" in report.summary
     assert ROW.format(test=MATMUL) in report.summary
@@ -45,22 +47,22 @@ def test_a_new_failure_of_a_quarantined_test_is_listed_separately_with_owner_and
 
 
 def test_new_failures_of_quarantined_tests_alone_are_no_success() -> None:
-    report = results_report(known(item("tests/*")))
+    report = results_report(reported_with(item("tests/*")))
     assert report.title.startswith("2 failures quarantined")
     assert report.conclusion == NEUTRAL
     assert "**Neutral**: 2 new failures of quarantined tests." in report.summary
 
 
 def test_a_quarantined_test_that_still_fails_is_listed_too() -> None:
-    report = results_report(known(item(MATMUL), item(TILE), failing=(MATMUL, TILE)))
+    report = results_report(reported_with(item(MATMUL), item(TILE), failing=(MATMUL, TILE)))
     assert report.conclusion == SUCCESS
     assert report.title.startswith("2 failures quarantined · ")
     assert "### Quarantined: 2" in report.summary
 
 
 def test_a_quarantine_lasts_through_its_last_day_and_its_end_is_reported() -> None:
-    assert "### Quarantined: 1" in results_report(known(item(MATMUL))).summary
-    report = results_report(known(item(MATMUL), at=AT + DAY))
+    assert "### Quarantined: 1" in results_report(reported_with(item(MATMUL))).summary
+    report = results_report(reported_with(item(MATMUL), moment=AT + DAY))
     assert report.title.startswith("2 new failures ")
     assert "### Quarantined" not in report.summary
     assert "### No longer quarantined: 1" in report.summary
@@ -68,31 +70,34 @@ def test_a_quarantine_lasts_through_its_last_day_and_its_end_is_reported() -> No
 
 
 def test_a_prolonged_quarantine_wins_over_one_that_has_ended() -> None:
-    report = results_report(known(item(MATMUL), item("tests/*", until="2026-12-01"), at=AT + DAY))
+    report = results_report(reported_with(item(MATMUL), item("tests/*", until="2026-12-01"), moment=AT + DAY))
     assert "### Quarantined: 2" in report.summary
     assert "### No longer quarantined" not in report.summary
 
 
 def test_ignored_failures_are_counted_without_quarantined_ones() -> None:
     ignored = IgnoredFailures("hubot", "1" * 40, "2026-11-20T05:26:40Z", frozenset({("operators", MATMUL)}))
-    both = known(item(MATMUL), pull_request=1, ignored=ignored)
-    assert (both.newly_quarantined, both.ignored_failures, len(both.new_failures)) == (1, 0, 1)
-    assert IGNORE in results_report(both).actions
-    all_quarantined = known(item("tests/*"), pull_request=1)
+    reported = reported_with(item(MATMUL), pull_request=1, ignored=ignored)
+    assert (reported.newly_quarantined, reported.ignored_failures, len(reported.new_failures)) == (1, 0, 1)
+    assert IGNORE in results_report(reported).actions
+    all_quarantined = reported_with(item("tests/*"), pull_request=1)
     assert IGNORE not in results_report(all_quarantined).actions, "there is nothing to ignore"
 
 
 def test_an_exact_name_wins_over_a_prefix_and_a_longer_prefix_over_a_shorter_one() -> None:
     rules = [item("a.*", reason="short"), item("a.b.*", reason="long"), item("a.b.c", reason="exact")]
     for items in (rules, rules[::-1]):
-        found = [held(*items).of(test) for test in ("a.b.c", "a.b.d", "a.d", "b")]
-        assert [one and one.reason for one in found] == ["exact", "long", "short", None]
+        matches = [quarantine_of(*items).of(test) for test in ("a.b.c", "a.b.d", "a.d", "b")]
+        assert [match and match.reason for match in matches] == ["exact", "long", "short", None]
 
 
 def test_an_item_applies_to_the_targets_that_it_names() -> None:
-    here, elsewhere = item(MATMUL, targets=("example-lab/hexagon-v73",)), item(TILE, targets=("example-lab/adreno",))
-    quarantine = held(here, elsewhere)
-    assert (quarantine.of(MATMUL), quarantine.of(TILE)) == (here, None)
+    own_item, other_item = (
+        item(MATMUL, targets=("example-lab/hexagon-v73",)),
+        item(TILE, targets=("example-lab/adreno",)),
+    )
+    quarantine = quarantine_of(own_item, other_item)
+    assert (quarantine.of(MATMUL), quarantine.of(TILE)) == (own_item, None)
 
 
 def test_more_than_ten_are_counted() -> None:

@@ -14,7 +14,7 @@ from tests.steps import assert_linear
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "rule"),
+    ("old_name", "new_name", "rule"),
     [
         ("kernel.poll.api.wait", "api.wait", (RenameKind.PREFIX_DROPPED, "kernel.poll.", "")),
         ("api.wait", "kernel.poll.api.wait", (RenameKind.PREFIX_ADDED, "", "kernel.poll.")),
@@ -29,8 +29,8 @@ from tests.steps import assert_linear
         ("", "a", (RenameKind.PREFIX_ADDED, "", "a")),
     ],
 )
-def test_a_rule_names_what_changed(before: str, now: str, rule: tuple[RenameKind, str, str]) -> None:
-    assert rules_of([(before, now)]) == [(RenameRule(*rule), 1)]
+def test_a_rule_names_what_changed(old_name: str, new_name: str, rule: tuple[RenameKind, str, str]) -> None:
+    assert rules_of([(old_name, new_name)]) == [(RenameRule(*rule), 1)]
 
 
 def text_of(*pairs: tuple[str, str]) -> str:
@@ -56,9 +56,9 @@ def test_several_rules_of_one_kind_are_one_line_with_the_largest() -> None:
 
 def test_rules_of_several_kinds_are_listed_together() -> None:
     dropped = [(f"kernel.api.{number}", f"api.{number}") for number in range(5)]
-    others = [(f"a.b{number}.c", f"c.a.b{number}") for number in range(3)]
-    said = text_of(*dropped, *others)
-    assert "the prefix `kernel.` was dropped (5); words were reordered (3). For example" in said
+    reordered = [(f"a.b{number}.c", f"c.a.b{number}") for number in range(3)]
+    text = text_of(*dropped, *reordered)
+    assert "the prefix `kernel.` was dropped (5); words were reordered (3). For example" in text
 
 
 def test_test_names_from_a_lab_are_shown_as_code() -> None:
@@ -68,9 +68,9 @@ def test_test_names_from_a_lab_are_shown_as_code() -> None:
 
 def test_thousands_of_renamed_tests_are_one_line_in_the_report() -> None:
     pairs = boundary(1, "prefix dropped").truth.items()
-    said = text_of(*pairs)
-    assert said.count("renamed") == 1
-    assert f"{len(pairs):,} tests were renamed and keep their history: a prefix was dropped: `" in said
+    text = text_of(*pairs)
+    assert text.count("renamed") == 1
+    assert f"{len(pairs):,} tests were renamed and keep their history: a prefix was dropped: `" in text
 
 
 def many_parts(size: int) -> Callable[[], object]:

@@ -51,27 +51,27 @@ REWORDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
-def test_one_rule_for_many_tests_is_found(before: list[str], after: list[str]) -> None:
-    assert renames(before, after) == dict(zip(before, after, strict=True))
+@pytest.mark.parametrize(("old_names", "new_names"), MOVES + REWORDINGS)
+def test_one_rule_for_many_tests_is_found(old_names: list[str], new_names: list[str]) -> None:
+    assert renames(old_names, new_names) == dict(zip(old_names, new_names, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "few"),
+    ("old_names", "new_names", "count"),
     [(*move, SMALL_CLASS - 1) for move in MOVES] + [(*rewording, RENAMED_TOGETHER - 1) for rewording in REWORDINGS],
 )
-def test_too_few_tests_count_as_chance(before: list[str], after: list[str], few: int) -> None:
-    assert renames(before[:few], after[:few]) == {}
-    others = [f"tests/python/other/test_{index}.py::test_nothing_like_it" for index in range(20)]
-    assert renames([*before[:few], *others], after[:few]) == {}
-    assert renames(before[:few], [*after[:few], *others]) == {}
+def test_too_few_tests_count_as_chance(old_names: list[str], new_names: list[str], count: int) -> None:
+    assert renames(old_names[:count], new_names[:count]) == {}
+    unrelated = [f"tests/python/other/test_{index}.py::test_nothing_like_it" for index in range(20)]
+    assert renames([*old_names[:count], *unrelated], new_names[:count]) == {}
+    assert renames(old_names[:count], [*new_names[:count], *unrelated]) == {}
 
 
-@pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
-def test_a_rule_that_fits_many_other_removed_tests_is_no_rename(before: list[str], after: list[str]) -> None:
-    location, _, last = before[0].rpartition("::")
+@pytest.mark.parametrize(("old_names", "new_names"), MOVES + REWORDINGS)
+def test_a_rule_that_fits_many_other_removed_tests_is_no_rename(old_names: list[str], new_names: list[str]) -> None:
+    location, _, last = old_names[0].rpartition("::")
     removed = [f"{location}::{last.replace('add', f'removed{index}')}" for index in range(4)]
-    assert renames([*before, *removed], after) == {}
+    assert renames([*old_names, *removed], new_names) == {}
 
 
 def test_a_rule_that_fits_most_tests_is_enough() -> None:
@@ -88,8 +88,8 @@ def test_a_folder_of_small_files_is_found_although_its_files_share_test_names() 
 def test_a_moved_folder_is_found_next_to_a_folder_with_removed_tests() -> None:
     moved = [f"tests/contrib/moved/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
     removed = [f"tests/contrib/old/test_x.py::test_{number}" for number in range(30)]
-    now = [test.replace("/contrib/", "/extras/") for test in moved]
-    assert renames([*moved, *removed], now) == dict(zip(moved, now, strict=True))
+    new_names = [test.replace("/contrib/", "/extras/") for test in moved]
+    assert renames([*moved, *removed], new_names) == dict(zip(moved, new_names, strict=True))
 
 
 def test_a_file_split_into_two_with_the_same_tests_is_no_rename() -> None:
@@ -155,16 +155,18 @@ tests = st.builds(
 def test_another_prefix_is_found_completely_whatever_the_tests_are_called(removed: set[str], prefix: list[str]) -> None:
     new = {test: "/".join(["zz", *prefix, test]) for test in removed}
     assert renames(removed, new.values()) == new
-    assert renames(new.values(), removed) == {after: before for before, after in new.items()}
+    assert renames(new.values(), removed) == {new_name: old_name for old_name, new_name in new.items()}
 
 
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
-    ours, theirs = st.text("abc", min_size=1, max_size=5), st.text("xyz", min_size=1, max_size=5)
-    removed = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, ours, ours), max_size=50))
-    new = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, theirs, theirs), max_size=50))
+    old_words, new_words = st.text("abc", min_size=1, max_size=5), st.text("xyz", min_size=1, max_size=5)
+    removed = data.draw(
+        st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, old_words, old_words), max_size=50)
+    )
+    new = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, new_words, new_words), max_size=50))
     assert renames(removed, new) == {}
 
 

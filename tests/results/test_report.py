@@ -49,7 +49,7 @@ def one_broken_suite() -> Findings:
 
 
 @pytest.mark.parametrize(
-    ("known", "title", "conclusion"),
+    ("reported", "title", "conclusion"),
     [
         (both(), "2 new failures, 1 fixed · 576 passed, 1,267 skipped", "neutral"),
         (findings((a_suite(), compared())), "Nothing changed · 576 passed, 1,267 skipped", "success"),
@@ -108,14 +108,14 @@ def one_broken_suite() -> Findings:
     ],
 )
 def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
-    known: Findings, title: str, conclusion: str
+    reported: Findings, title: str, conclusion: str
 ) -> None:
-    content = results_report(known)
+    content = results_report(reported)
     assert (content.title, content.conclusion) == (title or "No usable results", conclusion)
 
 
 @pytest.mark.parametrize(
-    ("known", "why"),
+    ("reported", "reason"),
     [
         (both(), "**Neutral**: 2 new failures. Neutral means: please take a look."),
         (findings((a_suite(), compared())), "**Success**: no test fails."),
@@ -143,9 +143,9 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
         ),
     ],
 )
-def test_the_summary_gives_the_reason_in_one_sentence(known: Findings, why: str) -> None:
-    summary = results_report(known).summary
-    assert f"\n\n{why}" in f"\n\n{summary}"
+def test_the_summary_gives_the_reason_in_one_sentence(reported: Findings, reason: str) -> None:
+    summary = results_report(reported).summary
+    assert f"\n\n{reason}" in f"\n\n{summary}"
     assert summary.endswith(ADVISORY)
 
 
@@ -161,9 +161,9 @@ def test_the_baseline_is_named_by_sha_and_link() -> None:
 
 
 def test_several_baselines_of_suites_are_in_the_table() -> None:
-    other = Baseline("d" * 40, "https://github.example/d")
-    known = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=other)))
-    summary = results_report(known).summary
+    other_baseline = Baseline("d" * 40, "https://github.example/d")
+    reported = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=other_baseline)))
+    summary = results_report(reported).summary
     assert "Each suite is compared with the nearest earlier commit" in summary
     assert "| [`dddddddddd`](https://github.example/d) |" in summary
 
@@ -223,43 +223,43 @@ def test_failures_that_say_the_most_about_the_code_come_first() -> None:
         "f": Trouble.INTERNAL,
     }
     tests = {test: Detail(trouble, "why") for test, trouble in troubles.items()} | {"b2": Detail()}
-    known = findings((a_suite(tests), compared(*tests)))
-    assert [failure.test for failure in known.new_failures] == ["a", "b", "b2", "c", "d", "e", "f"]
+    reported = findings((a_suite(tests), compared(*tests)))
+    assert [failure.test for failure in reported.new_failures] == ["a", "b", "b2", "c", "d", "e", "f"]
 
 
 def test_several_suites_of_a_lab_share_one_table_of_new_failures_with_their_suite() -> None:
-    known = findings((a_suite(BOTH), compared(*BOTH)), (a_suite(BOTH, name="codegen"), compared(MATMUL)))
-    summary = results_report(known).summary
+    reported = findings((a_suite(BOTH), compared(*BOTH)), (a_suite(BOTH, name="codegen"), compared(MATMUL)))
+    summary = results_report(reported).summary
     assert "### New failures: 3" in summary
     assert f"| `{MATMUL}` | `codegen` | failed | `wrong` |" in summary
 
 
 def test_the_command_to_reproduce_is_filled_in_and_quoted() -> None:
     nasty = "tests/test_tile.py::test_tile[a b;$(rm -rf ~)]"
-    known = findings((a_suite({nasty: Detail()}), compared(nasty)), reproduce="on {target} pytest {test} # {sha}")
-    assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in results_report(known).summary
+    reported = findings((a_suite({nasty: Detail()}), compared(nasty)), reproduce="on {target} pytest {test} # {sha}")
+    assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in results_report(reported).summary
 
 
 def test_a_template_that_does_not_name_the_test_gives_one_command() -> None:
-    known = both(reproduce="run {suite} {name} {path}")
-    assert results_report(known).summary.count("\nrun operators") == 2
+    reported = both(reproduce="run {suite} {name} {path}")
+    assert results_report(reported).summary.count("\nrun operators") == 2
     assert results_report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
     assert "How to reproduce" not in results_report(both()).summary
 
 
 def test_a_test_with_a_shortened_id_gets_no_command() -> None:
     long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
-    known = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
-    assert "How to reproduce" not in results_report(known).summary
+    reported = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
+    assert "How to reproduce" not in results_report(reported).summary
 
 
 def test_a_test_name_is_never_taken_for_an_option() -> None:
-    known = findings((a_suite({"--pdb\n-x": Detail()}), compared("--pdb\n-x")), reproduce="pytest {test}")
-    assert "pytest './--pdb -x'" in results_report(known).summary
+    reported = findings((a_suite({"--pdb\n-x": Detail()}), compared("--pdb\n-x")), reproduce="pytest {test}")
+    assert "pytest './--pdb -x'" in results_report(reported).summary
 
 
 @pytest.mark.parametrize(
-    ("known", "buttons"),
+    ("reported", "buttons"),
     [
         (both(pull_request=7), ["re-check", "ignore"]),
         (both(), ["re-check"]),
@@ -267,8 +267,8 @@ def test_a_test_name_is_never_taken_for_an_option() -> None:
         (findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=7), ["re-check"]),
     ],
 )
-def test_new_failures_of_a_pull_request_can_be_ignored(known: Findings, buttons: list[str]) -> None:
-    actions = results_report(known).actions
+def test_new_failures_of_a_pull_request_can_be_ignored(reported: Findings, buttons: list[str]) -> None:
+    actions = results_report(reported).actions
     assert [action.identifier for action in actions] == buttons
     for action in actions:
         assert (len(action.label) <= 20, len(action.description) <= 40, len(action.identifier) <= 20) == (True,) * 3
@@ -283,8 +283,8 @@ def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
 
 
 def test_a_mass_of_failures_is_reported_as_one() -> None:
-    known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
-    assert "Many tests of `operators` failed at once, probably for one reason." in results_report(known).summary
+    reported = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
+    assert "Many tests of `operators` failed at once, probably for one reason." in results_report(reported).summary
 
 
 def test_the_external_id_is_the_newest_run() -> None:
@@ -302,9 +302,9 @@ def test_the_largest_report_fits_githubs_limits_and_says_what_was_left_out() -> 
         tests = {f"tests/{'|&' * 100}.py::test_{n}": Detail(message="<" * 1000, text="é" * 16_000) for n in range(1250)}
         runs = [a_run(f"{'|' * 90}{n}", name, environment={"k" * 300: "|" * 900}) for n in range(20)]
         suites.append((a_suite(tests, name=name, runs=runs), compared(*tests, fixed=24, removed=24, flaky=24)))
-    known = findings(*suites, reproduce="pytest {test} " * 70, pull_request=1)
-    content = results_report(known)
-    assert len(known.new_failures) == 20_000
+    reported = findings(*suites, reproduce="pytest {test} " * 70, pull_request=1)
+    content = results_report(reported)
+    assert len(reported.new_failures) == 20_000
     assert content.title.startswith("20,000 new failures, 384 fixed")
     assert max(size(content.summary), size(content.text)) <= TEXT_LIMIT
     assert "and 19,990 more" in content.summary

@@ -46,9 +46,9 @@ def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,
     ],
 )
 def test_an_annotation_is_at_its_line_or_at_the_top_of_its_file_and_says_so(detail: Detail, line: int | None) -> None:
-    (found,) = annotations_of(one(detail))
-    assert found.line == (line or 1)
-    assert ("the report does not name a line" in found.message) == (line is None)
+    (annotation,) = annotations_of(one(detail))
+    assert annotation.line == (line or 1)
+    assert ("the report does not name a line" in annotation.message) == (line is None)
 
 
 def test_a_path_that_does_not_exist_at_the_commit_is_not_annotated() -> None:
@@ -69,23 +69,23 @@ def test_without_the_files_of_the_commit_there_are_no_annotations() -> None:
 
 def test_it_names_the_test_its_status_and_its_message() -> None:
     detail = Detail(Trouble.CRASH, "worker 'gw0' crashed\nmore", f"first\x1b[31m\u202e\r\n{'x' * 7000}\nlast", PATH, 3)
-    (found,) = annotations_of(one(detail))
-    assert found.title == "New failure on example-lab/hexagon-v73"
-    assert found.message == f"{TEST}\ncrashed: worker 'gw0' crashed"
-    assert found.details == "…last"
+    (annotation,) = annotations_of(one(detail))
+    assert annotation.title == "New failure on example-lab/hexagon-v73"
+    assert annotation.message == f"{TEST}\ncrashed: worker 'gw0' crashed"
+    assert annotation.details == "…last"
 
 
 def test_there_are_at_most_fifty_with_the_most_useful_first() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(60)}
     tests[f"{PATH}::test_59"] = Detail(Trouble.CRASH, path=PATH, line=60)
-    found = annotations_of(findings((a_suite(tests), compared(*tests)), files={PATH}))
-    assert len(found) == 50
-    assert found[0].line == 60
+    annotations = annotations_of(findings((a_suite(tests), compared(*tests)), files={PATH}))
+    assert len(annotations) == 50
+    assert annotations[0].line == 60
 
 
 def test_only_new_failures_that_nobody_ignores_are_annotated() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(3)}
     ignored = IgnoredFailures("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
     comparison = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
-    known = findings((a_suite(tests), comparison), files={PATH}, ignored=ignored)
-    assert [found.line for found in annotations_of(known)] == [2]
+    reported = findings((a_suite(tests), comparison), files={PATH}, ignored=ignored)
+    assert [annotation.line for annotation in annotations_of(reported)] == [2]

@@ -63,12 +63,12 @@ def test_without_any_history_there_is_no_column() -> None:
 
 
 def test_history_is_only_read_for_listed_failures() -> None:
-    still = many("still_failing", 3000)
-    known = findings(
-        (a_suite(BOTH), compared(*BOTH, still_failing=still, confirmed=still[-1:], fixed=9)),
+    still_failing = many("still_failing", 3000)
+    reported = findings(
+        (a_suite(BOTH), compared(*BOTH, still_failing=still_failing, confirmed=still_failing[-1:], fixed=9)),
         (a_suite(name="relax"), compared(baseline=None, failing=50, counts=Counts(failed=50))),
     )
-    assert listed_failures(known) == {
-        "operators": [MATMUL, TILE, still[-1], *still[: MOST_ROWS - 1]],
+    assert listed_failures(reported) == {
+        "operators": [MATMUL, TILE, still_failing[-1], *still_failing[: MOST_ROWS - 1]],
         "relax": list(many("failing", 50)[:MOST_ROWS]),
     }

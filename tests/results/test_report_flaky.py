@@ -38,19 +38,19 @@ def test_known_flaky_failures_alone_are_a_success_that_names_them() -> None:
 
 def test_a_failure_explained_by_flakiness_is_not_confirmed() -> None:
     suite = compared(still_failing=tuple(sorted(BOTH)), confirmed=BOTH)
-    known = with_flaky(suite, {TILE: Flakiness(38, 2, 1, row=2)})
-    assert known.confirmed == {MATMUL}
-    assert known.comparison.still_failing == tuple(sorted(BOTH))
+    with_known_flaky = with_flaky(suite, {TILE: Flakiness(38, 2, 1, row=2)})
+    assert with_known_flaky.confirmed == {MATMUL}
+    assert with_known_flaky.comparison.still_failing == tuple(sorted(BOTH))
 
 
 def test_a_known_flaky_failure_says_once_where_else_it_fails_and_at_which_rate() -> None:
     flakiness = {TILE: Flakiness(38, 2, 1, row=1)}
     contexts = {("operators", TILE): FailureContext(good="a" * 40, failed=3, runs=40, also_on=("example-lab/adreno",))}
-    known = findings((a_suite(BOTH), with_flaky(compared(TILE), flakiness)), contexts=contexts)
-    assert listed_failures(known) == {"operators": [TILE]}
+    reported = findings((a_suite(BOTH), with_flaky(compared(TILE), flakiness)), contexts=contexts)
+    assert listed_failures(reported) == {"operators": [TILE]}
     rate = "failed in 2 of 38 runs, failed and passed on one commit in 1 run"
     history = "last passed at `aaaaaaaaaa`; also fails on `example-lab/adreno`"
-    assert f"| `{TILE}` | {rate} | `assert 1 == 2` | {history} |" in results_report(known).summary
+    assert f"| `{TILE}` | {rate} | `assert 1 == 2` | {history} |" in results_report(reported).summary
 
 
 def test_unreliable_results_are_named_in_the_title_and_explained() -> None:

@@ -30,9 +30,9 @@ def test_missing_waiting_and_broken_runs_are_named_with_their_time() -> None:
 
 
 def test_the_report_says_when_the_deadline_has_passed() -> None:
-    over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
-    assert "shard 2 of 2 is missing." in results_report(over).summary
-    assert "The deadline has passed. Results that arrive later still count." in results_report(over).summary
+    reported = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
+    assert "shard 2 of 2 is missing." in results_report(reported).summary
+    assert "The deadline has passed. Results that arrive later still count." in results_report(reported).summary
     assert "deadline" not in results_report(findings((a_suite(), compared()), over=True)).summary
 
 
@@ -53,8 +53,8 @@ def test_a_run_that_arrived_and_is_unusable_is_reported() -> None:
 
 
 def test_a_broken_lab_is_reported_before_missing_suites() -> None:
-    known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
-    assert results_report(known).title == (
+    reported = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
+    assert results_report(reported).title == (
         f"Lab setup problem, no usable results: {SAYS_NOTHING} · Incomplete: arith and 1 more suite are missing"
     )
 

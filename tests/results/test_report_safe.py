@@ -79,11 +79,11 @@ def reports(draw: st.DrawFn) -> Findings:
     name = text[2] or "x"
     suite = a_suite(tests, name=name, runs=[run], waiting=(run,) if draw(st.booleans()) else ())
     comparison = compared(*tests, fixed=tuple(tests), flaky=tuple(tests), renamed=((text[3], text[4]),))
-    other = (a_suite(name="codegen"), compared(infra=text[5]))
+    unusable_suite = (a_suite(name="codegen"), compared(infra=text[5]))
     ignored = IgnoredFailures(text[6], text[7], "", frozenset({(name, next(iter(tests)))}))
     return findings(
         (suite, comparison),
-        *([other] if draw(st.booleans()) and name != "codegen" else []),
+        *([unusable_suite] if draw(st.booleans()) and name != "codegen" else []),
         files={test.partition("::")[0] for test in tests} | set(text),
         contacts=(text[8] or "x",),
         reproduce="pytest {test} {path} {name} {suite}",
@@ -125,13 +125,13 @@ def check_tables(markdown: str) -> None:
 @pytest.mark.no_cover
 @given(reports())
 @settings(max_examples=150)
-def test_text_from_a_lab_has_no_effect_in_its_report(known: Findings) -> None:
-    check_harmless(results_report(known))
+def test_text_from_a_lab_has_no_effect_in_its_report(reported: Findings) -> None:
+    check_harmless(results_report(reported))
 
 
 def test_the_text_of_a_failure_stays_in_its_code_block() -> None:
     text = "```\n</code></pre><img src=x>\n````\n@octocat https://example.org"
-    known = findings((a_suite({"a": Detail(text=text)}), compared("a")))
-    content = results_report(known)
+    reported = findings((a_suite({"a": Detail(text=text)}), compared("a")))
+    content = results_report(reported)
     check_harmless(content)
     assert "@octocat https://example.org\n`````" in content.text

@@ -17,8 +17,10 @@ BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong")}
 
 def test_the_title_counts_missing_suites_as_one_problem() -> None:
     waiting = a_suite(waiting=(a_run("run-2b"),), broken=(a_run("run-1"), a_run("run-0")))
-    known = findings((waiting, compared()), missing_suites=("arith", "relax", "target", "tirx-transform"))
-    assert results_report(known).title.startswith("Incomplete: arith and 3 more suites are missing, 2 more problems · ")
+    reported = findings((waiting, compared()), missing_suites=("arith", "relax", "target", "tirx-transform"))
+    assert results_report(reported).title.startswith(
+        "Incomplete: arith and 3 more suites are missing, 2 more problems · "
+    )
     assert results_report(findings(missing_suites=("arith",))).title == "Incomplete: arith is missing"
 
 
@@ -32,8 +34,8 @@ def test_missing_suites_are_named_in_one_sentence() -> None:
 
 def test_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
     none = a_suite(name="relax", seen={}, waiting=(a_run("run-2b", "relax"),))
-    known = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
-    rows = [line for line in results_report(known).summary.splitlines() if line.startswith("|")]
+    reported = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
+    rows = [line for line in results_report(reported).summary.splitlines() if line.startswith("|")]
     assert rows[0] == "| suite | passed | skipped | compared with |"
     assert rows[2:] == [
         f"| `operators` | 576 | 1,267 | [`bbbbbbbbbb`]({BASE.url}) |",

@@ -29,18 +29,18 @@ def searched(tests: Boundary) -> dict[str, str]:
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_a_new_rule_for_all_names_keeps_their_history(rule: str) -> None:
     tests = boundary(1, rule)
-    found = searched(tests)
-    right = sum(tests.truth.get(old) == new for old, new in found.items())
-    assert right >= 0.99 * len(found)
+    renamed = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in renamed.items())
+    assert right >= 0.99 * len(renamed)
     assert right >= 0.95 * len(tests.truth)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_suite_that_is_written_into_every_name_keeps_the_history_of_all_scenarios(seed: int) -> None:
     tests = suite_in_every_name(seed)
-    found = searched(tests)
-    right = sum(tests.truth.get(old) == new for old, new in found.items())
-    assert right == len(found)
+    renamed = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in renamed.items())
+    assert right == len(renamed)
     assert right >= 0.97 * len(tests.truth)
 
 
@@ -55,9 +55,9 @@ def test_a_renamed_corpus_of_a_device_lab_keeps_the_history_of_every_test(number
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - {"a word left out", "prefix dropped, words left out"}))
 def test_a_new_rule_for_the_names_of_a_few_areas_keeps_their_history_too(rule: str) -> None:
     tests = boundary(2, rule, share=0.2)
-    found = searched(tests)
-    right = sum(tests.truth.get(old) == new for old, new in found.items())
-    assert right >= 0.99 * len(found)
+    renamed = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in renamed.items())
+    assert right >= 0.99 * len(renamed)
     assert right >= 0.9 * len(tests.truth)
 
 
@@ -84,28 +84,28 @@ SMALL: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("old", "new"), SMALL)
 def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
-    others = {f"net.tcp.lost.reset_{number}": PASSED for number in range(30)}
+    unrelated = {f"net.tcp.lost.reset_{number}": PASSED for number in range(30)}
     removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
     pairs = {old.format(name): new.format(name) for name in FOUR}
-    assert renames({**removed, **others}, added) == pairs
-    assert renames({**removed, **others}, {**added, "net.udp.open": PASSED}) == pairs
+    assert renames({**removed, **unrelated}, added) == pairs
+    assert renames({**removed, **unrelated}, {**added, "net.udp.open": PASSED}) == pairs
 
 
 def test_words_added_to_the_names_of_one_class_are_found_next_to_removed_tests_of_others() -> None:
     names = [f"poll_{cipher}_{action}" for cipher in ("aes", "gcm", "ccm") for action in FOUR]
     removed, new = [f"poll_test::{name}" for name in names], [f"kernel.poll.poll_test::case_{name}" for name in names]
-    others = [f"net.tcp::lost_reset_{number}" for number in range(30)]
-    assert renames([*removed, *others], new) == dict(zip(removed, new, strict=True))
+    unrelated = [f"net.tcp::lost_reset_{number}" for number in range(30)]
+    assert renames([*removed, *unrelated], new) == dict(zip(removed, new, strict=True))
     same_class = [f"poll_test::poll_lost_{number}" for number in range(5)]
-    assert renames([*removed, *others, *same_class], new) == {}
+    assert renames([*removed, *unrelated, *same_class], new) == {}
 
 
 def test_four_tests_of_one_class_may_be_in_four_files() -> None:
     files = [f"tests/test_{name}.py::Test{{}}::test_{name}" for name in FOUR]
     removed, new = [file.format("Tile") for file in files], [file.format("Tiling") for file in files]
     assert renames(removed, new) == dict(zip(removed, new, strict=True))
-    others = [file.format("Tile") + "_twice" for file in files]
-    assert renames([*removed, *others], new) == {}
+    unrelated = [file.format("Tile") + "_twice" for file in files]
+    assert renames([*removed, *unrelated], new) == {}
 
 
 def test_one_test_of_eight_may_begin_to_fail() -> None:
@@ -120,20 +120,20 @@ def test_three_tests_of_one_class_are_not_enough(old: str, new: str) -> None:
     assert renames([old.format(name) for name in FOUR[:3]], [new.format(name) for name in FOUR[:3]]) == {}
 
 
-@pytest.mark.parametrize("then", [FAILED, SKIPPED])
+@pytest.mark.parametrize("other_status", [FAILED, SKIPPED])
 @pytest.mark.parametrize(("old", "new"), SMALL)
-def test_four_tests_with_another_status_are_not_the_same_tests(old: str, new: str, then: Status) -> None:
+def test_four_tests_with_another_status_are_not_the_same_tests(old: str, new: str, other_status: Status) -> None:
     removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
-    assert renames(removed, {**added, new.format("wait"): then}) == {}
-    assert renames({**removed, old.format("wait"): then}, added) == {}
+    assert renames(removed, {**added, new.format("wait"): other_status}) == {}
+    assert renames({**removed, old.format("wait"): other_status}, added) == {}
 
 
 def test_a_failure_is_not_hidden_by_an_unconfirmed_pair() -> None:
     tests = boundary(3, "prefix dropped")
     removed = {**tests.before, "kernel.lone.init_other": FAILED}
-    found = renames(removed, {**tests.after, "fs.single.init_other": FAILED})
-    assert len(found) > 300
-    assert "kernel.lone.init_other" not in found
+    renamed = renames(removed, {**tests.after, "fs.single.init_other": FAILED})
+    assert len(renamed) > 300
+    assert "kernel.lone.init_other" not in renamed
 
 
 def test_parameters_in_another_order_are_other_values() -> None:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
-from bot.results.compare.searching import FEW, FEW_CHARACTERS, Answers, SearchNeeded, written_apart
+from bot.results.compare.searching import FEW, FEW_CHARACTERS, SearchNeeded, SearchResults, write_in_thread
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
 
@@ -36,8 +36,8 @@ async def store(tmp_path: Path) -> AsyncIterator[ResultsStore]:
 async def names_after_a_move(store: ResultsStore, pool: Pool) -> list[str]:
     """Store two runs between which all tests moved to another file, and return the test names of one of them."""
     for upload in (Upload(1, OLD), Upload(2, NEW)):
-        assert await written_apart(partial(store.put, upload.run, upload.columns), pool, OWNER)
-    return [one.name for one in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
+        assert await write_in_thread(partial(store.put, upload.run, upload.columns), pool, OWNER)
+    return [segment.name for segment in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
 
 
 async def test_a_search_runs_in_a_process_of_the_pool(store: ResultsStore) -> None:
@@ -50,9 +50,9 @@ async def test_a_search_over_the_limit_finds_nothing_and_the_log_names_the_limit
     with closing(Pool(1)) as pool, capture_logs() as logs:
         pool.limits = replace(pool.limits, renames=replace(pool.limits.renames, wall=1e-6))
         assert await names_after_a_move(store, pool) == [TEST]
-    (said,) = [log for log in logs if log["event"] == "the search for renamed tests is skipped"]
-    assert said["reason"] == "searching for renamed tests took longer than 1e-06 seconds, the maximum"
-    assert (said["repository"], said["removed"], said["added"]) == (REPOSITORY, 60, 60)
+    (log_line,) = [log for log in logs if log["event"] == "the search for renamed tests is skipped"]
+    assert log_line["reason"] == "searching for renamed tests took longer than 1e-06 seconds, the maximum"
+    assert (log_line["repository"], log_line["removed"], log_line["added"]) == (REPOSITORY, 60, 60)
 
 
 def found_nothing(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
@@ -71,7 +71,7 @@ def found_nothing(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, st
 def test_only_few_short_names_are_searched_inside_a_transaction(
     removed: list[str], new: list[str], at_once: bool
 ) -> None:
-    answers = Answers(found_nothing)
+    answers = SearchResults(found_nothing)
     if at_once:
         assert answers(removed, new) == {}
         return

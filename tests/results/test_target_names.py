@@ -40,18 +40,18 @@ def test_a_key_of_the_bucket_contains_the_target_unchanged(target: str, prefix: 
 
 
 @given(TARGETS, TARGETS)
-def test_two_targets_have_two_folders_and_two_check_runs(one: str, other: str) -> None:
-    if one != other:
-        assert key_for(one).folder != key_for(other).folder
-        assert TargetKey("", "a", one).check_name != TargetKey("", "a", other).check_name
-        guids = {CHECK_EVENT.guid(1, CheckEvent("a", target, SHA, 1)) for target in (one, other)}
+def test_two_targets_have_two_folders_and_two_check_runs(first_target: str, second_target: str) -> None:
+    if first_target != second_target:
+        assert key_for(first_target).folder != key_for(second_target).folder
+        assert TargetKey("", "a", first_target).check_name != TargetKey("", "a", second_target).check_name
+        guids = {CHECK_EVENT.guid(1, CheckEvent("a", target, SHA, 1)) for target in (first_target, second_target)}
         assert len(guids) == 2
 
 
 @given(st.text(st.sampled_from("ab@:%4034Aa."), min_size=1, max_size=12))
 def test_a_folder_has_only_one_notation(written: str) -> None:
-    found = run_key(f"octocat/compiler/example-lab/{written}/{SHA}/run-1/{MANIFEST}", "")
-    assert found is None or f"{found[0].folder}{MANIFEST}".split("/")[3] == written
+    parsed = run_key(f"octocat/compiler/example-lab/{written}/{SHA}/run-1/{MANIFEST}", "")
+    assert parsed is None or f"{parsed[0].folder}{MANIFEST}".split("/")[3] == written
 
 
 @given(TARGETS)
@@ -59,9 +59,9 @@ def test_a_message_of_s3_names_the_same_run(target: str) -> None:
     key = f"results/{key_for(target).folder}{MANIFEST}"
     [arrival] = arrivals(message(record(key=quote_plus(key, safe="/"))))
     assert isinstance(arrival, Arrival)
-    found = run_key(arrival.key, "results/")
-    assert found is not None
-    assert found[0].target == target
+    parsed = run_key(arrival.key, "results/")
+    assert parsed is not None
+    assert parsed[0].target == target
 
 
 @given(TARGETS)

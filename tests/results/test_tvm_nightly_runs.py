@@ -84,23 +84,29 @@ def file_of(test: str) -> str:
     return test.split("::")[0]
 
 
-def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
+def changed(baseline: dict[str, str], current: dict[str, str]) -> dict[str, set[str]]:
     """Sort the tests by what happened to them between two nightly runs."""
     bad = {"failed", "errored", "crashed"}
-    died = {file_of(test) for test in now if now[test] == "crashed"}
-    unread = {test for test in now if "::" not in test and now[test] == "errored"}
-    missing = set(before) - set(now)
-    read_again = {test for test in missing if "::" not in test and any(file_of(other) == test for other in now)}
+    died = {file_of(test) for test in current if current[test] == "crashed"}
+    unread = {test for test in current if "::" not in test and current[test] == "errored"}
+    missing = set(baseline) - set(current)
+    read_again = {
+        test for test in missing if "::" not in test and any(file_of(other_test) == test for other_test in current)
+    }
     unknown = {test for test in missing if file_of(test) in died | unread} - read_again
     recovered = missing & {"pytest::internal"}
     return {
-        "new_failures": {test for test in now if now[test] in bad and before.get(test) not in bad},
-        "still_failing": {test for test in now if now[test] in bad and before.get(test) in bad},
-        "fixed": {test for test in now if now[test] in GOOD and before.get(test) in bad} | read_again | recovered,
-        "new": set(now) - set(before),
+        "new_failures": {test for test in current if current[test] in bad and baseline.get(test) not in bad},
+        "still_failing": {test for test in current if current[test] in bad and baseline.get(test) in bad},
+        "fixed": {test for test in current if current[test] in GOOD and baseline.get(test) in bad}
+        | read_again
+        | recovered,
+        "new": set(current) - set(baseline),
         "removed": missing - read_again - unknown - recovered,
         "precluded": unknown,
-        "newly_skipped": {test for test in now if now[test] == "skipped" and before.get(test, "skipped") != "skipped"},
+        "newly_skipped": {
+            test for test in current if current[test] == "skipped" and baseline.get(test, "skipped") != "skipped"
+        },
     }
 
 
@@ -110,8 +116,15 @@ def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
 @cache
 def resolver() -> Resolver:
     files = {file_of(test) for nightly_run, suite in NIGHTLY_RUNS for test in counted(nightly_run, suite)} - {"pytest"}
-    others = {"python/tvm/te/tag.py", "tests/python/te/__init__.py", "tests/python/conftest.py", "src/ir/module.cc"}
-    return Resolver(files | others | {f"tests/python/{nightly_run}/conftest.py" for nightly_run, _ in NIGHTLY_RUNS})
+    untested_files = {
+        "python/tvm/te/tag.py",
+        "tests/python/te/__init__.py",
+        "tests/python/conftest.py",
+        "src/ir/module.cc",
+    }
+    return Resolver(
+        files | untested_files | {f"tests/python/{nightly_run}/conftest.py" for nightly_run, _ in NIGHTLY_RUNS}
+    )
 
 
 @cache
@@ -127,12 +140,14 @@ def read(nightly_run: str, suite: str) -> dict[str, SeenTest]:
 
 def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple[str, SeenTest]]:
     for test, packed in tests.items():
-        byte, why = split(packed)[0], reasons.get(test)
-        ended = status_of(byte)
-        assert ended is not None
+        byte, reason = split(packed)[0], reasons.get(test)
+        status = status_of(byte)
+        assert status is not None
         yield (
             test,
-            SeenTest(ended, is_flaky(byte), why.trouble, why.message) if why else SeenTest(ended, is_flaky(byte)),
+            SeenTest(status, is_flaky(byte), reason.trouble, reason.message)
+            if reason
+            else SeenTest(status, is_flaky(byte)),
         )
 
 
@@ -171,9 +186,9 @@ def test_the_changes_equal_the_numbers_that_were_counted_by_hand(suite: str) -> 
 
 @pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
 def test_no_run_is_the_labs_fault_or_a_mass_failure(nightly_run: str, suite: str) -> None:
-    before = read("night-1", suite) if (nightly_run, suite) in NIGHTLY_RUNS[len(SUITES) : -1] else None
-    got = compare(read(nightly_run, suite), before, exit_status=1)
-    assert (got.infra, got.mass) == ("", False)
+    baseline = read("night-1", suite) if (nightly_run, suite) in NIGHTLY_RUNS[len(SUITES) : -1] else None
+    comparison = compare(read(nightly_run, suite), baseline, exit_status=1)
+    assert (comparison.infra, comparison.mass) == ("", False)
 
 
 def test_a_file_that_could_be_collected_again_is_fixed_and_a_renamed_one_is_removed() -> None:
@@ -193,13 +208,19 @@ def test_a_killed_run_reports_no_missing_test_as_removed() -> None:
 
 
 @pytest.mark.parametrize(("suite", "files"), [("ir", 10), ("te", 4)])
-@pytest.mark.parametrize("before", [None, "night-1", "night-2"])
+@pytest.mark.parametrize("baseline", [None, "night-1", "night-2"])
 def test_the_broken_lab_is_reported_as_the_labs_fault_without_new_failures(
-    suite: str, files: int, before: str | None
+    suite: str, files: int, baseline: str | None
 ) -> None:
-    now = read("broken-lab", suite)
-    got = compare(now, read(before, suite) if before else None, exit_status=2)
-    assert got.infra == MASS_COLLECTION.format(broken=files, files=files)
-    assert "the lab's installation" in got.infra
-    assert (got.new_failures, got.new, got.removed, got.fixed, got.mass) == ((), (), (), (), False)
-    assert len(got.failing) == got.counts.errored == len(counted("broken-lab", suite)) == files
+    current = read("broken-lab", suite)
+    comparison = compare(current, read(baseline, suite) if baseline else None, exit_status=2)
+    assert comparison.infra == MASS_COLLECTION.format(broken=files, files=files)
+    assert "the lab's installation" in comparison.infra
+    assert (comparison.new_failures, comparison.new, comparison.removed, comparison.fixed, comparison.mass) == (
+        (),
+        (),
+        (),
+        (),
+        False,
+    )
+    assert len(comparison.failing) == comparison.counts.errored == len(counted("broken-lab", suite)) == files

@@ -54,9 +54,9 @@ def test_the_manifest_contains_what_is_known_and_nothing_else(tmp_path: Path) ->
     small = json.loads(packed_run(tmp_path).manifest)
     assert set(small) == {"schema", "sha", "suite", "attempt", "files"}
     claims = Claims("operators", 2, 1, 4, "2026-11-20T05:10:00Z", "", 0, 42, {"device": "Pixel 9"}, "https://e.org/1")
-    whole = packed_run(tmp_path, claims=claims)
-    assert read_manifest(whole.manifest, KEY).claims == claims
-    assert packed_run(tmp_path, claims=claims).manifest == whole.manifest
+    prepared = packed_run(tmp_path, claims=claims)
+    assert read_manifest(prepared.manifest, KEY).claims == claims
+    assert packed_run(tmp_path, claims=claims).manifest == prepared.manifest
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,18 @@ def test_a_file_that_cannot_be_sent_is_reported(tmp_path: Path) -> None:
             list(pieces([path], None, None, tmp_path))
 
 
-@pytest.mark.parametrize("how", ["gz", "zst"])
-def test_compression_is_deterministic_and_happens_once(tmp_path: Path, how: str) -> None:
-    path, copies, again = tmp_path / "ops.xml", tmp_path / "copies", tmp_path / "again"
+@pytest.mark.parametrize("compression", ["gz", "zst"])
+def test_compression_is_deterministic_and_happens_once(tmp_path: Path, compression: str) -> None:
+    path, copies, second_folder = tmp_path / "ops.xml", tmp_path / "copies", tmp_path / "again"
     path.write_bytes(JUNIT * 1000)
     copies.mkdir()
-    again.mkdir()
-    [piece] = pieces([path], "junit", how, copies)
-    assert (piece.name, piece.bytes < len(JUNIT) * 10) == (f"ops.xml.{how}", True)
-    assert [one.sha256 for one in pieces([path], "junit", how, again)] == [piece.sha256]
-    assert list(pieces([piece.path], "junit", how, again)) == [piece]
+    second_folder.mkdir()
+    [piece] = pieces([path], "junit", compression, copies)
+    assert (piece.name, piece.bytes < len(JUNIT) * 10) == (f"ops.xml.{compression}", True)
+    assert [compressed_file.sha256 for compressed_file in pieces([path], "junit", compression, second_folder)] == [
+        piece.sha256
+    ]
+    assert list(pieces([piece.path], "junit", compression, second_folder)) == [piece]
 
 
 def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World) -> None:
@@ -145,34 +147,34 @@ def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World
 
 
 def test_an_object_that_exists_is_skipped(tmp_path: Path, aws_world: World) -> None:
-    whole = packed_run(tmp_path, "a.xml", "b.xml")
+    prepared = packed_run(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
-    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
-    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": False, "manifest.json": False}
+    assert sent(prepared, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
+    assert sent(prepared, aws_world) == {"a.xml": False, "b.xml": False, "manifest.json": False}
 
 
 def test_another_run_with_the_same_id_is_never_overwritten(tmp_path: Path, aws_world: World) -> None:
     sent(packed_run(tmp_path), aws_world)
-    before = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
+    first_manifest = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
     with pytest.raises(UserError, match="upload under another run ID"):
         sent(packed_run(tmp_path, claims=Claims("another")), aws_world)
-    assert aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read() == before
+    assert aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read() == first_manifest
 
 
 def test_with_write_only_credentials_an_interrupted_upload_continues(tmp_path: Path, aws_world: World) -> None:
-    whole = packed_run(tmp_path, "a.xml", "b.xml")
+    prepared = packed_run(tmp_path, "a.xml", "b.xml")
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
-    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
+    assert sent(prepared, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
     with pytest.raises(UserError, match="a run with this ID was uploaded before"):
-        sent(whole, aws_world)
+        sent(prepared, aws_world)
 
 
 def test_a_bucket_that_does_not_answer_is_reported_with_how_to_continue(tmp_path: Path, own_world: World) -> None:
-    whole = packed_run(tmp_path)
+    prepared = packed_run(tmp_path)
     own_world.server.stop()
     with pytest.raises(UserError, match="repeat the same command with --run-id run-1"):
-        sent(whole, own_world)
+        sent(prepared, own_world)
 
 
 def test_missing_permissions_of_the_credentials_are_named(tmp_path: Path, aws_world: World) -> None:

@@ -80,17 +80,17 @@ def reword_long(size: int) -> Callable[[], object]:
 def compare_deep(size: int) -> Callable[[], object]:
     """Compare tests in folders so deep that the folders' names are many times as long as the test's own."""
     deep = "/a" * size
-    now = {f"{index}{deep}/test_a.py::test_{index}": PASSED for index in range(20)}
-    before = {f"b{index}{deep}/test_a.py": FAILED for index in range(20)}
-    return lambda: compare(now, before, exit_status=1)
+    current = {f"{index}{deep}/test_a.py::test_{index}": PASSED for index in range(20)}
+    baseline = {f"b{index}{deep}/test_a.py": FAILED for index in range(20)}
+    return lambda: compare(current, baseline, exit_status=1)
 
 
 def compare_stopped(size: int) -> Callable[[], object]:
-    now = {f"a{index}/test_a.py": SeenTest(Status.ERRORED, trouble=Trouble.COLLECTION) for index in range(2)}
-    now |= {f"ok/test_{index}.py::test_x": PASSED for index in range(9)}
-    before = {f"a1{'.b' * index}/test_b.py::test_x": PASSED for index in range(size)}
+    current = {f"a{index}/test_a.py": SeenTest(Status.ERRORED, trouble=Trouble.COLLECTION) for index in range(2)}
+    current |= {f"ok/test_{index}.py::test_x": PASSED for index in range(9)}
+    baseline = {f"a1{'.b' * index}/test_b.py::test_x": PASSED for index in range(size)}
     return lambda: compare(
-        {**now, **{f"c{index}.py": SeenTest(Status.SKIPPED) for index in range(size)}}, before, exit_status=1
+        {**current, **{f"c{index}.py": SeenTest(Status.SKIPPED) for index in range(size)}}, baseline, exit_status=1
     )
 
 

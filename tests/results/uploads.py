@@ -93,14 +93,17 @@ Results = dict[str, Verdict]
 def merged(uploads: Iterable[Upload]) -> Results:
     """Merge the uploads of one suite and commit by the rules, one result after another."""
     verdicts_of: dict[str, list[Verdict]] = {}
-    for upload in sorted(uploads, key=lambda one: (one.attempt, one.run_id)):
+    for upload in sorted(uploads, key=lambda upload: (upload.attempt, upload.run_id)):
         for name, status in upload.tests.items():
             verdicts_of.setdefault(name, []).append(Verdict(Status(status), name in upload.flaky))
     return {
         name: Verdict(
             verdicts[-1].status,
-            any(one.flaky for one in verdicts)
-            or ({one.status for one in verdicts} & GOOD != set() and {one.status for one in verdicts} & BAD != set()),
+            any(verdict.flaky for verdict in verdicts)
+            or (
+                {verdict.status for verdict in verdicts} & GOOD != set()
+                and {verdict.status for verdict in verdicts} & BAD != set()
+            ),
         )
         for name, verdicts in verdicts_of.items()
     }
@@ -108,8 +111,10 @@ def merged(uploads: Iterable[Upload]) -> Results:
 
 def is_complete(uploads: Sequence[Upload]) -> bool:
     """Return whether all shards of one suite and commit exist."""
-    totals = {one.shard[1] for one in uploads}
-    return any({one.shard for one in uploads} >= {(index + 1, total) for index in range(total)} for total in totals)
+    totals = {upload.shard[1] for upload in uploads}
+    return any(
+        {upload.shard for upload in uploads} >= {(index + 1, total) for index in range(total)} for total in totals
+    )
 
 
 def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
@@ -119,15 +124,25 @@ def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
         if upload.mainline:
             assert upload.run.admission is not None
             by_commit.setdefault((upload.run.admission.committed_at, upload.run.key.sha), []).append(upload)
-    complete = [(commit[1], merged(those)) for commit, those in sorted(by_commit.items()) if is_complete(those)]
-    return [(commit, tests) for commit, tests in complete if {one.status for one in tests.values()} - {Status.SKIPPED}]
+    complete = [
+        (commit[1], merged(of_commit)) for commit, of_commit in sorted(by_commit.items()) if is_complete(of_commit)
+    ]
+    return [
+        (commit, tests)
+        for commit, tests in complete
+        if {verdict.status for verdict in tests.values()} - {Status.SKIPPED}
+    ]
 
 
 def changes(uploads: Iterable[Upload]) -> dict[str, dict[str, tuple[Verdict | None, Verdict | None]]]:
     """Return, for each commit of the series, the tests whose status differs from the previous commit."""
     commits = series(uploads)
-    found: dict[str, dict[str, tuple[Verdict | None, Verdict | None]]] = {commits[0][0]: {}} if commits else {}
-    for (_, before), (commit, now) in pairwise(commits):
-        names = before.keys() | now.keys()
-        found[commit] = {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
-    return found
+    changes_by_commit: dict[str, dict[str, tuple[Verdict | None, Verdict | None]]] = (
+        {commits[0][0]: {}} if commits else {}
+    )
+    for (_, previous), (commit, current) in pairwise(commits):
+        names = previous.keys() | current.keys()
+        changes_by_commit[commit] = {
+            name: (previous.get(name), current.get(name)) for name in names if previous.get(name) != current.get(name)
+        }
+    return changes_by_commit

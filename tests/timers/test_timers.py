@@ -57,7 +57,7 @@ class Desk:
             self.engine.journal,
             accept=self.accept,
             github_for=nobody,
-            now=lambda: self.now,
+            clock=lambda: self.now,
         )
 
 
@@ -121,11 +121,11 @@ async def test_after_a_week_of_absence_only_the_last_scheduled_time_is_caught_up
     assert desk.accepted == ["timer:7:nightly:2026-03-13T04:00:00Z"]
 
 
-@pytest.mark.parametrize("then", ["at: '10:00'", "timezone: Europe/Berlin"])
-async def test_a_new_schedule_applies_from_its_next_time_on(desk: Desk, then: str) -> None:
+@pytest.mark.parametrize("schedule_keys", ["at: '10:00'", "timezone: Europe/Berlin"])
+async def test_a_new_schedule_applies_from_its_next_time_on(desk: Desk, schedule_keys: str) -> None:
     await desk.timers().tick()
     desk.now += HOUR
-    changed = desk.timers(then)
+    changed = desk.timers(schedule_keys)
     await changed.tick()
     assert desk.accepted == []
     desk.now += DAY
@@ -135,15 +135,15 @@ async def test_a_new_schedule_applies_from_its_next_time_on(desk: Desk, then: st
 
 async def test_a_timer_that_was_switched_off_for_a_while_starts_as_new(desk: Desk) -> None:
     await desk.timers().tick()
-    off = RepositoryTimers(
+    timers_without_keys = RepositoryTimers(
         parse_config(b"repositories:\n  octocat/other:\n", "app.yaml"),
         desk.engine.records,
         desk.engine.journal,
         accept=desk.accept,
         github_for=nobody,
-        now=lambda: desk.now,
+        clock=lambda: desk.now,
     )
-    await off.tick()
+    await timers_without_keys.tick()
     desk.now += 3 * DAY
     await desk.timers().tick()
     assert desk.accepted == []

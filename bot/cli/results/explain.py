@@ -112,7 +112,7 @@ def _explained(test: str, target: str, sha: str, repository: str | None, config:
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON values, with times in UTC."""
-    target = explanation.about
+    target = explanation.target
     return {
         "repository": target.repository,
         "lab": target.lab,
@@ -147,7 +147,7 @@ def _quarantine_json(item: QuarantinedTest) -> dict[str, str]:
 
 def explanation_lines(explanation: Explanation, most_runs: int) -> Iterator[str]:
     """Yield the lines of an explanation: the test, the answer, and the runs from which it follows."""
-    target = explanation.about
+    target = explanation.target
     yield escape_controls(explanation.test)
     yield escape_controls(
         texts.HEADING.format(

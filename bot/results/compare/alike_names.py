@@ -17,78 +17,82 @@ LONGEST_END, LONGEST_BEGINNING = 8, 8
 """Parts of a name that are compared, at most. A runner that writes the class into the name too, such as Zephyr's, has
 `kernel.poll::kernel.poll.userspace.wait`: only a long beginning distinguishes the scenarios that run the same tests."""
 RARE = 0.1
-"""A word vanished if it is in the new names at most so many times as often as in the removed ones; and reversely."""
+"""A word vanished if the new names have it at most this share as often as the removed ones; likewise it appeared."""
 
-_Keys = Callable[[Iterable[SplitName]], list[int | None]]
-"""What names must have in common, as a hash, because it may be as long as the name; None if there is nothing."""
+_KeyFunction = Callable[[Iterable[SplitName]], list[int | None]]
+"""Returns a key for each name: a hash of the part that alike names share, because it may be long; None if no part."""
 
 
 def alike_names(
     removed: Mapping[str, SplitName], added: Mapping[str, SplitName], counts: WordCounts, steps: StepBudget
 ) -> list[tuple[str, str]]:
     """Return pairs of names that are alike, with no other name like them on either side; the most similar first."""
-    left, right = dict(removed), dict(added)
-    pairs = _paired(left, right, chain([_by_words], _by_ends(removed, added)), steps)
-    if not (left and right):
+    old_names, new_names = dict(removed), dict(added)
+    pairs = _pair_by_keys(old_names, new_names, chain([_by_words], _by_ends(removed, added)), steps)
+    if not (old_names and new_names):
         return pairs
-    rare = [words for words in _rare(counts) if words]
-    pairs += _paired(left, right, map(_without, rare), steps)
-    if rare and left and right:
-        left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
-        for before, after in _paired(left, right, _by_ends(left, right), steps):
-            few, many = removed[before].words, added[after].words
-            if len(few) > len(many):
-                few, many = many, few
-            # Words for others would be no more than a beginning for another.
-            if set(many).issuperset(few) or set(few).issuperset(many):
-                pairs.append((before, after))
+    rare_words = [words for words in _rare_words(counts) if words]
+    pairs += _pair_by_keys(old_names, new_names, map(_words_without, rare_words), steps)
+    if rare_words and old_names and new_names:
+        old_names, new_names = (_bare(side, set[str]().union(*rare_words), steps) for side in (old_names, new_names))
+        for old_name, new_name in _pair_by_keys(old_names, new_names, _by_ends(old_names, new_names), steps):
+            old_words, new_words = removed[old_name].words, added[new_name].words
+            # A name that only lost words, or only got words, is alike; replaced words may be another test.
+            if set(new_words).issuperset(old_words) or set(old_words).issuperset(new_words):
+                pairs.append((old_name, new_name))
     return pairs
 
 
-def _paired(
-    left: dict[str, SplitName], right: dict[str, SplitName], ways: Iterable[_Keys], steps: StepBudget
+def _pair_by_keys(
+    old_names: dict[str, SplitName],
+    new_names: dict[str, SplitName],
+    key_functions: Iterable[_KeyFunction],
+    steps: StepBudget,
 ) -> list[tuple[str, str]]:
-    """Return names that alone share something in one of some ways, and take them away; each way costs once needed."""
-    found: list[tuple[str, str]] = []
-    for keys in ways:
-        shared, of_others = (_keys_of(side, keys, steps) for side in (left, right))
-        if set(shared).isdisjoint(of_others):
+    """Pair names that share a key with exactly one name of the other side, and remove them from both mappings.
+
+    Each function gives the names other keys. It is not called if all names are paired by the functions before it.
+    """
+    pairs: list[tuple[str, str]] = []
+    for key_function in key_functions:
+        old_keys, new_keys = (_keys_of(side, key_function, steps) for side in (old_names, new_names))
+        if set(old_keys).isdisjoint(new_keys):
             continue
-        known, others = _alone(left, shared), _alone(right, of_others)
-        pairs = [(test, others[key]) for key, test in known.items() if key in others]
-        found += pairs
-        if len(pairs) == len(left) == len(right):
-            left.clear()
-            right.clear()
-        for before, after in pairs if left else ():
-            del left[before], right[after]
-        if not (left and right):
+        old_by_key, new_by_key = _by_unique_key(old_names, old_keys), _by_unique_key(new_names, new_keys)
+        new_pairs = [(test, new_by_key[key]) for key, test in old_by_key.items() if key in new_by_key]
+        pairs += new_pairs
+        if len(new_pairs) == len(old_names) == len(new_names):
+            old_names.clear()
+            new_names.clear()
+        for old_name, new_name in new_pairs if old_names else ():
+            del old_names[old_name], new_names[new_name]
+        if not (old_names and new_names):
             break
-    return found
+    return pairs
 
 
-def _keys_of(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> list[int | None]:
+def _keys_of(names: Mapping[str, SplitName], key_function: _KeyFunction, steps: StepBudget) -> list[int | None]:
     steps.take(len(names))
-    shared = keys(names.values())
-    steps.take(LONGEST_END * (len(names) - shared.count(None)))
-    return shared
+    keys = key_function(names.values())
+    steps.take(LONGEST_END * (len(names) - keys.count(None)))
+    return keys
 
 
-def _alone(names: Mapping[str, SplitName], shared: Sequence[int | None]) -> dict[int, str]:
-    """Return tests by a property that no other test has; `shared` has that of each."""
-    found = dict(zip(shared, names, strict=True))
-    if len(found) == len(names) and None not in found:
-        return cast(dict[int, str], found)
-    counts = Counter(shared)
-    return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
+def _by_unique_key(names: Mapping[str, SplitName], keys: Sequence[int | None]) -> dict[int, str]:
+    """Return the tests with a unique key, by that key; `keys` has the key of each name."""
+    test_by_key = dict(zip(keys, names, strict=True))
+    if len(test_by_key) == len(names) and None not in test_by_key:
+        return cast(dict[int, str], test_by_key)
+    counts = Counter(keys)
+    return {key: test for key, test in zip(keys, names, strict=True) if key is not None and counts[key] == 1}
 
 
 def _by_words(names: Iterable[SplitName]) -> list[int | None]:
     return [hash((frozenset(words), brackets)) for _, words, brackets, _ in names]
 
 
-def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_Keys]:
-    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
+def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_KeyFunction]:
+    """Yield functions whose keys are a beginning and an end: those of many parts first, and no beginning last."""
     shared = {name.parts[-1] for name in removed.values()} & {name.parts[-1] for name in added.values()}
     sides = ([len(name.parts) for name in side.values() if name.parts[-1] in shared] for side in (removed, added))
     longest = min(max(lengths, default=0) for lengths in sides)
@@ -96,17 +100,17 @@ def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -
     possible = [size for size in sizes if sum(size) <= longest]
     for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
 
-        def keys(names: Iterable[SplitName], first: int = first, last: int = last) -> list[int | None]:
-            least = first + last
+        def key_function(names: Iterable[SplitName], first: int = first, last: int = last) -> list[int | None]:
+            least_length = first + last
             return [
-                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
+                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least_length else None
                 for parts, *_ in names
             ]
 
-        yield keys
+        yield key_function
 
 
-def _rare(counts: WordCounts) -> list[set[str]]:
+def _rare_words(counts: WordCounts) -> list[set[str]]:
     """Return the words that vanished from all names, and those that appeared in all names."""
     olds, news = counts.of_words
     return [
@@ -115,24 +119,24 @@ def _rare(counts: WordCounts) -> list[set[str]]:
     ]
 
 
-def _without(rare: Collection[str]) -> _Keys:
-    """Return the comparison by all words except the rare ones."""
+def _words_without(rare_words: Collection[str]) -> _KeyFunction:
+    """Return a function whose keys are all words of a name except the rare ones."""
 
-    def keys(names: Iterable[SplitName]) -> list[int | None]:
-        # Hundreds of names share their beginning.
+    def key_function(names: Iterable[SplitName]) -> list[int | None]:
+        # Cached, because hundreds of names share a beginning.
         beginnings: dict[str, Parts] = {}
-        found: list[int | None] = []
+        hashes: list[int | None] = []
         for _, words, brackets, beginning in names:
             if (bare := beginnings.get(beginning[0])) is None:
-                bare = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare])
-            last = [word for word in words[len(beginning[2]) :] if word not in rare]
-            found.append(hash((bare + tuple(last), brackets)))
-        return found
+                bare = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare_words])
+            last = [word for word in words[len(beginning[2]) :] if word not in rare_words]
+            hashes.append(hash((bare + tuple(last), brackets)))
+        return hashes
 
-    return keys
+    return key_function
 
 
-def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudget) -> dict[str, SplitName]:
+def _bare(names: Mapping[str, SplitName], rare_words: Collection[str], steps: StepBudget) -> dict[str, SplitName]:
     """Return names without the rare words of their parts; names without other words are left out."""
     steps.take(sum(len(name.words) for name in names.values()))
     bare_of = dict[str, str]()
@@ -141,10 +145,10 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
     for test, name in names.items():
         beginning, brackets, last = name.beginning, name.brackets, name.parts[-1]
         if beginning.text not in beginnings:
-            beginnings[beginning.text] = _bare_parts(beginning.parts, rare, bare_of)
+            beginnings[beginning.text] = _bare_parts(beginning.parts, rare_words, bare_of)
         stem = last[: len(last) - len(brackets)]
         if stem not in bare_of:
-            bare_of[stem] = _bare_part(stem, rare)
+            bare_of[stem] = _bare_part(stem, rare_words)
         parts = beginnings[beginning.text]
         if bare_stem := bare_of[stem]:
             parts = (*parts, bare_stem + brackets)
@@ -155,20 +159,20 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
     return bare
 
 
-def _bare_parts(parts: Parts, rare: Collection[str], bare_of: dict[str, str]) -> Parts:
+def _bare_parts(parts: Parts, rare_words: Collection[str], bare_of: dict[str, str]) -> Parts:
     """Return parts without their rare words; parts of rare words only are left out. `bare_of` caches them."""
     for part in parts:
         if part not in bare_of:
-            bare_of[part] = _bare_part(part, rare)
+            bare_of[part] = _bare_part(part, rare_words)
     return tuple(filter(None, map(bare_of.__getitem__, parts)))
 
 
-def _bare_part(part: str, rare: Collection[str]) -> str:
-    return " ".join(word for word in words_in(part) if word not in rare)
+def _bare_part(part: str, rare_words: Collection[str]) -> str:
+    return " ".join(word for word in words_in(part) if word not in rare_words)
 
 
 class WordCounts:
-    """The number of removed names, and of new ones, that have each word or each part; counted when first asked for."""
+    """The number of removed names, and of new ones, that have each word or each part; counted on first use."""
 
     def __init__(self, removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> None:
         self._sides, self._steps = (removed.values(), added.values()), steps
@@ -176,14 +180,14 @@ class WordCounts:
     @cached_property
     def of_words(self) -> list[Counter[str]]:
         """The names that have each word."""
-        return [_counted([name[1] for name in side], self._steps) for side in self._sides]
+        return [_count_names([name[1] for name in side], self._steps) for side in self._sides]
 
     @cached_property
     def of_parts(self) -> list[Counter[str]]:
         """The names that have each part."""
-        return [_counted([name[0] for name in side], self._steps) for side in self._sides]
+        return [_count_names([name[0] for name in side], self._steps) for side in self._sides]
 
 
-def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
+def _count_names(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
     steps.take(sum(map(len, names)))
     return Counter(chain.from_iterable(map(frozenset, names)))

@@ -1,4 +1,4 @@
-"""What the earlier runs of a target and the runs of others say about a failing test: no I/O."""
+"""Find the context of a failing test in earlier runs of its target and in runs of other targets. No I/O."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bot.results.compare.lasting import Segment
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """What is known about a failing test besides how it failed.
+    """Since when a test fails, how often it failed before, and where else it fails.
 
-    It has failed since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
-    last passed at `good`, which is empty if it never passed in the runs that were read. `older`: there are runs
-    before those. Of `runs` runs before the failure began, `failed` saw it fail. `also_on` are other targets, as
-    LAB/TARGET, whose newest run has the failure.
+    It has failed since the commit `since`, which is empty if it began to fail in the current run; it last passed at
+    `good`, which is empty if it never passed in the runs that were read. `older`: earlier runs exist that were not
+    read. It failed in `failed` of the `runs` runs before the failure began. `also_on` are other targets, as LAB/TARGET,
+    whose newest run has the failure.
     """
 
     since: str = ""
@@ -34,8 +34,8 @@ def failure_context(
 ) -> FailureContext:
     """Return the context of a failing test from its segments over earlier runs, whose commits are `shas`.
 
-    As in `lasting_failure`, it began at the first failure after the last pass, and a flaky failure is a pass. Among the
-    runs before that, a flaky one counts as one that failed.
+    As in `lasting_failure`, the failure began at the first failed run after the last pass, and a flaky run is a pass.
+    Among the runs before that, a flaky run counts as failed.
     """
     since, good, end = len(shas), -1, len(shas)
     for begin, seen in reversed(history):
@@ -45,7 +45,7 @@ def failure_context(
         if seen is not None and seen.status in BAD:
             since = begin
         end = begin
-    failed, runs = _counted(history, since)
+    failed, runs = _failed_and_ran(history, since)
     return FailureContext(
         since=shas[since] if since < len(shas) else "",
         good=shas[good] if good >= 0 else "",
@@ -60,8 +60,8 @@ def _is_good(seen: SeenTest | None) -> bool:
     return seen is not None and (seen.status in GOOD or seen.flaky)
 
 
-def _counted(history: Sequence[Segment], until: int) -> tuple[int, int]:
-    """Count the runs in which the test failed or was flaky, and those in which it ran, of the last ones until one."""
+def _failed_and_ran(history: Sequence[Segment], until: int) -> tuple[int, int]:
+    """Count the runs in which the test failed or was flaky, and those in which it ran, in the WINDOW before `until`."""
     failed = runs = 0
     first, end = max(0, until - WINDOW), until
     for begin, seen in reversed(history):

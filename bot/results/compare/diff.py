@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +14,8 @@ from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import texts
-from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
+from bot.results.compare.restructured import SMALL_CLASS
 
 INTERRUPTED = (2, 3, 4, 124)
 """Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
@@ -25,6 +26,8 @@ MASS_SHARE = 0.1
 """So many new failures, if they are more than this share of the tests that ran, are a mass failure."""
 CONFIRMED_RUNS = 2
 """A failure in so many runs in a row is confirmed."""
+MOST_CHEAP_TESTS = 100_000
+MOST_CHEAP_MESSAGES = 1_000
 
 
 _SKIPPED = Status.SKIPPED
@@ -36,8 +39,8 @@ class Comparison:
 
     `new` are all tests that the baseline does not have, including failing ones (which are new failures too). `removed`
     are tests that only the baseline has, except `precluded` ones, whose result is unknown: their file could not be
-    collected, the process died in it, or the run ended early. `renamed` are pairs of (before, now). Without a baseline
-    (`has_baseline` is False) only `counts`, `failing` and `flaky` are meaningful.
+    collected, the process died in it, or the run ended early. `renamed` are pairs of (old name, new name). Without a
+    baseline (`has_baseline` is False) only `counts`, `failing` and `flaky` are meaningful.
     """
 
     counts: Counts
@@ -56,15 +59,15 @@ class Comparison:
     """Failures that the baseline does not have, but that the known flakiness of the tests explains."""
     renamed: tuple[tuple[str, str], ...] = ()
     unsearched: bool = False
-    """Renamed tests were not searched for, as so many names changed: they count among `removed` and `new`."""
+    """The search for renamed tests was skipped because too many names changed: they count in `removed` and `new`."""
     infra: str = ""
-    """Why this run has no usable results, for people to read; then no test is new, removed or fixed."""
+    """The reason for people why this run has no usable results; then no test is new, removed or fixed."""
     mass: bool = False
-    """So much failed at once that one cause is likelier than many."""
+    """So many tests failed at once that one cause is likelier than many."""
 
 
 def compare(
-    now: Mapping[str, SeenTest],
+    current: Mapping[str, SeenTest],
     baseline: Mapping[str, SeenTest] | None,
     *,
     exit_status: int | None,
@@ -75,88 +78,106 @@ def compare(
 
     `exit_status` is that of the lab's test command, if known; if it says that the run did not finish, missing tests are
     precluded. If a file has its own ID, because of a collection error or a skip, that applies to its tests: they are
-    precluded or newly skipped, not removed. When they are back, the file's ID is fixed, not removed. `most_steps`
+    precluded or newly skipped, not removed. Once they run again, the file's ID is fixed, not removed. `most_steps`
     bounds the search for renamed tests; it leaves out tests that `aliases` name.
     """
-    outcomes = SharedOutcomes(now)
+    outcomes = SharedOutcomes(current)
     failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
     result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky)
-    if why := infra_of(now, outcomes, baseline, exit_status):
-        return replace(result, infra=why)
+    if infra_reason := infra_of(current, outcomes, baseline, exit_status):
+        return replace(result, infra=infra_reason)
     if baseline is None:
         return result
-    return _compared(result, now, outcomes, baseline, exit_status, most_steps, aliases)
+    return _compared(result, current, outcomes, baseline, exit_status, most_steps, aliases)
 
 
-def untested(now: Mapping[str, SeenTest]) -> str:
+def is_cheap(current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None) -> bool:
+    """Return whether a comparison of two runs takes only milliseconds, whatever their names and messages are.
+
+    It does if few messages differ, and so few names were added or removed that no search for renamed tests is made.
+    """
+    if len(current) + len(baseline or ()) > MOST_CHEAP_TESTS:
+        return False
+    messages = {id(seen) for seen in current.values() if seen.message}
+    if len(messages) > MOST_CHEAP_MESSAGES:
+        return False
+    return (
+        baseline is None
+        or min(len(baseline.keys() - current.keys()), len(current.keys() - baseline.keys())) < SMALL_CLASS
+    )
+
+
+def untested(current: Mapping[str, SeenTest]) -> str:
     """Return the reason why a run tested nothing (everything was skipped), or "". Such a run is valid but no baseline.
 
     If a run without its device were a baseline, the next run would look as if nothing had changed.
     """
-    skipped = SharedOutcomes(now).all(is_skipped)
-    return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
+    skipped = SharedOutcomes(current).all(is_skipped)
+    return texts.UNTESTED.format(skipped=len(current)) if skipped else ""
 
 
 def _compared(
     result: Comparison,
-    now: Mapping[str, SeenTest],
+    current: Mapping[str, SeenTest],
     outcomes: SharedOutcomes,
     baseline: Mapping[str, SeenTest],
     exit_status: int | None,
     most_steps: int,
     aliases: Aliases,
 ) -> Comparison:
-    precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
-    fresh = _lacking(now, baseline)
-    renamed = aliases.pairs(removed, fresh)
+    precluded, skipped, returned, removed = _sort_missing(current, baseline, exit_status)
+    added_tests = _only_in(current, baseline)
+    renamed = aliases.pairs(removed, added_tests)
     missing = {test: baseline[test].status for test in removed if test not in renamed}
-    added = {test: now[test].status for test in fresh.difference(renamed.values())}
-    found = search_renames(missing, added, most_steps=most_steps)
-    renamed |= found or {}
-    before = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
-    outcomes_before = SharedOutcomes(before)
+    added = {test: current[test].status for test in added_tests.difference(renamed.values())}
+    renamed_by_rule = search_renames(missing, added, most_steps=most_steps)
+    renamed |= renamed_by_rule or {}
+    baseline_by_new_name = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
+    outcomes_before = SharedOutcomes(baseline_by_new_name)
     was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
     was_skipped = set(outcomes_before.which(is_skipped))
     new_failures = _sorted(test for test in result.failing if test not in was_bad)
-    newly_skipped = [test for test in outcomes.which(is_skipped) if test in before and test not in was_skipped]
-    fixed = [test for test in was_bad if (seen := now.get(test)) and seen.status in GOOD]
-    ran = len(now) - outcomes.count(is_skipped)
+    newly_skipped = [
+        test for test in outcomes.which(is_skipped) if test in baseline_by_new_name and test not in was_skipped
+    ]
+    fixed = [test for test in was_bad if (seen := current.get(test)) and seen.status in GOOD]
+    ran_count = len(current) - outcomes.count(is_skipped)
     return replace(
         result,
         new_failures=new_failures,
         still_failing=_sorted(test for test in result.failing if test in was_bad),
         fixed=_sorted([*fixed, *(test for test in returned if test in was_bad)]),
-        new=_sorted(_lacking(now, before)),
+        new=_sorted(_only_in(current, baseline_by_new_name)),
         removed=_sorted(removed - renamed.keys()),
         precluded=_sorted(precluded),
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if test not in was_skipped)]),
         newly_flaky=tuple(test for test in result.flaky if test not in was_flaky),
         renamed=tuple(sorted(renamed.items())),
-        unsearched=found is None,
-        mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
+        unsearched=renamed_by_rule is None,
+        mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran_count,
     )
 
 
-def _unseen(
-    now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest], exit_status: int | None
+def _sort_missing(
+    current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest], exit_status: int | None
 ) -> tuple[set[str], set[str], set[str], set[str]]:
     """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, removed."""
     precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
-    unseen = _lacking(baseline, now)
-    if not unseen:
+    missing = _only_in(baseline, current)
+    if not missing:
         return precluded, skipped, returned, removed
-    files = {test for test in unseen if "::" not in test}
-    inside = Places(file_of(test) for test in now if files and "::" in test)
-    stopped = Places(place for test, seen in now.items() if (place := _stopped(test, seen)))
-    left_out = Places(test for test, seen in now.items() if _left_out(test, seen))
-    ended = _ended_early(now, exit_status)
-    for test in unseen:
+    files = {test for test in missing if "::" not in test}
+    places_with_tests = Places(file_of(test) for test in current if files and "::" in test)
+    stopped_places = Places(place for test, seen in current.items() if (place := _stopped_place(test, seen)))
+    skipped_places = Places(test for test, seen in current.items() if _is_skipped_file(test, seen))
+    is_cut_short = _ended_early(current, exit_status)
+    for test in missing:
         file = file_of(test)
-        if test in files and inside.lie_in(test):
+        if test in files and places_with_tests.any_inside(test):
             returned.add(test)
-        elif left_out.hold(file):
+        elif skipped_places.contain(file):
             skipped.add(test)
-        elif ended or stopped.hold(file):
+        elif is_cut_short or stopped_places.contain(file):
             precluded.add(test)
         elif baseline[test].trouble is Trouble.INTERNAL:
             returned.add(test)
@@ -165,41 +186,44 @@ def _unseen(
     return precluded, skipped, returned, removed
 
 
-def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
-    """Sort failed tests that are absent from this run: some run again under other IDs, others were removed.
+def absent(
+    current: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: int | None
+) -> tuple[set[str], set[str]]:
+    """Return which absent tests run again under other IDs, and which were removed; `tests` failed and are absent here.
 
-    The first are files that could not be collected before. The result of all others is unknown, as in `Comparison`.
+    Those that run again are files that could not be collected before. The result of all other tests is unknown, as in
+    `Comparison`.
     """
-    _, _, returned, removed = _unseen(now, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
+    _, _, returned, removed = _sort_missing(current, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
     return returned, removed
 
 
-def _lacking(tests: Mapping[str, SeenTest], others: Mapping[str, SeenTest]) -> set[str]:
-    """Return the tests that others lack: mostly few, for which a difference of keys would make a set of all."""
-    return set(filterfalse(others.__contains__, tests))
+def _only_in(tests: Mapping[str, SeenTest], other_tests: Mapping[str, SeenTest]) -> set[str]:
+    """Return the tests that are not among `other_tests`. A difference of keys would build a set of all tests."""
+    return set(filterfalse(other_tests.__contains__, tests))
 
 
-def _stopped(test: str, seen: SeenTest) -> str:
+def _stopped_place(test: str, seen: SeenTest) -> str:
     """Return the file or folder in which other tests may not have run because of this one."""
     if could_not_be_collected(seen):
         return test
     return file_of(test) if seen.trouble is Trouble.CRASH else ""
 
 
-def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
+def _ended_early(current: Mapping[str, SeenTest], exit_status: int | None) -> bool:
     """Return whether the run ended before all tests had run.
 
     If a file could not be collected, pytest ends after the collection, unless an option makes it continue.
     """
     if exit_status is not None and (exit_status in INTERRUPTED or not 0 <= exit_status < KILLED):
         return True
-    if any(seen.trouble is Trouble.INTERNAL for seen in now.values()):
+    if any(seen.trouble is Trouble.INTERNAL for seen in current.values()):
         return True
-    unread = sum(could_not_be_collected(seen) for seen in now.values())
-    return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in now.items()) == len(now)
+    unread = sum(could_not_be_collected(seen) for seen in current.values())
+    return unread > 0 and unread + sum(_is_skipped_file(test, seen) for test, seen in current.items()) == len(current)
 
 
-def _left_out(test: str, seen: SeenTest) -> bool:
+def _is_skipped_file(test: str, seen: SeenTest) -> bool:
     """Return whether this is a file that was skipped as a whole."""
     return "::" not in test and seen.status is _SKIPPED
 
@@ -213,11 +237,47 @@ def _is_flaky(seen: SeenTest) -> bool:
 
 
 def _counts(outcomes: SharedOutcomes) -> Counts:
-    ended = Counter[str]()
+    count_by_status = Counter[str]()
     for seen, count in outcomes.counted:
-        ended[seen.status.value] += count
-    return Counts(**ended, flaky=outcomes.count(_is_flaky))
+        count_by_status[seen.status.value] += count
+    return Counts(**count_by_status, flaky=outcomes.count(_is_flaky))
 
 
 def _sorted(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tests))
+
+
+_FOLDER, _PACKAGE = "\x01", "\x02"
+_SEPARATORS = str.maketrans({"/": _FOLDER, ".": _PACKAGE})
+"""The separator of a place's name sorts before all other characters, so that its content follows right after it."""
+
+
+class Places:
+    """A set of files, folders and packages, as test IDs begin: `tests/ir`, `tests/ir/test_a.py`, `ctypes.tests.ir`.
+
+    It takes memory in proportion to the names, and a lookup takes time in proportion to its name. A set that has all
+    parent folders too would take memory in proportion to their depth as well.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._all = sorted({name.translate(_SEPARATORS) for name in names})
+        self._outermost: list[str] = []
+        for place in self._all:
+            if not (self._outermost and _lies_in(place, self._outermost[-1])):
+                self._outermost.append(place)
+
+    def contain(self, name: str) -> bool:
+        """Return whether `name` is one of the places, or lies inside of one."""
+        place = name.translate(_SEPARATORS)
+        index = bisect_right(self._outermost, place)
+        return index > 0 and _lies_in(place, self._outermost[index - 1])
+
+    def any_inside(self, name: str) -> bool:
+        """Return whether one of the places is `name`, or lies inside of it."""
+        place = name.translate(_SEPARATORS)
+        index = bisect_left(self._all, place)
+        return index < len(self._all) and _lies_in(self._all[index], place)
+
+
+def _lies_in(place: str, outer: str) -> bool:
+    return place == outer or place.startswith((outer + _FOLDER, outer + _PACKAGE))

@@ -52,7 +52,7 @@ class Flakiness:
 
     @property
     def needed(self) -> int:
-        """Return how many failed runs in a row are more than flakiness."""
+        """Return how many failed runs in a row its flakiness does not explain."""
         if not self.proved:
             return CONFIRMED_RUNS
         needed = CONFIRMED_RUNS
@@ -78,6 +78,6 @@ def flakiness_of(history: Sequence[Segment], runs: int) -> Flakiness:
             letter = "B" if seen.flaky else "F" if seen.status in BAD else "P"
         outcomes = letter * (end - max(begin, oldest)) + outcomes
         end = begin
-    before = outcomes.rstrip("F")
-    single = sum(before[place - 1 : place + 2] == "PFP" for place in range(1, len(before) - 1))
-    return Flakiness(len(before), before.count("F"), before.count("B"), single, row=len(outcomes) - len(before))
+    earlier = outcomes.rstrip("F")
+    single = sum(earlier[place - 1 : place + 2] == "PFP" for place in range(1, len(earlier) - 1))
+    return Flakiness(len(earlier), earlier.count("F"), earlier.count("B"), single, row=len(outcomes) - len(earlier))

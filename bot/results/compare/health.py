@@ -40,7 +40,7 @@ class SuiteHealth:
     """Whether the results of a suite on a target are reliable.
 
     They are unreliable since the unstable run of the commit `since`, which is empty if they are reliable. `older`: they
-    may be for longer. `newest` is the newest unstable run, and `stable` counts the runs after it.
+    may have been unreliable before it. `newest` is the newest unstable run, and `stable` counts the runs after it.
     """
 
     since: str = ""
@@ -58,7 +58,7 @@ RELIABLE = SuiteHealth()
 
 
 def suite_health(runs: Sequence[RunFlips]) -> SuiteHealth:
-    """Return the health after the last of some runs, which are in the order of their commits."""
+    """Return the health after the last of the runs, which are sorted by commit."""
     since = None
     for end in range(1, len(runs) + 1):
         begin = max(0, end - JUDGED_RUNS)

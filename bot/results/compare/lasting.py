@@ -1,4 +1,4 @@
-"""Decide whether the failure of a test lasts, and since when, by its whole history on a target. No I/O.
+"""Decide from the history of a test on a target whether its failure lasts, and since when. No I/O.
 
 Messages to people follow this rule. It considers one test only: many failures at once are no exception.
 """
@@ -39,11 +39,11 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
     in which the test passed. Runs in which the test was skipped or absent don't change that, but two failed runs with
     such a run in between are not in a row. A flaky failure passed on the same commit, so it counts as a pass.
     """
-    row_begins, since, in_row, end = runs, None, True, runs
+    row_begin, since, in_row, end = runs, None, True, runs
     for begin, seen in reversed(history):
         if _fails(seen):
             since = begin
-            row_begins = begin if in_row else row_begins
+            row_begin = begin if in_row else row_begin
         elif _passes(seen):
             good = end - 1
             break
@@ -52,7 +52,7 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
         end = begin
     else:
         good = None
-    if since is None or runs - row_begins < CONFIRMED_RUNS:
+    if since is None or runs - row_begin < CONFIRMED_RUNS:
         return None
     return LastingFailure(since, good)
 
@@ -76,11 +76,13 @@ def is_steady(history: Sequence[Segment], runs: int) -> bool:
 
 
 def newly_confirmed(
-    now: Mapping[str, SeenTest], before: Mapping[str, SeenTest], earlier: Mapping[str, SeenTest]
+    current: Mapping[str, SeenTest], previous: Mapping[str, SeenTest], earlier: Mapping[str, SeenTest]
 ) -> frozenset[str]:
-    """Return the failures that a run confirms: it and the run before have them, and the one before that does not."""
+    """Return the failures that a run confirms: the previous run has them too, and the run before that does not."""
     return frozenset(
-        test for test in SharedOutcomes(now).which(_fails) if _fails(before.get(test)) and not _fails(earlier.get(test))
+        test
+        for test in SharedOutcomes(current).which(_fails)
+        if _fails(previous.get(test)) and not _fails(earlier.get(test))
     )
 
 

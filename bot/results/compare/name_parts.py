@@ -10,17 +10,17 @@ from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.compare.steps import StepBudget
 
 MAX_WORDS = 64
-"""Words of a name, and parts; longer ones are not looked at."""
+"""Words of a name, and parts, at most; the search ignores longer names."""
 
 Parts = tuple[str, ...]
 
 _WORD = Pattern(rf"[{LETTER_OR_DIGIT}]+")
 SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
-"""What parts the words of ASCII: with it, `str.translate` and `str.split` are ten times as fast as a pattern."""
+"""The separators of ASCII words. `str.translate` and `str.split` with it are ten times as fast as a pattern."""
 
 
 class Beginning(NamedTuple):
-    """What stands before the last part of a name: the same object for all names that begin with it."""
+    """The text of a name before its last part. All names with this beginning share the object."""
 
     text: str
     parts: Parts
@@ -28,7 +28,10 @@ class Beginning(NamedTuple):
 
 
 class SplitName(NamedTuple):
-    """A test's name: its parts, the words outside of brackets, the brackets, and what stands before the last part."""
+    """A test's name, split: its parts, its words outside of brackets, the brackets, and the text before the last part.
+
+    `tests/ir/test_a.py::test_add[int8]` has the parts `tests`, `ir`, `test_a`, `py`, `test_add[int8]`.
+    """
 
     parts: Parts
     words: Parts
@@ -41,18 +44,18 @@ new_tuple = tuple.__new__
 
 
 def split_names(tests: Collection[str], words_of: dict[str, Parts], steps: StepBudget) -> dict[str, SplitName]:
-    """Split names; `words_of` remembers the words of parts, which thousands of names have in common."""
+    """Split names; `words_of` caches the words of parts, which thousands of names share."""
     steps.take(sum(map(len, tests)))
     names = {}
-    begins: dict[str, Beginning] = {}
+    beginnings: dict[str, Beginning] = {}
     has_brackets = "[" in "".join(tests)
     outside = [test.partition("[")[0] for test in tests] if has_brackets else [*tests]
     brackets = ""
     for test, bare, (text, dot, last) in zip(tests, outside, _cut_at_last_dot(outside), strict=True):
         text += dot
-        beginning = begins.get(text)
+        beginning = beginnings.get(text)
         if beginning is None:
-            beginning = begins[text] = _split(text, words_of)
+            beginning = beginnings[text] = _split(text, words_of)
         if (words := words_of.get(last)) is None:
             words = words_of[last] = words_in(last)
         if has_brackets:
@@ -66,11 +69,12 @@ def split_names(tests: Collection[str], words_of: dict[str, Parts], steps: StepB
 
 def _cut_at_last_dot(names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield each name's beginning, its last dot and its last part; slashes and double colons count as dots."""
-    every = "\n".join(names)
-    together = [every] if every.count("\n") < len(names) else names  # but a name may have a line break
-    for some in together:
-        dotted = some.replace("::", ".").replace("/", ".")
-        yield from [name.rpartition(".") for name in (dotted.split("\n") if together is not names else [dotted])]
+    joined_names = "\n".join(names)
+    # One string of all names is faster, unless a name has a line break.
+    is_joined = joined_names.count("\n") < len(names)
+    for text in [joined_names] if is_joined else names:
+        dotted = text.replace("::", ".").replace("/", ".")
+        yield from [name.rpartition(".") for name in (dotted.split("\n") if is_joined else [dotted])]
 
 
 def _split(text: str, words_of: dict[str, Parts]) -> Beginning:
@@ -86,17 +90,17 @@ def words_in(part: str) -> Parts:
     """Return the words of a part of a name."""
     if part.isascii():
         return tuple(part.translate(SIGNS).split())
-    return tuple(found[0] for found in _WORD.finditer(part))
+    return tuple(match[0] for match in _WORD.finditer(part))
 
 
 def common_end(left: Parts, right: Parts) -> int:
     """Return how many parts at the end of two names are the same."""
     shorter = min(len(left), len(right))
-    if left[len(left) - shorter :] == right[len(right) - shorter :]:  # as nearly always, and a loop costs more
+    if left[len(left) - shorter :] == right[len(right) - shorter :]:  # nearly always, and cheaper than the loop
         return shorter
     count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
-        if one != other:
+    for left_part, right_part in zip(reversed(left), reversed(right), strict=False):
+        if left_part != right_part:
             break
         count += 1
     return count

@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """The items that apply to one target, by exact name and by prefix; an exact name takes precedence."""
+    """The quarantined tests of one target, by exact name and by prefix; an exact name takes precedence."""
 
     exact: dict[str, QuarantinedTest]
     prefixes: tuple[tuple[str, QuarantinedTest], ...]
 
     def of(self, test: str) -> QuarantinedTest | None:
         """Return the item that names a test, or None."""
-        if found := self.exact.get(test):
-            return found
+        if item := self.exact.get(test):
+            return item
         return next((item for prefix, item in self.prefixes if test.startswith(prefix)), None)
 
 
 NO_QUARANTINE = Quarantine({}, ())
 
 
-def quarantine_at(items: Iterable[QuarantinedTest], about: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
-    """Return the current quarantines of a target at a moment (seconds since 1970), and those that have ended."""
+def quarantine_at(items: Iterable[QuarantinedTest], target: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
+    """Return the quarantine of a target at a moment (seconds since 1970), and the items that have ended by then."""
     today = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
-    here = [item for item in items if not item.targets or about.full_name in item.targets]
+    items_of_target = [item for item in items if not item.targets or target.full_name in item.targets]
     return (
-        _collected(item for item in here if item.until >= today),
-        _collected(item for item in here if item.until < today),
+        _quarantine_of(item for item in items_of_target if item.until >= today),
+        _quarantine_of(item for item in items_of_target if item.until < today),
     )
 
 
-def _collected(items: Iterable[QuarantinedTest]) -> Quarantine:
+def _quarantine_of(items: Iterable[QuarantinedTest]) -> Quarantine:
     exact: dict[str, QuarantinedTest] = {}
     prefixes: list[tuple[str, QuarantinedTest]] = []
     for item in items:
@@ -50,6 +50,6 @@ def _collected(items: Iterable[QuarantinedTest]) -> Quarantine:
             prefixes.append((item.test.removesuffix(STAR), item))
         else:
             exact.setdefault(item.test, item)
-    # The longest prefix names a test most closely.
+    # The longest matching prefix wins.
     prefixes.sort(key=lambda pair: -len(pair[0]))
     return Quarantine(exact, tuple(prefixes))

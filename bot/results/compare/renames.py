@@ -1,6 +1,6 @@
 """Find tests that were renamed between two runs, by rules that renamed many at once. No I/O.
 
-The work is bounded, because a lab's names decide how much there is to compare, and other labs wait meanwhile.
+The work is bounded: the names that a lab uses determine how long the search takes, and other labs wait meanwhile.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
 
 from bot.results.compare.name_parts import SIGNS, common_end
-from bot.results.compare.restructured import SMALL_CLASS, Ended, search_restructured
+from bot.results.compare.restructured import SMALL_CLASS, StatusByTest, search_restructured
 from bot.results.compare.steps import StepBudget, TooManyStepsError
 
 RENAMED_TOGETHER = 10
-"""A rule must rename so many tests, otherwise it may be chance."""
+"""A rule must rename so many tests; fewer may be a coincidence."""
 RENAMED_SHARE = 0.8
 """A rule must have renamed this share of the tests that it could apply to."""
 MAX_REWORDED = 5_000
@@ -26,8 +26,8 @@ MAX_PARTS = 64
 CONTEXT = 4
 """Components next to the test's name that may distinguish a moved test from others of its name."""
 NARROWER = 2
-"""Components that a move may need more than the shortest way to say it: `contrib/moved` is now `extras/moved`, while
-other tests of `contrib` are removed."""
+"""So many components more than necessary may describe a move: `contrib/moved` is now `extras/moved`, and not `contrib`
+is now `extras`, if other tests of `contrib` are removed."""
 MAX_STEPS = 40_000_000
 """Characters of names, and components of locations, that one search handles: two or three seconds at worst. It takes
 900,000 to find that ten thousand tests moved from one folder to another."""
@@ -39,55 +39,61 @@ Location = tuple[str, ...]
 def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
     """Pair removed tests with new ones if one rule renamed many at once; return old IDs with new IDs.
 
-    Either side may be a mapping that tells how each test ended. Three kinds of rule are known. A move: the beginning of
+    Either side may be a mapping with the status of each test. Three kinds of rule are known. A move: the beginning of
     the location (folders, file, classes) is another, and the rest and the test's own name are the same. Another
     structure (`restructured.py`): parts of names were left out, added or reordered. A rewording: the location is the
     same, and one word of the name or of its parameters was replaced, added or removed; a number for a number is another
     value, not another name. A move or rewording counts if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it
     could concern, and a pair counts if no other rule has another partner for one of the two.
 
-    Returns None if the search takes more than `most_steps`.
+    Returns None if the search would take more than `most_steps`.
     """
-    old, fresh = ended_of(removed), ended_of(new)
-    both = old.keys() & fresh.keys()
-    old, fresh = ({test: side[test] for test in sorted(side.keys() - both if both else side)} for side in (old, fresh))
-    if min(len(old), len(fresh)) < SMALL_CLASS:
+    old, added = statuses_of(removed), statuses_of(new)
+    unchanged = old.keys() & added.keys()
+    old, added = (
+        {test: side[test] for test in sorted(side.keys() - unchanged if unchanged else side)} for side in (old, added)
+    )
+    if min(len(old), len(added)) < SMALL_CLASS:
         return {}
     steps, in_order = StepBudget(most_steps), old
     try:
-        found: dict[str, str] = {}
-        for search in (_moved, search_restructured, _reworded):
-            made = search(old, fresh, len(found), steps)
-            found |= made
-            if len(made) == min(len(old), len(fresh)):
+        renamed: dict[str, str] = {}
+        for search in (_find_moves, search_restructured, _find_rewordings):
+            new_pairs = search(old, added, len(renamed), steps)
+            renamed |= new_pairs
+            if len(new_pairs) == min(len(old), len(added)):
                 break  # nothing is left to pair
-            if made:
-                known = set(made.values())
-                old = {test: ended for test, ended in old.items() if test not in made}
-                fresh = {test: ended for test, ended in fresh.items() if test not in known}
+            if new_pairs:
+                paired = set(new_pairs.values())
+                old = {test: status for test, status in old.items() if test not in new_pairs}
+                added = {test: status for test, status in added.items() if test not in paired}
     except TooManyStepsError:
         return None
-    return {test: found[test] for test in in_order if test in found}
+    return {test: renamed[test] for test in in_order if test in renamed}
 
 
-def ended_of(tests: Iterable[str]) -> Ended:
-    """Return the results of tests, if a mapping has them."""
+def statuses_of(tests: Iterable[str]) -> StatusByTest:
+    """Return the status of each test; None for all tests if `tests` is no mapping."""
     return tests if isinstance(tests, Mapping) else dict.fromkeys(tests)
 
 
 def _located(tests: Iterable[str]) -> Tests:
-    """Return each test's location, which thousands of tests may share, and its own name with the parameters."""
-    found: dict[str, tuple[Location, str]] = {}
+    """Return each test's location and its own name with the parameters. Thousands of tests may share a location.
+
+    `tests/ir/test_a.py::TestAdd::test_add[int8]` has the location `("tests", "ir", "test_a", "TestAdd")` and the name
+    `test_add[int8]`.
+    """
+    located: dict[str, tuple[Location, str]] = {}
     locations: dict[str, Location | None] = {}
     for test in tests:
         outside = test.partition("[")[0]
-        text, inside, name = outside.rpartition("::")
-        text, name = (text, name + test[len(outside) :]) if inside else (test, "")
+        text, colons, name = outside.rpartition("::")
+        text, name = (text, name + test[len(outside) :]) if colons else (test, "")
         if text not in locations:
             locations[text] = _location(text)
         if (location := locations[text]) is not None:
-            found[test] = location, name
-    return found
+            located[test] = location, name
+    return located
 
 
 def _location(text: str) -> Location | None:
@@ -99,65 +105,67 @@ def _location(text: str) -> Location | None:
     run, the different form of the names is recognized as a move.
     """
     file, *classes = text.split("::", MAX_PARTS)
-    parted_by = "/" if "/" in file or file.endswith(".py") else "."
-    if file.count(parted_by) + len(classes) >= MAX_PARTS:
+    separator = "/" if "/" in file or file.endswith(".py") else "."
+    if file.count(separator) + len(classes) >= MAX_PARTS:
         return None
-    return (*file.removesuffix(".py").split(parted_by), *classes)
+    return (*file.removesuffix(".py").split(separator), *classes)
 
 
 Tests = Mapping[str, tuple[Location, str]]
 
 
-def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> dict[str, str]:
+def _find_moves(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
     if not _may_share_names(removed, new):
         return {}
-    old, fresh = _located(removed), _located(new)
-    if min(len(old), len(fresh)) < RENAMED_TOGETHER:
+    old, added = _located(removed), _located(new)
+    if min(len(old), len(added)) < RENAMED_TOGETHER:
         return {}
     rules = sorted(
-        (move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER),
+        (move for move, votes in _count_moves(old, added, steps).items() if votes >= RENAMED_TOGETHER),
         key=lambda move: len(move[0]),
     )
     if not rules:
         return {}
-    below = _below(old, {before for before, _ in rules}, steps)
-    room = {after: len(tests) for after, tests in _below(fresh, {after for _, after in rules}, steps).items()}
-    named = {split: test for test, split in fresh.items()}
+    below = _below(old, {old_place for old_place, _ in rules}, steps)
+    new_tests_below = {
+        place: len(tests) for place, tests in _below(added, {new_place for _, new_place in rules}, steps).items()
+    }
+    test_by_split = {split: test for test, split in added.items()}
     pairs = []
-    made_by = set[tuple[Location, Location]]()
-    for before, after in rules:
-        if before[-1:] == after[-1:] and (before[:-1], after[:-1]) in made_by:
-            made_by.add((before, after))  # its pairs are among those
+    accepted_rules = set[tuple[Location, Location]]()
+    for old_place, new_place in rules:
+        if old_place[-1:] == new_place[-1:] and (old_place[:-1], new_place[:-1]) in accepted_rules:
+            accepted_rules.add((old_place, new_place))  # its pairs are among the pairs of that rule
             continue
-        concerned = below[before]
-        enough = max(RENAMED_TOGETHER, RENAMED_SHARE * len(concerned))
-        if room.get(after, 0) < enough:
-            continue  # so many rules may begin with one folder that to try each would never end
-        steps.take(len(concerned) * (len(after) + 1))
-        made = [
-            (test, named[key])
-            for test in concerned
-            if (key := ((*after, *old[test][0][len(before) :]), old[test][1])) in named
+        candidates = below[old_place]
+        least = max(RENAMED_TOGETHER, RENAMED_SHARE * len(candidates))
+        if new_tests_below.get(new_place, 0) < least:
+            continue  # thousands of rules may begin with one folder: trying each would take too long
+        steps.take(len(candidates) * (len(new_place) + 1))
+        moved_pairs = [
+            (test, test_by_split[key])
+            for test in candidates
+            if (key := ((*new_place, *old[test][0][len(old_place) :]), old[test][1])) in test_by_split
         ]
-        if len(made) >= enough:
-            pairs += made
-            made_by.add((before, after))
-    return _one_to_one(pairs)
+        if len(moved_pairs) >= least:
+            pairs += moved_pairs
+            accepted_rules.add((old_place, new_place))
+    return _unambiguous(pairs)
 
 
 def _may_share_names(removed: Iterable[str], new: Iterable[str]) -> bool:
-    """Return False if no removed test has the own name of a new one; to find that out here costs half."""
+    """Return False if no removed test has the same own name as a new one. This check costs half of the search."""
     if any("[" in "".join(side) for side in (removed, new)):
-        return True  # in brackets, a double colon parts nothing
-    old, fresh = (
-        {name if inside else "" for _, inside, name in [test.rpartition("::") for test in side]}
+        return True  # in brackets, a double colon is no separator
+    old, added = (
+        {name if colons else "" for _, colons, name in [test.rpartition("::") for test in side]}
         for side in (removed, new)
     )
-    return not old.isdisjoint(fresh)
+    return not old.isdisjoint(added)
 
 
 def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Location, list[str]]:
-    """Return for each of some locations the tests whose location begins with it."""
+    """Return the tests below each of the places: those whose location begins with it."""
     below: dict[Location, list[str]] = defaultdict(list)
     lengths = sorted({len(place) for place in places})
     for test, (location, _) in tests.items():
@@ -170,70 +178,72 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
     return below
 
 
-def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
-    """Count the moves of tests that are recognized by their name and, if necessary, by the part before it."""
+def _count_moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
+    """Count the moves of tests, which are recognized by their name and, if necessary, by the components before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
-    shared = {name for _, name in old.values()} & {name for _, name in fresh.values()}
-    left, right = ({test: split for test, split in side.items() if split[1] in shared} for side in (old, fresh))
+    shared = {name for _, name in old.values()} & {name for _, name in added.values()}
+    old_tests, new_tests = (
+        {test: split for test, split in side.items() if split[1] in shared} for side in (old, added)
+    )
     for context in range(CONTEXT, -1, -1):
-        known, others = (_alone(side, context) for side in (left, right))
-        steps.take((CONTEXT + 1) * (len(left) + len(right)))
-        for key in known.keys() & others.keys():
-            before, after = left.pop(known[key])[0], right.pop(others[key])[0]
-            steps.take((1 + NARROWER) * (len(before) + len(after)))
-            moves[before, after] += 1
-            common = common_end(before, after)
+        old_by_key, new_by_key = (_by_unique_name(side, context) for side in (old_tests, new_tests))
+        steps.take((CONTEXT + 1) * (len(old_tests) + len(new_tests)))
+        for key in old_by_key.keys() & new_by_key.keys():
+            old_location, new_location = old_tests.pop(old_by_key[key])[0], new_tests.pop(new_by_key[key])[0]
+            steps.take((1 + NARROWER) * (len(old_location) + len(new_location)))
+            moves[old_location, new_location] += 1
+            common = common_end(old_location, new_location)
             for end in range(common, max(common - NARROWER - 1, 0), -1):
-                moves[before[:-end], after[:-end]] += 1
+                moves[old_location[:-end], new_location[:-end]] += 1
     return moves
 
 
-def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
+def _by_unique_name(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
     """Return the tests whose name, with the last `context` components of the location, is unique."""
-    found: dict[tuple[Location, str], str] = {}
+    test_by_key: dict[tuple[Location, str], str] = {}
     for test, (location, name) in tests.items():
         key = location[-context:] if context else (), name
-        found[key] = "" if key in found else test
-    return {key: test for key, test in found.items() if test}
+        test_by_key[key] = "" if key in test_by_key else test
+    return {key: test for key, test in test_by_key.items() if test}
 
 
-def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> dict[str, str]:
+def _find_rewordings(removed: StatusByTest, new: StatusByTest, _explained: int, steps: StepBudget) -> dict[str, str]:
     if min(len(removed), len(new)) < RENAMED_TOGETHER:
         return {}
-    old, fresh = _located(removed), _located(new)
-    if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
+    old, added = _located(removed), _located(new)
+    if not RENAMED_TOGETHER <= min(len(old), len(added)) <= max(len(old), len(added)) <= MAX_REWORDED:
         return {}
     # A rewording does not change the location, so tests in other locations need no comparison.
-    places = {location for location, _ in old.values()} & {location for location, _ in fresh.values()}
-    old, fresh = ({test: split for test, split in side.items() if split[0] in places} for side in (old, fresh))
+    places = {location for location, _ in old.values()} & {location for location, _ in added.values()}
+    old, added = ({test: split for test, split in side.items() if split[0] in places} for side in (old, added))
     if not places:
         return {}
     paired: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    sums = (_sums_without_a_word(side, steps) for side in (old, fresh))
+    sums = (_sums_of_tests(side, steps) for side in (old, added))
     shared = set[int].intersection(*sums)
     if not shared:
         return {}
-    before, after = (_without_a_word(side, shared, steps) for side in (old, fresh))
-    for key in before.keys() & after.keys():
-        one, other = before[key], after[key]
-        if one and other and not (one[1].isdecimal() and other[1].isdecimal()):
-            paired[one[1], other[1]].add((one[0], other[0]))
-    rules = {rule: made for rule, made in paired.items() if len(made) >= RENAMED_TOGETHER}
+    old_by_hash, new_by_hash = (_without_a_word(side, shared, steps) for side in (old, added))
+    for key in old_by_hash.keys() & new_by_hash.keys():
+        old_test, new_test = old_by_hash[key], new_by_hash[key]
+        if old_test and new_test and not (old_test[1].isdecimal() and new_test[1].isdecimal()):
+            paired[old_test[1], new_test[1]].add((old_test[0], new_test[0]))
+    rules = {rule: pairs for rule, pairs in paired.items() if len(pairs) >= RENAMED_TOGETHER}
     if not rules:
         return {}
-    having: Counter[tuple[Location, str]] = Counter()
+    count_by_word: Counter[tuple[Location, str]] = Counter()
     for location, name in old.values():
-        having.update((location, word) for word in {"", *(name[start:end] for start, end in _words(name))})
-    pairs: list[tuple[str, str]] = []
-    for (word, _), made in rules.items():
-        could = sum(having[place, word] for place in {old[test][0] for test, _ in made})
-        if len(made) >= RENAMED_SHARE * could:
-            pairs += made
-    return _one_to_one(pairs)
+        count_by_word.update((location, word) for word in {"", *(name[start:end] for start, end in _words(name))})
+    renamed: list[tuple[str, str]] = []
+    for (word, _), pairs in rules.items():
+        applicable = sum(count_by_word[place, word] for place in {old[test][0] for test, _ in pairs})
+        if len(pairs) >= RENAMED_SHARE * applicable:
+            renamed += pairs
+    return _unambiguous(renamed)
 
 
-def _sums_without_a_word(tests: Tests, steps: StepBudget) -> set[int]:
-    """Return hashes for each test; tests share one if their locations and all words except one are the same."""
+def _sums_of_tests(tests: Tests, steps: StepBudget) -> set[int]:
+    """Return the sums of all tests. Two tests share one if their locations and all words except one are the same."""
     sums = set[int]()
     for location, name in tests.values():
         steps.take(len(name))
@@ -242,19 +252,19 @@ def _sums_without_a_word(tests: Tests, steps: StepBudget) -> set[int]:
 
 
 def _sums(location: Location, name: str) -> set[int]:
+    """Return hashes of a name: of all its words, and of its words without each one of them."""
     words = [hash(name[start:end]) for start, end in islice(_words(name), MAX_WORDS + 1)]
-    whole = hash(location) + sum(words)
-    return {whole, *(whole - word for word in words)}
+    total = hash(location) + sum(words)
+    return {total, *(total - word for word in words)}
 
 
 def _without_a_word(tests: Tests, shared: Set[int], steps: StepBudget) -> dict[int, tuple[str, str] | None]:
     """Return tests by hashes of their name with one word blanked, with one word removed, and with all words.
 
-    Tests that have none of the `shared` sums are left out, for nothing is like them.
-
-    The keys are hashes, because the names would take a thousand times the input. None: several tests have the hash.
+    Tests that have none of the `shared` sums are left out, because no other test is like them. The keys are hashes,
+    because the names would take a thousand times the memory of the input. None: several tests have the hash.
     """
-    found: dict[int, tuple[str, str] | None] = {}
+    test_by_hash: dict[int, tuple[str, str] | None] = {}
     for test, (location, name) in tests.items():
         words = list(islice(_words(name), MAX_WORDS + 1))
         if not name or len(words) > MAX_WORDS or shared.isdisjoint(_sums(location, name)):
@@ -267,8 +277,8 @@ def _without_a_word(tests: Tests, shared: Set[int], steps: StepBudget) -> dict[i
             rests += (f"{name[:start]}\0{name[end:]}", word), (_without(name, start, end), word)
         for rest, word in rests:
             key = hash((place, rest))
-            found[key] = None if key in found else (test, word)
-    return found
+            test_by_hash[key] = None if key in test_by_hash else (test, word)
+    return test_by_hash
 
 
 def _words(name: str) -> Iterator[tuple[int, int]]:
@@ -289,15 +299,15 @@ def _words(name: str) -> Iterator[tuple[int, int]]:
 
 def _without(name: str, start: int, end: int) -> str:
     """Remove a word from a name, with brackets that would become empty, or with one separator."""
-    before, after = name[:start], name[end:]
-    if before.endswith("[") and after.startswith("]"):
-        return before[:-1] + after[1:]
-    if before and not before.endswith("["):
-        return before[:-1] + after
-    return before + after[1:]
+    prefix, suffix = name[:start], name[end:]
+    if prefix.endswith("[") and suffix.startswith("]"):
+        return prefix[:-1] + suffix[1:]
+    if prefix and not prefix.endswith("["):
+        return prefix[:-1] + suffix
+    return prefix + suffix[1:]
 
 
-def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the pairs whose tests are in no other pair."""
     renamed_tests = set(pairs)
     olds, news = Counter(old for old, _ in renamed_tests), Counter(new for _, new in renamed_tests)

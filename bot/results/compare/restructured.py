@@ -32,13 +32,13 @@ SMALL_CLASS = 4
 MOST_OF_CLASS = 0.8
 """A change must have renamed this share of the names that it could apply to."""
 MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
-"""So many of all names that changed must be candidates, where their classes are smaller than SMALL_CLASS."""
+"""Classes smaller than SMALL_CLASS count if these shares of the removed and the new names are candidates."""
 ALIKE = 0.875
 """This share of a class must have the same results: all of four, seven of eight. Real renames have 95 % or more."""
 MAX_RESTRUCTURED = 30_000
 """Tests on one side, at most; with more, only moves are searched. So many tests without similar names take 3 s."""
 
-Ended = Mapping[str, Status | None]
+StatusByTest = Mapping[str, Status | None]
 """The results of tests; None if unknown."""
 
 PARTS, WORDS = "parts", "words"
@@ -50,7 +50,7 @@ class _Kind(Enum):
     REORDERED = auto()
     REPLACED = auto()
 
-    __hash__ = object.__hash__  # members are singletons, and that of Enum is a call for each of thousands of tests
+    __hash__ = object.__hash__  # members are singletons; the hash of Enum is a slow call
 
 
 _KINDS = (_Kind.REORDERED, _Kind.ADDED), (_Kind.LEFT_OUT, _Kind.REPLACED)
@@ -58,14 +58,14 @@ _KINDS = (_Kind.REORDERED, _Kind.ADDED), (_Kind.LEFT_OUT, _Kind.REPLACED)
 
 
 class _Change(NamedTuple):
-    """The difference of two names: all parts before their common end, or a part `inside` of them.
+    """The difference of two names: all parts before their common end, or a difference `inside` of the names.
 
-    Inside, it is `parts` between a common beginning and a common end, or `words` at any position.
+    `inside` is PARTS for parts between a common beginning and a common end, or WORDS for words at any position.
     """
 
     kind: _Kind
-    before: Parts
-    after: Parts
+    old: Parts
+    new: Parts
     inside: str = ""
 
 
@@ -75,8 +75,8 @@ class _Candidate(NamedTuple):
     change: _Change
 
 
-def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudget) -> dict[str, str]:
-    """Pair removed tests with new ones whose names have the same parts except for some, or in another order.
+def search_restructured(old: StatusByTest, new: StatusByTest, explained: int, steps: StepBudget) -> dict[str, str]:
+    """Pair removed tests with new ones whose names lack some parts, have more parts, or have them in another order.
 
     `explained` is the number of tests that are already known as renamed. Raises `TooManyStepsError`.
     """
@@ -85,73 +85,77 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     words_of = dict[str, Parts]()
     removed, added = (split_names(side, words_of, steps) for side in (old, new))
     counts = WordCounts(removed, added, steps)
-    candidates = _candidates(alike_names(removed, added, counts, steps), removed, added, steps)
+    candidates = _with_changes(alike_names(removed, added, counts, steps), removed, added, steps)
     accepted = [*_in_classes(candidates, removed, added, counts, old, new, steps)]
-    found = {one[0]: one[1] for one in accepted}
-    if len(found) == len(candidates):
-        return found
-    general = [one for one in candidates if one.change.kind is not _Kind.REPLACED]
-    counted = explained + len(found.keys() | {one.old for one in general})
-    most = counted >= MOST_OF_REMOVED * (explained + len(old)) and counted >= MOST_OF_NEW * (explained + len(new))
-    if most and len(general) >= MANY and _ended_alike(general, old, new):
-        found |= {one.old: one.new for one in general if _is_alike(old[one.old], new[one.new])}
-    return found
+    renamed = {candidate[0]: candidate[1] for candidate in accepted}
+    if len(renamed) == len(candidates):
+        return renamed
+    general = [candidate for candidate in candidates if candidate.change.kind is not _Kind.REPLACED]
+    count = explained + len(renamed.keys() | {candidate.old for candidate in general})
+    are_most = count >= MOST_OF_REMOVED * (explained + len(old)) and count >= MOST_OF_NEW * (explained + len(new))
+    if are_most and len(general) >= MANY and _have_same_results(general, old, new):
+        renamed |= {
+            candidate.old: candidate.new
+            for candidate in general
+            if _is_same_result(old[candidate.old], new[candidate.new])
+        }
+    return renamed
 
 
-def _candidates(
+def _with_changes(
     pairs: Iterable[tuple[str, str]],
     removed: Mapping[str, SplitName],
     added: Mapping[str, SplitName],
     steps: StepBudget,
 ) -> list[_Candidate]:
-    """Return pairs of names, each with what changed; mostly that is the beginning, which hundreds of them share."""
+    """Return pairs of names with their change: mostly of the beginning, which hundreds of names share."""
     candidates = []
-    taken = 0
+    step_count = 0
     changes: dict[tuple[str, str], tuple[_Change, frozenset[str], int]] = {}
     changes_of_words: dict[tuple[Parts, Parts], _Change] = {}
-    for before, after in pairs:
-        old, new = removed[before], added[after]
+    for old_name, new_name in pairs:
+        old, new = removed[old_name], added[new_name]
         parts, words, _, beginning = old
         new_parts, new_words, _, new_beginning = new
-        taken += len(words) + len(new_words)
+        step_count += len(words) + len(new_words)
         if parts[-1] != new_parts[-1]:
             change = _change_of_words(old, new, changes_of_words)
         else:
             key = beginning[0], new_beginning[0]
-            if (known := changes.get(key)) is None:
+            if (change_of_beginnings := changes.get(key)) is None:
                 change = _change_of_beginning(old, new, beginning.words, new_beginning.words)
                 changed = frozenset(beginning.words).symmetric_difference(new_beginning.words)
-                known = changes[key] = change, changed, len(beginning.words)
-            change, changed, at_last = known
+                change_of_beginnings = changes[key] = change, changed, len(beginning.words)
+            change, changed, at_last = change_of_beginnings
             if changed and not changed.isdisjoint(words[at_last:]):
                 change = _change_of_beginning(old, new, words, new_words)
-        candidates.append(new_tuple(_Candidate, (before, after, change)))
-    steps.take(taken)
+        candidates.append(new_tuple(_Candidate, (old_name, new_name, change)))
+    steps.take(step_count)
     return candidates
 
 
-def _change_of_beginning(old: SplitName, new: SplitName, before: Parts, after: Parts) -> _Change:
-    """Return the change of the parts before the common end of two names; what kind it is, some of their words say."""
+def _change_of_beginning(old: SplitName, new: SplitName, old_words: Parts, new_words: Parts) -> _Change:
+    """Return the change of the parts before the common end of two names; its kind follows from the given words."""
     end = common_end(old.parts, new.parts)
     if end > 1 and end in (len(old.parts), len(new.parts)):
-        end -= 1  # all names begin with nothing
-    left_out, added = set(before).difference(after), set(after).difference(before)
+        end -= 1  # every name begins with the empty beginning
+    left_out, added = set(old_words).difference(new_words), set(new_words).difference(old_words)
     return _Change(_KINDS[bool(left_out)][bool(added)], old.parts[:-end], new.parts[:-end])
 
 
-def _change_of_words(old: SplitName, new: SplitName, known: dict[tuple[Parts, Parts], _Change]) -> _Change:
-    """Return the change of two names that end otherwise; `known` remembers those by other words."""
-    words, new_words, same = old.words, new.words, 0
+def _change_of_words(old: SplitName, new: SplitName, changes_of_words: dict[tuple[Parts, Parts], _Change]) -> _Change:
+    """Return the change of two names whose last parts differ; `changes_of_words` caches changes by their words."""
+    words, new_words, shared_count = old.words, new.words, 0
     if old.beginning.words == new.beginning.words:
-        same = len(old.beginning.words)  # so they are on both sides, and only the others can be missing on one
-    left_out = tuple(sorted(set(words[same:]).difference(new_words)))
-    added = tuple(sorted(set(new_words[same:]).difference(words)))
+        shared_count = len(old.beginning.words)  # only later words can be missing on one side
+    left_out = tuple(sorted(set(words[shared_count:]).difference(new_words)))
+    added = tuple(sorted(set(new_words[shared_count:]).difference(words)))
     if not (left_out or added):
         places = {word: str(place) for place, word in enumerate(words)}
         return _Change(_Kind.REORDERED, (), tuple(places[word] for word in new_words), WORDS)
-    if (change := known.get((left_out, added))) is None:
+    if (change := changes_of_words.get((left_out, added))) is None:
         change = _Change(_KINDS[bool(left_out)][bool(added)], left_out, added, WORDS)
-        known[left_out, added] = change
+        changes_of_words[left_out, added] = change
     return change
 
 
@@ -160,95 +164,97 @@ def _in_classes(
     removed: Mapping[str, SplitName],
     added: Mapping[str, SplitName],
     counts: WordCounts,
-    old: Ended,
-    new: Ended,
+    old: StatusByTest,
+    new: StatusByTest,
     steps: StepBudget,
 ) -> Iterator[_Candidate]:
-    """Yield the candidates of large classes."""
-    # By identity first, for most candidates share an object, and to hash a change takes longer than all the rest.
-    same: dict[int, list[_Candidate]] = defaultdict(list)
-    for one in candidates:
-        same[id(one[2])].append(one)
+    """Yield the candidates of classes with at least SMALL_CLASS members."""
+    # By identity first: most candidates share a change, and hashing changes would take most of the time.
+    by_identity: dict[int, list[_Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_identity[id(candidate[2])].append(candidate)
     classes: dict[_Change, list[_Candidate]] = defaultdict(list)
-    for found in same.values():
-        classes[found[0].change] += found
-    for change, found in list(classes.items()):
-        inner = _inner(change)
+    for members in by_identity.values():
+        classes[members[0].change] += members
+    for change, members in list(classes.items()):
+        inner = _without_shared_ends(change)
         if inner != change:
-            classes[inner] += found
-    concerned = _Concerned(removed, added, counts, {change: len(found) for change, found in classes.items()}, steps)
+            classes[inner] += members
+    applicable = _Applicable(
+        removed, added, counts, {change: len(members) for change, members in classes.items()}, steps
+    )
     accepted = set[str]()
-    for change, found in classes.items():
+    for change, members in classes.items():
         if (
-            len(found) >= SMALL_CLASS
-            and not accepted.issuperset(one.old for one in found)
-            and concerned.are_made(change, found)
-            and _ended_alike(found, old, new)
+            len(members) >= SMALL_CLASS
+            and not accepted.issuperset(candidate.old for candidate in members)
+            and applicable.renamed_most(change, members)
+            and _have_same_results(members, old, new)
         ):
-            accepted.update(one.old for one in found)
-            yield from found
+            accepted.update(candidate.old for candidate in members)
+            yield from members
 
 
-def _inner(change: _Change) -> _Change:
-    """Return a change without the parts that both names begin with, which may be another place for each of a class."""
+def _without_shared_ends(change: _Change) -> _Change:
+    """Return a change without the parts that both names begin with: they may differ within a class."""
     if change.inside:
         return change
-    before, after = change.before, change.after
-    if end := common_end(before, after):
-        before, after = before[:-end], after[:-end]
-    beginning = common_end(before[::-1], after[::-1])
-    return _Change(change.kind, before[beginning:], after[beginning:], PARTS)
+    old_parts, new_parts = change.old, change.new
+    if end := common_end(old_parts, new_parts):
+        old_parts, new_parts = old_parts[:-end], new_parts[:-end]
+    beginning = common_end(old_parts[::-1], new_parts[::-1])
+    return _Change(change.kind, old_parts[beginning:], new_parts[beginning:], PARTS)
 
 
-class _Concerned:
-    """Counts the names to which changes could apply, to compare with those that they renamed."""
+class _Applicable:
+    """Counts the names to which a change could apply, to compare them with the names that it renamed."""
 
     def __init__(
         self,
         removed: Mapping[str, SplitName],
         added: Mapping[str, SplitName],
         counts: WordCounts,
-        made: Mapping[_Change, int],
+        renamed_counts: Mapping[_Change, int],
         steps: StepBudget,
     ) -> None:
-        self._made = made
+        self._renamed_counts = renamed_counts
         self._removed, self._counts, self._steps = removed, counts, steps
         places: list[Counter[Parts]] = [Counter(), Counter()]
-        for change, count in made.items():
+        for change, count in renamed_counts.items():
             if not change.inside:
-                places[0][change.before] += count
-                places[1][change.after] += count
+                places[0][change.old] += count
+                places[1][change.new] += count
         self._places = places
-        at = [Counter([name[3][0] for name in side.values()]) for side in (removed, added)]
-        self._at = at[0]
+        beginning_counts = [Counter([name[3][0] for name in side.values()]) for side in (removed, added)]
+        self._beginning_counts = beginning_counts[0]
         self._below = [
-            _below(of_side, {name[3][0]: name[3] for name in side.values()}, wanted.keys(), steps)
-            for side, of_side, wanted in zip((removed, added), at, places, strict=True)
+            _below(of_side, {name[3][0]: name[3] for name in side.values()}, places_of_side.keys(), steps)
+            for side, of_side, places_of_side in zip((removed, added), beginning_counts, places, strict=True)
         ]
 
-    def are_made(self, change: _Change, found: Collection[_Candidate]) -> bool:
-        """Return whether most candidates changed this way: names with this beginning, or this word, on each side.
+    def renamed_most(self, change: _Change, candidates: Collection[_Candidate]) -> bool:
+        """Return whether a change renamed most names that have its beginning, or its word, on each side.
 
-        `found` are the candidates that did.
+        `candidates` are the names that it renamed.
         """
-        made, enough = self._made[change], MOST_OF_CLASS
+        renamed_count, least_share = self._renamed_counts[change], MOST_OF_CLASS
         if change.inside:
             if change.kind is _Kind.REORDERED:
                 return change.inside == WORDS
-            counted = self._counts.of_words if change.inside == WORDS else self._counts.of_parts
-            sides = zip(counted, (change.before, change.after), strict=True)
-            having = [of_side[each] for of_side, side in sides for each in side]
-            if change.kind is _Kind.ADDED:  # which could have been added to every name that was removed there
-                self._steps.take(len(found))
-                beginnings = {self._removed[one.old].beginning.text for one in found}
-                having.append(sum(map(self._at.__getitem__, beginnings)))
+            counts_of_sides = self._counts.of_words if change.inside == WORDS else self._counts.of_parts
+            sides = zip(counts_of_sides, (change.old, change.new), strict=True)
+            applicable_counts = [of_side[word] for of_side, side in sides for word in side]
+            if change.kind is _Kind.ADDED:  # could have been added to every removed name with these beginnings
+                self._steps.take(len(candidates))
+                beginnings = {self._removed[candidate.old].beginning.text for candidate in candidates}
+                applicable_counts.append(sum(map(self._beginning_counts.__getitem__, beginnings)))
             if change.inside == WORDS:
-                having.append(MANY)
-            return made >= enough * max(having)
-        for place, places, below in zip((change.before, change.after), self._places, self._below, strict=True):
-            # Where parts were left out or added, several classes may have become one, or one several.
-            of_place = made if change.kind is _Kind.REPLACED else places[place]
-            if place and of_place < enough * below[place]:
+                applicable_counts.append(MANY)
+            return renamed_count >= least_share * max(applicable_counts)
+        for place, places, below in zip((change.old, change.new), self._places, self._below, strict=True):
+            # If parts were left out or added, several classes may have become one, or one may have become several.
+            of_place = renamed_count if change.kind is _Kind.REPLACED else places[place]
+            if place and of_place < least_share * below[place]:
                 return False
         return True
 
@@ -256,7 +262,7 @@ class _Concerned:
 def _below(
     counts: Mapping[str, int], beginnings: Mapping[str, Beginning], places: Collection[Parts], steps: StepBudget
 ) -> Counter[Parts]:
-    """Count the names that begin with each of some parts; `counts` has how many have each beginning."""
+    """Count the names below each of the places; `counts` has the number of names with each beginning."""
     below = Counter[Parts]()
     lengths = sorted({len(place) for place in places})
     for text, count in counts.items():
@@ -270,18 +276,25 @@ def _below(
     return below
 
 
-def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
-    """Return whether tests had the same results before and after."""
-    others = [one for one in candidates if old[one[0]] is not new[one[1]]]
-    unlike = sum(not _is_alike(old[before], new[after]) for before, after, _ in others)
-    return len(candidates) - unlike >= ALIKE * len(candidates)
+def _have_same_results(candidates: Collection[_Candidate], old: StatusByTest, new: StatusByTest) -> bool:
+    """Return whether enough of the tests had the same results before and after the rename."""
+    changed_results = [candidate for candidate in candidates if old[candidate[0]] is not new[candidate[1]]]
+    different_count = sum(
+        not _is_same_result(old[old_name], new[new_name]) for old_name, new_name, _ in changed_results
+    )
+    return len(candidates) - different_count >= ALIKE * len(candidates)
 
 
-def _is_alike(before: Status | None, after: Status | None) -> bool:
-    return before is after or before is None or after is None or _rough(before) is _rough(after)
+def _is_same_result(old_status: Status | None, new_status: Status | None) -> bool:
+    return (
+        old_status is new_status
+        or old_status is None
+        or new_status is None
+        or _rough_status(old_status) is _rough_status(new_status)
+    )
 
 
-def _rough(status: Status) -> Status:
+def _rough_status(status: Status) -> Status:
     if status in BAD:
         return Status.FAILED
     return Status.SKIPPED if status is Status.SKIPPED else Status.PASSED

@@ -1,10 +1,10 @@
-"""The steps that a search may take: what a lab calls its tests decides how much there is to compare."""
+"""Bound the work of a rename search, because the names that a lab uses determine how much there is to compare."""
 
 from __future__ import annotations
 
 
 class TooManyStepsError(Exception):
-    """A search takes more steps than it may."""
+    """A search would take more steps than its budget."""
 
 
 class StepBudget:

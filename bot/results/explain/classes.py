@@ -1,4 +1,4 @@
-"""Which class a test has in a run, and by which rule: no I/O."""
+"""Decide which class a test has in a run, and by which rule. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.results.store.history.timelines import LeftOut, TimelineRun
 
 
 class ResultClass(StrEnum):
-    """What a check run or a message calls a test."""
+    """The class of a test in a check run or a message."""
 
     UNUSABLE = "unusable run"
     REGRESSION = "regression"
@@ -66,7 +66,7 @@ def class_of(
     lasting: LastingFailure | None,
     flakiness: Flakiness = NOT_FLAKY,
 ) -> ResultClass:
-    """Return the class of a test by how it ended, by the comparison with the baseline, and by its whole history."""
+    """Return the class of a test from its outcome, the comparison with the baseline, and its history."""
     if comparison.infra:
         return ResultClass.UNUSABLE
     if seen is None:
@@ -74,8 +74,8 @@ def class_of(
     if seen.flaky:
         return ResultClass.FLAKY
     if seen.status in BAD:
-        known = flakiness.explains and comparison.has_baseline
-        return ResultClass.KNOWN_FLAKY if known else _failing(test, comparison, lasting)
+        is_known_flaky = flakiness.explains and comparison.has_baseline
+        return ResultClass.KNOWN_FLAKY if is_known_flaky else _failing(test, comparison, lasting)
     return _not_failing(test, seen, comparison)
 
 
@@ -106,18 +106,19 @@ def _without_result(test: str, comparison: Comparison) -> ResultClass:
 
 
 def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, list[TimelineRun]]:
-    """Return the lasting failure of a test in the first run of its timeline, which has the newest run first.
+    """Return the lasting failure of a test in the first run of its timeline, and the runs with usable results.
 
-    Its numbers count the runs that are returned too, oldest first: those with usable results.
+    The timeline has the newest run first. The returned runs have the oldest first; the numbers of the lasting failure
+    are their indexes.
     """
-    counted = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
-    if not counted or counted[-1] != timeline[0]:
-        return None, counted  # this run is not one of them
-    return lasting_failure(_history(counted), len(counted)), counted
+    usable_runs = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
+    if not usable_runs or usable_runs[-1] != timeline[0]:
+        return None, usable_runs  # the first run of the timeline has no usable results
+    return lasting_failure(_history(usable_runs), len(usable_runs)), usable_runs
 
 
 def flakiness_at(timeline: Sequence[TimelineRun]) -> Flakiness:
-    """Return how flaky a test is at the first run of its timeline, whatever that is, which has the newest run first."""
+    """Return how flaky a test is at the first run of its timeline, usable or not; the timeline has the newest first."""
     earlier = (run for run in timeline[1:] if run.left_out is LeftOut.NOTHING)
     newest = [*timeline[:1], *islice(earlier, WINDOW)]
     return flakiness_of(_history(newest[::-1]), len(newest))

@@ -30,11 +30,11 @@ class Explanation:
     """Why a test of a suite has its class at a commit.
 
     `since` and `good` are the commits where a lasting failure began and where the test last passed; empty if there is
-    none. `flakiness` is that of the test up to the commit, `health` that of the suite, `quarantine` the item that names
-    the test. `runs` has newest first, and `messages` the oldest.
+    none. `flakiness` is the flakiness of the test up to the commit, `health` the health of the suite, `quarantine` the
+    item that names the test. `runs` has the newest run first, `messages` the oldest message.
     """
 
-    about: TargetKey
+    target: TargetKey
     sha: str
     suite: str
     test: str
@@ -53,7 +53,7 @@ class Explanation:
 
 def explain_test(
     store: ResultsStore,
-    about: TargetKey,
+    target: TargetKey,
     sha: str,
     test: str,
     aliases: Aliases = NO_ALIASES,
@@ -63,58 +63,60 @@ def explain_test(
 
     `aliases` are the names of tests that maintainers renamed, `quarantine` the tests whose failures they know.
     """
-    state = store.state(about, sha)
+    state = store.state(target, sha)
     suites = [name for name, suite in state.suites.items() if test in suite.seen]
-    suites = suites or [name for name in state.suites if store.timelines.has_test(about, name, test)]
+    suites = suites or [name for name in state.suites if store.timelines.has_test(target, name, test)]
     if not suites:
-        known = store.timelines.suites(about)
-        raise unknown_test(about, test, (name for suite in known for name in store.timelines.names(about, suite)))
+        suite_names = store.timelines.suites(target)
+        raise unknown_test(
+            target, test, (name for suite in suite_names for name in store.timelines.names(target, suite))
+        )
     item = quarantine.of(test)
     return [replace(_explain(store, state, state.suites[suite], test, aliases), quarantine=item) for suite in suites]
 
 
 def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: str, aliases: Aliases) -> Explanation:
-    about, sha = state.about, state.sha
+    target, sha = state.target, state.sha
     compared = _compared(store, state, suite, aliases)
-    timeline = store.timelines.of_test(about, suite.suite, test, sha, aliases)
+    timeline = store.timelines.of_test(target, suite.suite, test, sha, aliases)
     seen = suite.seen.get(test)
     if timeline:
         timeline[0] = _with_result(timeline[0], seen)
-    lasting, counted = lasting_at(timeline) if state.mainline else (None, [])
+    lasting, usable_runs = lasting_at(timeline) if state.mainline else (None, [])
     flakiness = flakiness_at(timeline)
     of_class = class_of(test, seen, compared.comparison, lasting, flakiness)
-    called = {test, *(run.name for run in timeline)}
+    test_names = {test, *(run.name for run in timeline)}
     return Explanation(
-        about,
+        target,
         sha,
         suite.suite,
         test,
         of_class,
         RULES[of_class].format(why=compared.comparison.infra, needed=flakiness.needed),
         compared.baseline,
-        counted[lasting.since].sha if lasting else "",
-        counted[lasting.good].sha if lasting and lasting.good is not None else "",
-        next((before for before, now in compared.comparison.renamed if now == test), ""),
+        usable_runs[lasting.since].sha if lasting else "",
+        usable_runs[lasting.good].sha if lasting and lasting.good is not None else "",
+        next((old_name for old_name, new_name in compared.comparison.renamed if new_name == test), ""),
         tuple(timeline),
-        tuple(store.failures.messages(about, suite.suite, called)),
+        tuple(store.failures.messages(target, suite.suite, test_names)),
         flakiness,
-        store.failures.health(about, sha).get(suite.suite, RELIABLE),
+        store.failures.health(target, sha).get(suite.suite, RELIABLE),
     )
 
 
 def _compared(store: ResultsStore, state: TargetState, suite: SuiteState, aliases: Aliases) -> ComparedSuite:
-    """Compare a suite with the baseline that its check run has, as far as GitHub was asked for that."""
-    about, sha = state.about, state.sha
-    candidates = {suite.suite: store.baselines(about, suite.suite, sha)}
-    known = store.relations(about.repository, {sha, *(one.sha for one in candidates[suite.suite])})
-    found = AncestorSearch(sha, candidates, known, 1).found().get(suite.suite, [])
+    """Compare a suite with the baseline of its check run, from stored relations only."""
+    target, sha = state.target, state.sha
+    candidates = {suite.suite: store.baselines(target, suite.suite, sha)}
+    relations = store.relations(target.repository, {sha, *(candidate.sha for candidate in candidates[suite.suite])})
+    ancestors = AncestorSearch(sha, candidates, relations, 1).nearest().get(suite.suite, [])
     bare = replace(suite, details={})
-    if not found:
+    if not ancestors:
         return compared_with(bare, None, None)
-    baseline = Baseline(found[0].other, found[0].url)
-    return compared_with(bare, baseline, store.seen(about, suite.suite, baseline.sha), aliases)
+    baseline = Baseline(ancestors[0].other, ancestors[0].url)
+    return compared_with(bare, baseline, store.seen(target, suite.suite, baseline.sha), aliases)
 
 
 def _with_result(run: TimelineRun, seen: SeenTest | None) -> TimelineRun:
-    """Return the run itself with how the test ended, which the series does not have where the run is left out."""
+    """Return the run with the outcome of the test, which a series does not have for a run that is left out."""
     return replace(run, status=seen.status if seen else None, flaky=bool(seen and seen.flaky))

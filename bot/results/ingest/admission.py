@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
 """A lab uploads many runs of one commit within minutes; the bot asks GitHub about the commit once."""
 REFUSED_SECONDS = 60.0
-"""Likewise of a commit that is not to be tested, but that may change: a branch is moved to it, or a head pushed."""
+"""How long a refusal is remembered: less, because a branch may move to the commit, or a pull request get it as head."""
 
 
 def lab_of(key: RunKey, config: Results) -> Lab:
-    """Return the lab that a run belongs to. Raises `Refused` where app.yaml has no such lab or target."""
+    """Return the lab that a run belongs to. Raises `Refused` if app.yaml has no such lab or target."""
     lab = config.labs.get(key.lab)
     if lab is None:
         raise Refused(texts.UNKNOWN_LAB.format(lab=key.lab, repository=key.repository))
@@ -46,26 +46,26 @@ def lab_of(key: RunKey, config: Results) -> Lab:
     return lab
 
 
-def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
-    """Raise `Refused` if a run of `size` bytes is too much after those `runs` and bytes that were taken today."""
+def check_quota(lab: Lab, runs: int, sent_bytes: int, size: int) -> None:
+    """Raise `Refused` if a run of `size` bytes exceeds the lab's quota, after so many runs and bytes of today."""
     if runs >= lab.runs_per_day:
         raise Refused(texts.TOO_MANY_RUNS.format(runs=runs))
-    if sent + size > lab.megabytes_per_day * 1_000_000:
+    if sent_bytes + size > lab.megabytes_per_day * 1_000_000:
         raise Refused(texts.TOO_MANY_BYTES_TODAY.format(megabytes=lab.megabytes_per_day))
 
 
 class Admissions:
-    """Decides which commits labs should test. It remembers accepted ones for some minutes, refused ones for one.
+    """Decides which commits labs should test. It remembers accepted ones for ten minutes, refused ones for one minute.
 
-    `now` is in seconds.
+    `clock` returns the time in seconds.
     """
 
-    def __init__(self, records: Records, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, records: Records, clock: Callable[[], float] = time.time) -> None:
         self._records = records
-        self._known: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(
-            REMEMBERED, REMEMBERED_SECONDS, timer=now
+        self._accepted: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(
+            REMEMBERED, REMEMBERED_SECONDS, timer=clock
         )
-        self._refused: TTLCache[tuple[str, str, int | None], str] = TTLCache(REMEMBERED, REFUSED_SECONDS, timer=now)
+        self._refused: TTLCache[tuple[str, str, int | None], str] = TTLCache(REMEMBERED, REFUSED_SECONDS, timer=clock)
 
     async def admit(
         self,
@@ -73,35 +73,40 @@ class Admissions:
         key: RunKey,
         repository_id: int,
         branches: Sequence[str],
-        claimed: int | None,
+        claimed_pull: int | None,
         *,
-        asked_for: int | None = None,
+        tested_pull: int | None = None,
         afresh: bool = False,
     ) -> Admission:
-        """Return the admission of a run's commit; `claimed` is the pull request that the manifest names.
+        """Return the admission of a run's commit; `claimed_pull` is the pull request that the manifest names.
 
-        `branches` are those whose commits labs test. `asked_for` is the pull request for which the bot requested a test
-        of this commit while it was the head; it counts even if the head has moved.
+        Labs test the commits of `branches`. `tested_pull` is the pull request for which the bot requested a test of
+        this commit while it was the head; it counts even if the head has moved.
 
         `afresh` ignores a remembered refusal, because somebody has fixed the cause and asks again. Raises `Refused` for
         a commit that labs should not test, `TryAgain` or gidgethub's errors if GitHub does not answer.
         """
-        if claimed is None:
-            claimed = asked_for
-        asked = (key.repository, key.sha, claimed)
-        if not afresh and (reason := self._refused.get(asked)) is not None:
+        if claimed_pull is None:
+            claimed_pull = tested_pull
+        question = (key.repository, key.sha, claimed_pull)
+        if not afresh and (reason := self._refused.get(question)) is not None:
             raise Refused(reason)
-        known = self._known.get(asked)
-        if known is None:
+        admission = self._accepted.get(question)
+        if admission is None:
             try:
-                known = await self._ask(
-                    github, key, repository_id, branches, claimed, is_head=claimed is not None and claimed == asked_for
+                admission = await self._ask(
+                    github,
+                    key,
+                    repository_id,
+                    branches,
+                    claimed_pull,
+                    is_head=claimed_pull is not None and claimed_pull == tested_pull,
                 )
             except Refused as error:
-                self._refused[asked] = str(error)
+                self._refused[question] = str(error)
                 raise
-            self._known[asked] = known
-        return known
+            self._accepted[question] = admission
+        return admission
 
     async def _ask(
         self,
@@ -109,27 +114,27 @@ class Admissions:
         key: RunKey,
         repository_id: int,
         branches: Sequence[str],
-        claimed: int | None,
+        claimed_pull: int | None,
         *,
         is_head: bool,
     ) -> Admission:
         committed_at = await _committed_at(github, key)
-        if claimed is not None and not is_head:
-            await self._check_head(github, key, repository_id, claimed)
+        if claimed_pull is not None and not is_head:
+            await self._check_head(github, key, repository_id, claimed_pull)
         for branch in branches:
             if await _is_on(github, key, branch):
-                return Admission(committed_at, mainline=True, pull_request=claimed)
-        number = claimed if claimed is not None else await _pull_request_of(github, key)
+                return Admission(committed_at, mainline=True, pull_request=claimed_pull)
+        number = claimed_pull if claimed_pull is not None else await _pull_request_of(github, key)
         if number is None:
             raise Refused(texts.NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
         return Admission(committed_at, mainline=False, pull_request=number)
 
     async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:
-        """Raise `Refused` unless the pull request has this head, by our own record or by GitHub's word."""
-        known = await head_of(self._records, repository_id, number)
-        if known is not None and known.sha == key.sha:
+        """Raise `Refused` unless the pull request has this head, according to our own record or GitHub."""
+        record = await head_of(self._records, repository_id, number)
+        if record is not None and record.sha == key.sha:
             return
-        pull = await _found(github, "/repos/{+repo}/pulls/{number}", repo=key.repository, number=str(number))
+        pull = await _get_or_none(github, "/repos/{+repo}/pulls/{number}", repo=key.repository, number=str(number))
         if pull is None:
             raise Refused(texts.NO_SUCH_PULL_REQUEST.format(number=number, repository=key.repository))
         head = pull.string("head", "sha")
@@ -138,23 +143,23 @@ class Admissions:
 
 
 async def _committed_at(github: GitHub, key: RunKey) -> float:
-    # This one, for `GET /repos/{owner}/{repo}/commits/{ref}` sends all that the commit changed with it.
-    commit = await _found(github, "/repos/{+repo}/git/commits/{sha}", repo=key.repository, sha=key.sha)
+    # Not `GET /repos/{owner}/{repo}/commits/{ref}`, which also returns everything that the commit changed.
+    commit = await _get_or_none(github, "/repos/{+repo}/git/commits/{sha}", repo=key.repository, sha=key.sha)
     if commit is None:
         raise Refused(texts.UNKNOWN_COMMIT.format(sha=key.sha, repository=key.repository))
     return datetime.fromisoformat(commit.string("committer", "date")).timestamp()
 
 
 async def _is_on(github: GitHub, key: RunKey, branch: str) -> bool:
-    # The second page, for the first holds the difference file by file, which nobody here reads.
+    # The second page has no list of changed files, which is most of the first page.
     url = "/repos/{+repo}/compare/{branch}...{sha}?per_page=1&page=2"
-    compared = await _found(github, url, repo=key.repository, branch=branch, sha=key.sha)
-    # `behind` describes the commit: the branch contains it, and more.
-    return compared is not None and compared.string("status") in ("identical", "behind")
+    comparison = await _get_or_none(github, url, repo=key.repository, branch=branch, sha=key.sha)
+    # `behind`: the branch contains the commit and newer ones.
+    return comparison is not None and comparison.string("status") in ("identical", "behind")
 
 
 async def _pull_request_of(github: GitHub, key: RunKey) -> int | None:
-    """Return the newest pull request, open ones first, that has this head; of those from forks GitHub does not tell."""
+    """Return the newest pull request with this head, open ones first. GitHub does not list pull requests from forks."""
     url = f"/repos/{{+repo}}/commits/{{sha}}/pulls?per_page={PER_PAGE}"
     pulls = [Payload(item) for item in await github.getitem(url, url_vars={"repo": key.repository, "sha": key.sha})]
     heads = [
@@ -165,11 +170,12 @@ async def _pull_request_of(github: GitHub, key: RunKey) -> int | None:
     return max(heads)[1] if heads else None
 
 
-async def _found(github: GitHub, url: str, **url_vars: str) -> Payload | None:
+async def _get_or_none(github: GitHub, url: str, **url_vars: str) -> Payload | None:
+    """Return GitHub's answer, or None if GitHub has no such object."""
     try:
         return Payload(await github.getitem(url, url_vars=url_vars))
     except HTTPException as error:
-        # GitHub answers 422 to a SHA that names nothing.
+        # GitHub answers 422 for the SHA of no commit.
         if is_not_found(error) or is_unprocessable(error):
             return None
         raise

@@ -29,7 +29,7 @@ from bot.core.errors import UserError
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
-from bot.results.compare.searching import written_apart
+from bot.results.compare.searching import write_in_thread
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
@@ -54,10 +54,10 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """One run to ingest: its place in the bucket, its owner, and the source to ask about its commit.
+    """One run to ingest: its place in the bucket, its repository, and the client to ask about its commit.
 
-    `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
-    test.
+    `repository` is its name as app.yaml has it, whereas the folder may have other letter cases; labs test the
+    `branches`.
     """
 
     source: Source
@@ -69,7 +69,7 @@ class IngestRequest:
     github: GitHub
     repository_id: int
     tested_pull: int | None = None
-    """The pull request for which we asked the lab to test this commit: then it may be tested, though the head moved."""
+    """The pull request for which we asked the lab to test this commit: its run counts even if the head has moved."""
 
     def file_key(self, name: str) -> str:
         """Return the key of a file in the manifest's folder."""
@@ -77,7 +77,7 @@ class IngestRequest:
 
 
 class RunIngester:
-    """Takes runs, one after the other or several at once; `now` is the time in seconds since 1970."""
+    """Ingests runs, one after the other or several at once; `clock` returns the time in seconds since 1970."""
 
     def __init__(
         self,
@@ -85,85 +85,89 @@ class RunIngester:
         admissions: Admissions,
         files: FileLists,
         pool: Pool,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._pool = pool
         self._admissions = admissions
         self._files = files
-        self._now = now
+        self._clock = clock
 
-    async def take(self, request: IngestRequest, *, again: bool = False) -> Run:
+    async def ingest(self, request: IngestRequest, *, force: bool = False) -> Run:
         """Ingest a run, and return its new state.
 
-        A stored run stays unchanged, and so does a refused one whose manifest has not changed. With `again`, both are
+        A stored run stays unchanged, and so does a refused one whose manifest has not changed. With `force`, both are
         read again, and the daily quota does not apply.
 
         Raises `TryAgain` or `UserError` if the bucket or GitHub does not answer; then nothing has changed.
         """
-        before = await asyncio.to_thread(self._store.run, request.key)
-        if before is not None and not again and _is_settled(before, request.arrival.version):
-            return before
-        # Of the first notification: a deadline that each retry moved would never come.
-        since = before.received_at if before is not None else self._now()
-        run = Run(request.key, request.arrival.version, RunState.REFUSED, "", since)
+        known_run = await asyncio.to_thread(self._store.run, request.key)
+        if known_run is not None and not force and _is_settled(known_run, request.arrival.version):
+            return known_run
+        # The time of the first notification: if each retry moved the deadline, it would never pass.
+        received_at = known_run.received_at if known_run is not None else self._clock()
+        run = Run(request.key, request.arrival.version, RunState.REFUSED, "", received_at)
         try:
             _check_case(request)
-            with _adding(texts.ONCE_NAMED):
+            with _adding_remedy(texts.ONCE_NAMED):
                 lab_of(request.key, request.config)
-            small = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
-            with _adding(texts.ONCE_CORRECTED):
-                manifest = read_manifest(small.body, request.key)
-            # The manifest may have been written once more since the notification.
-            run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
-            run = replace(run, admission=await self._admit(request, manifest, before, again=again))
+            manifest_file = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
+            with _adding_remedy(texts.ONCE_CORRECTED):
+                manifest = read_manifest(manifest_file.body, request.key)
+            # The manifest may have been overwritten since the notification.
+            run = replace(run, version=manifest_file.version, claims=manifest.claims, bytes=manifest.bytes)
+            run = replace(run, admission=await self._admit(request, manifest, known_run, force=force))
         except NotThere:
-            if before is not None and before.state is RunState.WAITING:
-                return await self._wait(
-                    before, texts.MANIFEST_REMOVED.format(key=request.arrival.key), seconds(request.config.deadline)
+            if known_run is not None and known_run.state is RunState.WAITING:
+                return await self._store_waiting(
+                    known_run, texts.MANIFEST_REMOVED.format(key=request.arrival.key), seconds(request.config.deadline)
                 )
             raise UserError(texts.MANIFEST_REMOVED.format(key=request.arrival.key)) from None
         except Refused as error:
-            return await self._note(replace(run, reason=str(error)))
-        waited = before is not None and before.state is RunState.WAITING
-        return await self._read(request, run, manifest, again=again, waited=waited)
+            return await self._store_failure(replace(run, reason=str(error)))
+        waited = known_run is not None and known_run.state is RunState.WAITING
+        return await self._read_and_store(request, run, manifest, force=force, waited=waited)
 
-    async def _admit(self, request: IngestRequest, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
+    async def _admit(
+        self, request: IngestRequest, manifest: Manifest, known_run: Run | None, *, force: bool
+    ) -> Admission:
         """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
         So a shard that arrives after the head has moved is ingested like the earlier ones.
         """
-        if before is not None and before.admission is not None:
-            return before.admission
-        key, claimed = request.key, manifest.claims.pull_request
+        if known_run is not None and known_run.admission is not None:
+            return known_run.admission
+        key, claimed_pull = request.key, manifest.claims.pull_request
         lab = lab_of(key, request.config)
-        if not again:  # a rebuild reads months of a bucket on one day
-            today = datetime.fromtimestamp(self._now(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        if not force:  # a rebuild ingests the runs of months on one day
+            today = datetime.fromtimestamp(self._clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
-            runs, sent = await asyncio.to_thread(usage)
-            check_quota(lab, runs, sent, manifest.bytes)
+            runs, sent_bytes = await asyncio.to_thread(usage)
+            check_quota(lab, runs, sent_bytes, manifest.bytes)
         try:
             return await self._admissions.admit(
                 request.github,
                 key,
                 request.repository_id,
                 request.branches,
-                claimed,
-                asked_for=request.tested_pull,
-                afresh=again,
+                claimed_pull,
+                tested_pull=request.tested_pull,
+                afresh=force,
             )
         except Refused:
-            known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
-            if known is None or claimed not in (None, known.pull_request):
+            known_admission = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
+            if known_admission is None or claimed_pull not in (None, known_admission.pull_request):
                 raise
-            return known
+            return known_admission
 
-    async def _read(self, request: IngestRequest, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+    async def _read_and_store(
+        self, request: IngestRequest, run: Run, manifest: Manifest, *, force: bool, waited: bool
+    ) -> Run:
         owner = _owner_of(request.key)
-        self._pool.check(owner)  # before anything is fetched for it
+        self._pool.check(owner)  # before fetching anything for a blocked owner
         names = [(entry.name, entry.format) for entry in manifest.files]
         try:
-            if waited:  # and each check would read all that is there
+            if waited:  # otherwise each check would download all files that are there
                 await _check_arrived(request, manifest.files)
             with ExitStack() as folder:
                 files = await self._fetch_all(request, manifest.files, folder)
@@ -171,18 +175,18 @@ class RunIngester:
                 limits = self._pool.limits.run
                 columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
-            return await self._wait(run, str(error), seconds(request.config.deadline))
+            return await self._store_waiting(run, str(error), seconds(request.config.deadline))
         except OverLimit as error:
             reason = texts.READING_COST.format(why=error)
-            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
+            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
         except Refused as error:
-            # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
-            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+            # The lab's results exist, but we cannot read them, so show it in the check run.
+            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         run = replace(run, state=RunState.STORED, reason=repaired)
         try:
-            await written_apart(partial(self._store.put, run, columns, replace=again), self._pool, owner)
+            await write_in_thread(partial(self._store.put, run, columns, replace=force), self._pool, owner)
         except TooMuch as error:
-            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
@@ -195,34 +199,36 @@ class RunIngester:
         try:
             return [await self._fetch(request, entry, folder) for entry in entries]
         except Incomplete:
-            await _check_arrived(request, entries)  # of what is missing the lab is to know all
+            await _check_arrived(request, entries)  # report every missing file, not only the first
             raise
 
     async def _fetch(self, request: IngestRequest, entry: FileEntry, folder: ExitStack) -> BinaryIO:
-        """Return a file of the run after its size and digest were verified; it is not parsed before."""
+        """Download a file of the run, verify its size and digest, and return it. Raises `Incomplete`."""
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
-            # No more than the manifest says, for that is what the day's quota counts.
-            got = await request.source.download(request.file_key(entry.name), file, limit=entry.bytes)
+            # At most as many bytes as the manifest says, because the daily quota counts those.
+            download = await request.source.download(request.file_key(entry.name), file, limit=entry.bytes)
         except NotThere:
             raise Incomplete(FILE_MISSING.format(name=entry.name)) from None
         except TooMuch:
             raise Incomplete(texts.LARGER.format(name=entry.name, expected=entry.bytes)) from None
-        if got.bytes != entry.bytes:
-            raise Incomplete(FILE_OF_OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
-        if got.sha256 != entry.sha256:
-            raise Incomplete(FILE_OF_OTHER_CONTENT.format(name=entry.name, found=got.sha256))
+        if download.bytes != entry.bytes:
+            raise Incomplete(FILE_OF_OTHER_SIZE.format(name=entry.name, found=download.bytes, expected=entry.bytes))
+        if download.sha256 != entry.sha256:
+            raise Incomplete(FILE_OF_OTHER_CONTENT.format(name=entry.name, found=download.sha256))
         file.seek(0)
         return file
 
-    async def _wait(self, run: Run, missing: str, deadline: float) -> Run:
-        if self._now() - run.received_at < deadline:
-            return await self._note(replace(run, state=RunState.WAITING, reason=missing))
+    async def _store_waiting(self, run: Run, missing: str, deadline: float) -> Run:
+        """Store the run as waiting; as incomplete once `deadline` seconds have passed since the first notification."""
+        if self._clock() - run.received_at < deadline:
+            return await self._store_failure(replace(run, state=RunState.WAITING, reason=missing))
         reason = texts.NEVER_ARRIVED.format(missing=missing)
-        return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
+        return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
-    async def _note(self, run: Run) -> Run:
-        await written_apart(partial(self._store.put_state, run), self._pool, _owner_of(run.key))
+    async def _store_failure(self, run: Run) -> Run:
+        """Store a run without results: its state and the reason for the lab."""
+        await write_in_thread(partial(self._store.put_state, run), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
 
@@ -232,8 +238,8 @@ def _owner_of(key: RunKey) -> Owner:
 
 
 @contextmanager
-def _adding(remedy: str) -> Generator[None]:
-    """Return a further remedy for a refusal."""
+def _adding_remedy(remedy: str) -> Generator[None]:
+    """Add a remedy to the text of a refusal."""
     try:
         yield
     except Refused as error:
@@ -241,10 +247,10 @@ def _adding(remedy: str) -> Generator[None]:
 
 
 def _check_case(request: IngestRequest) -> None:
-    # GitHub ignores the case of a name and folders do not: there would be two histories, each with half of the runs.
+    # GitHub ignores the letter case of a name, but folders don't: half of the runs would be in another history.
     if request.key.repository != request.repository:
-        found, prefix = request.key.repository, request.config.prefix
-        raise Refused(texts.OTHER_CASE.format(found=found, repository=request.repository, prefix=prefix))
+        folder_name, prefix = request.key.repository, request.config.prefix
+        raise Refused(texts.OTHER_CASE.format(found=folder_name, repository=request.repository, prefix=prefix))
 
 
 def _is_settled(run: Run, version: str) -> bool:
@@ -252,19 +258,19 @@ def _is_settled(run: Run, version: str) -> bool:
 
 
 async def _check_arrived(request: IngestRequest, entries: Sequence[FileEntry]) -> None:
-    """Raise `Incomplete` unless all files are there in the sizes that the manifest gives; nothing is read for that."""
+    """Raise `Incomplete` unless all files are there, with their sizes in the manifest. Uses HEAD requests only."""
     at_once = asyncio.Semaphore(HEADS_AT_ONCE)
 
-    async def fault(entry: FileEntry) -> str:
+    async def fault_of(entry: FileEntry) -> str:
         try:
             async with at_once:
-                found = (await request.source.head(request.file_key(entry.name))).bytes
+                size = (await request.source.head(request.file_key(entry.name))).bytes
         except NotThere:
             return FILE_MISSING.format(name=entry.name)
-        same = found == entry.bytes
-        return "" if same else FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes)
+        same_size = size == entry.bytes
+        return "" if same_size else FILE_OF_OTHER_SIZE.format(name=entry.name, found=size, expected=entry.bytes)
 
-    faults = list(filter(None, await asyncio.gather(*map(fault, entries))))
+    faults = list(filter(None, await asyncio.gather(*map(fault_of, entries))))
     if faults:
-        more = f"; and {len(faults) - MOST_NAMED} more files" if len(faults) > MOST_NAMED else ""
-        raise Incomplete("; ".join(faults[:MOST_NAMED]) + more)
+        unlisted = f"; and {len(faults) - MOST_NAMED} more files" if len(faults) > MOST_NAMED else ""
+        raise Incomplete("; ".join(faults[:MOST_NAMED]) + unlisted)

@@ -13,8 +13,8 @@ from nightjar_formats.runs.identity import Resolver
 
 from bot.results.ingest import texts
 
-Named = tuple[str, str | None]
-"""A file's name, and its format as far as the manifest names one."""
+NamedFile = tuple[str, str | None]
+"""A file's name, and its format or None if the manifest names none."""
 
 
 class ParsedRun(NamedTuple):
@@ -24,7 +24,7 @@ class ParsedRun(NamedTuple):
     repaired: str
 
 
-def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> ParsedRun:
+def parse_run(files: Sequence[BinaryIO], names: Sequence[NamedFile], listed: frozenset[str]) -> ParsedRun:
     """Return the tests of a run's files; `listed` are the files of the repository at the commit. Raises `Refused`."""
     repairs = [Repairs() for _ in names]
     columns = merge(_each_parsed(files, names, repairs, listed))
@@ -32,12 +32,12 @@ def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozens
 
 
 def _each_parsed(
-    files: Sequence[BinaryIO], names: Sequence[Named], repairs: Sequence[Repairs], listed: frozenset[str]
+    files: Sequence[BinaryIO], names: Sequence[NamedFile], repairs: Sequence[Repairs], listed: frozenset[str]
 ) -> Iterator[Columns]:
     resolver = Resolver(listed)
     for file, (name, format_), repaired in zip(files, names, repairs, strict=True):
         try:
             yield collect(readers.read_runs(file, name, format_, repaired), resolver.resolve, resolver.head_of)
         except Refused as error:
-            said = str(error)
-            raise Refused(said if name in said else texts.FILE_UNREADABLE.format(name=name, why=said)) from error
+            reason = str(error)
+            raise Refused(reason if name in reason else texts.FILE_UNREADABLE.format(name=name, why=reason)) from error

@@ -41,12 +41,12 @@ MORE_REPAIRED = "and {count:,} more files were repaired"
 MOST_REPAIRED = 5
 """The most files of a run whose repairs are listed."""
 
-# The manifest, and what an upload finds on this machine
-
 
 def repaired(names: Sequence[str], repairs: Iterable[Repairs]) -> str:
     """Say what was repaired in the files of a run, "" if nothing was."""
-    found = [(name, "; ".join(of.sentences())) for name, of in zip(names, repairs, strict=True)]
-    lines = [REPAIRED.format(name=name, repairs=text) for name, text in found if text]
-    more = len(lines) - MOST_REPAIRED
-    return ". ".join(lines[:MOST_REPAIRED] + ([MORE_REPAIRED.format(count=more)] if more > 0 else []))
+    repairs_by_name = [
+        (name, "; ".join(file_repairs.sentences())) for name, file_repairs in zip(names, repairs, strict=True)
+    ]
+    lines = [REPAIRED.format(name=name, repairs=text) for name, text in repairs_by_name if text]
+    unlisted = len(lines) - MOST_REPAIRED
+    return ". ".join(lines[:MOST_REPAIRED] + ([MORE_REPAIRED.format(count=unlisted)] if unlisted > 0 else []))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
 
-# From the second page on, GitHub leaves out the files, which are most of the answer.
+# Only the first page has the list of changed files, which is most of the answer.
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
 AHEAD = "ahead"
 Pair = tuple[Mapping[str, SeenTest], Mapping[str, SeenTest] | None]
@@ -34,59 +34,64 @@ Pair = tuple[Mapping[str, SeenTest], Mapping[str, SeenTest] | None]
 async def compared_suites(
     results: ResultsService, github: GitHub | None, repository: str, state: TargetState, aliases: Aliases = NO_ALIASES
 ) -> dict[str, ComparedSuite]:
-    """Compare every suite of a commit, by name: GitHub says which commits are its ancestors, the store has the results.
+    """Compare every suite of a commit with its baseline; return the comparisons by suite.
 
-    Without `github`, only those count that were asked about before, when the check run was written.
-    `repository` is `owner/name` as GitHub knows it now; `aliases` are the names of tests that maintainers renamed.
+    GitHub says which commits are ancestors. Without `github`, only the relations count that were stored when the check
+    run was written. `repository` is the current `owner/name`; `aliases` are the names of tests that maintainers
+    renamed.
     """
-    about, sha = state.about, state.sha
-    # What fails at a pull request's head is not confirmed, so one ancestor is enough.
-    wanted = CONFIRMED_RUNS if state.mainline else 1
-    ancestors = await nearest_ancestors(results, github, repository, about, sha, state.suites, wanted=wanted)
+    target, sha = state.target, state.sha
+    # A failure at the head of a pull request is never confirmed, so one ancestor is enough.
+    most = CONFIRMED_RUNS if state.mainline else 1
+    ancestors = await nearest_ancestors(results, github, repository, target, sha, state.suites, most=most)
     return {
         suite: await _without_flaky(
-            results, state, await _compared(results, state, found, ancestors.get(suite, []), aliases), suite, aliases
+            results,
+            state,
+            await _compared(results, state, suite_state, ancestors.get(suite, []), aliases),
+            suite,
+            aliases,
         )
-        for suite, found in state.suites.items()
+        for suite, suite_state in state.suites.items()
     }
 
 
 async def _without_flaky(
-    results: ResultsService, state: TargetState, comparison_: ComparedSuite, suite: str, aliases: Aliases
+    results: ResultsService, state: TargetState, compared: ComparedSuite, suite: str, aliases: Aliases
 ) -> ComparedSuite:
-    """Find the new failures that the flakiness of their tests explains; other failures are not checked."""
-    tests = {*comparison_.comparison.new_failures, *comparison_.confirmed}
+    """Mark the new and confirmed failures that the flakiness of their tests explains."""
+    tests = {*compared.comparison.new_failures, *compared.confirmed}
     if not tests:
-        return comparison_
-    now = {test: state.suites[suite].seen[test] for test in tests}
-    return with_flaky(comparison_, await results.flakiness(state.about, suite, state.sha, now, aliases))
+        return compared
+    outcomes = {test: state.suites[suite].seen[test] for test in tests}
+    return with_flaky(compared, await results.flakiness(state.target, suite, state.sha, outcomes, aliases))
 
 
 async def _compared(
     results: ResultsService, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline], aliases: Aliases
 ) -> ComparedSuite:
-    """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
+    """Compare a suite with its nearest ancestor, and use the next one to find confirmed failures."""
 
     async def seen(ancestor: Baseline) -> Mapping[str, SeenTest]:
-        return await results.seen(state.about, suite.suite, ancestor.sha)
+        return await results.seen(state.target, suite.suite, ancestor.sha)
 
-    async def apart(pair: Pair, function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
-        # How each test failed, which may be much, is not compared.
+    async def compare(pair: Pair, function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
+        # Details of failures may be large, and are not compared.
         bare = replace(suite, details={})
-        owner = Owner(state.about.repository.lower(), f"{state.about.check_name} {state.sha}")
+        owner = Owner(state.target.repository.lower(), f"{state.target.check_name} {state.sha}")
         return await results.compare(owner, pair, function, bare, *arguments)
 
     try:
         if not ancestors:
-            return await apart((suite.seen, None), compared_with, None, None)
-        before = await seen(ancestors[0])
-        comparison_ = await apart((suite.seen, before), compared_with, ancestors[0], before, aliases)
-        # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
-        if len(ancestors) == 1 or not (state.mainline and comparison_.comparison.still_failing):
-            return comparison_
-        comparison_ = replace(comparison_, good=ancestors[1])
+            return await compare((suite.seen, None), compared_with, None, None)
+        baseline_tests = await seen(ancestors[0])
+        compared = await compare((suite.seen, baseline_tests), compared_with, ancestors[0], baseline_tests, aliases)
+        # For a pull request, failures that the nightly branch has too are never confirmed.
+        if len(ancestors) == 1 or not (state.mainline and compared.comparison.still_failing):
+            return compared
+        compared = replace(compared, good=ancestors[1])
         earlier = await seen(ancestors[1])
-        return await apart((before, earlier), with_confirmed, comparison_, before, earlier, aliases)
+        return await compare((baseline_tests, earlier), with_confirmed, compared, baseline_tests, earlier, aliases)
     except OverLimit as error:
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 
@@ -95,19 +100,19 @@ async def nearest_ancestors(
     results: ResultsService,
     github: GitHub | None,
     repository: str,
-    about: TargetKey,
+    target: TargetKey,
     sha: str,
     suites: Iterable[str],
     *,
-    wanted: int,
+    most: int,
 ) -> dict[str, list[Baseline]]:
-    """Return for each suite the nearest ancestors of a commit with results, the nearest first, at most `wanted`.
+    """Return for each suite the nearest ancestors of a commit with results, the nearest first, at most `most`.
 
-    Suites without are missing. However far away an ancestor is, one request says whether a commit is one, and the
-    answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
+    Suites without such ancestors are missing. One request tells whether a commit is an ancestor, at any distance, and
+    the answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
-    candidates = {suite: await results.baseline_candidates(about, suite, sha) for suite in suites}
-    return await searched_ancestors(results, github, repository, about.repository, sha, candidates, wanted=wanted)
+    candidates = {suite: await results.baseline_candidates(target, suite, sha) for suite in suites}
+    return await searched_ancestors(results, github, repository, target.repository, sha, candidates, most=most)
 
 
 async def searched_ancestors(
@@ -118,35 +123,38 @@ async def searched_ancestors(
     sha: str,
     candidates: Mapping[str, Sequence[Candidate]],
     *,
-    wanted: int,
+    most: int,
 ) -> dict[str, list[Baseline]]:
-    """Return which candidates are ancestors of a commit, likewise; `stored_as` is the repository's name in app.yaml."""
+    """Return which candidates are ancestors, as in `nearest_ancestors`. `stored_as` is the repository in app.yaml."""
     if not any(candidates.values()):
         return {}
-    shas = {one.sha for every in candidates.values() for one in every}
-    known = await results.relations(stored_as, {sha, *shas})
-    search = AncestorSearch(sha, candidates, known, wanted)
-    while github is not None and (other := search.next()) is not None:
-        await _ask(github, repository, sha, other, search)
+    shas = {candidate.sha for of_suite in candidates.values() for candidate in of_suite}
+    relations = await results.relations(stored_as, {sha, *shas})
+    search = AncestorSearch(sha, candidates, relations, most)
+    while github is not None and (candidate := search.next()) is not None:
+        await _ask(github, repository, sha, candidate, search)
     if github is not None and (learned := [*search.learned, *search.derived()]):
         await results.learn(stored_as, learned)
-    return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.found().items()}
+    return {
+        suite: [Baseline(relation.other, relation.url) for relation in relations]
+        for suite, relations in search.nearest().items()
+    }
 
 
-async def _ask(github: GitHub, repository: str, sha: str, other: str, search: AncestorSearch) -> None:
+async def _ask(github: GitHub, repository: str, sha: str, candidate: str, search: AncestorSearch) -> None:
     try:
-        answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": other, "head": sha})
+        answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": candidate, "head": sha})
     except Exception as error:
         if not is_not_found(error):
             raise
-        # The commit was removed, as after a force-push, or the two have nothing in common.
-        search.fail(other)
+        # The commit was removed, for example by a force-push, or the two have no common ancestor.
+        search.fail(candidate)
         return
     comparison = Payload(answer, "comparison")
     url = comparison.string("base_commit", "html_url")
     if comparison.string("status") == AHEAD:
-        search.learn(Relation(sha, other, is_ancestor=True, url=url))
+        search.learn(Relation(sha, candidate, is_ancestor=True, url=url))
         return
-    met = comparison.at("merge_base_commit")
-    met_at = datetime.fromisoformat(met.string("commit", "committer", "date")).timestamp()
-    search.learn(Relation(sha, other, is_ancestor=False, url=url, met_at=met_at), met.string("sha"))
+    merge_base = comparison.at("merge_base_commit")
+    met_at = datetime.fromisoformat(merge_base.string("commit", "committer", "date")).timestamp()
+    search.learn(Relation(sha, candidate, is_ancestor=False, url=url, met_at=met_at), merge_base.string("sha"))

@@ -1,6 +1,6 @@
 """Write a hardware check run: from findings to the content for GitHub. Pure.
 
-Failures come first, then the reason of the conclusion; text that is the same each time comes last.
+Failures come first, then the reason of the conclusion; boilerplate comes last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from bot.github.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
 from bot.results.report.annotations import annotations_of
 from bot.results.report.findings import Findings, NewFailure
-from bot.results.report.quarantine import quarantine_ended, quarantined
 from bot.results.report.reproduce import reproduce
 
 RECHECK = Action(texts.RECHECK_LABEL, texts.RECHECK_DESCRIPTION, "re-check")
@@ -26,29 +25,29 @@ MOST_TEXTS = 10
 
 def results_report(findings: Findings) -> CheckContent:
     """Return the content of a target's check run on a commit, within GitHub's limits for any input."""
-    conclusion, why = sentences.conclusion(findings)
+    conclusion, reason = sentences.conclusion(findings)
     return CheckContent(
         conclusion=conclusion,
         title=sentences.title(findings),
-        summary=joined_blocks(_summary(findings, why)),
+        summary=joined_blocks(_summary(findings, reason)),
         text=joined_blocks(_text(findings)),
         annotations=annotations_of(findings),
         actions=_actions(findings),
     )
 
 
-def _summary(findings: Findings, why: str) -> Iterator[Block]:
+def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("the answer to a button", findings.notice)
     yield Block("that the target is degraded", findings.degraded)
     yield Block("unreliable results", sentences.unreliable(findings))
-    yield Block("a warning", _mass(findings))
+    yield Block("a warning", _mass_warning(findings))
     yield Block("new failures", tables.new_failures(findings))
     yield Block("known flaky tests", tables.known_flaky(findings))
     yield Block("failing tests", tables.unjudged(findings))
-    yield Block("quarantined tests", quarantined(findings))
-    yield Block("tests whose quarantine has ended", quarantine_ended(findings))
+    yield Block("quarantined tests", tables.quarantined(findings))
+    yield Block("tests whose quarantine has ended", tables.quarantine_ended(findings))
     yield Block("how to reproduce", reproduce(findings))
-    yield Block("why", why)
+    yield Block("why", reason)
     yield Block("unusable suites", sentences.unusable_suites(findings))
     yield Block("what is missing", sentences.incomplete(findings))
     yield Block("what was ignored", _ignored(findings))
@@ -74,14 +73,18 @@ def _text(findings: Findings) -> Iterator[Block]:
 
 
 def _compared(findings: Findings) -> str:
-    baselines = {comparison_.baseline for _, comparison_ in findings.reported if comparison_.baseline}
+    baselines = {compared.baseline for _, compared in findings.reported if compared.baseline}
     if len(baselines) > 1:
         return texts.COMPARED_EACH
     if not baselines:
         return texts.COMPARED_NONE if findings.reported else ""
-    alone = [code(suite.suite) for suite, comparison_ in findings.reported if not comparison_.baseline]
-    compared = texts.COMPARED.format(commit=tables.commit_link(baselines.pop()))
-    return f"{compared} {texts.COMPARED_BUT.format(suites=listed(alone, sentences.MOST_LINES))}" if alone else compared
+    without_baseline = [code(suite.suite) for suite, compared in findings.reported if not compared.baseline]
+    sentence = texts.COMPARED.format(commit=tables.commit_link(baselines.pop()))
+    return (
+        f"{sentence} {texts.COMPARED_BUT.format(suites=listed(without_baseline, sentences.MOST_LINES))}"
+        if without_baseline
+        else sentence
+    )
 
 
 def _ignored(findings: Findings) -> str:
@@ -98,8 +101,8 @@ def _contacts(findings: Findings) -> str:
     return texts.CONTACTS.format(contacts=", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS]))
 
 
-def _mass(findings: Findings) -> str:
-    names = [code(suite.suite) for suite, comparison_ in findings.reported if comparison_.comparison.mass]
+def _mass_warning(findings: Findings) -> str:
+    names = [code(suite.suite) for suite, compared in findings.reported if compared.comparison.mass]
     return texts.MASS.format(suites=listed(names, sentences.MOST_LINES)) if names else ""
 
 

@@ -18,66 +18,71 @@ from bot.results.state import SuiteState
 
 
 def compared_with(
-    suite: SuiteState, baseline: Baseline | None, before: Mapping[str, SeenTest] | None, aliases: Aliases = NO_ALIASES
+    suite: SuiteState,
+    baseline: Baseline | None,
+    baseline_tests: Mapping[str, SeenTest] | None,
+    aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
     """Compare a suite with its baseline. Tests that may still arrive are not reported as removed."""
-    comparison = compare(suite.seen, before, exit_status=exit_status(suite), aliases=aliases)
+    comparison = compare(suite.seen, baseline_tests, exit_status=exit_status(suite), aliases=aliases)
     if not suite.complete:
         comparison = replace(comparison, removed=())
     return ComparedSuite(comparison, baseline)
 
 
 def compared_with_any(
-    suite: SuiteState, baseline: Baseline, before: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
+    suite: SuiteState, baseline: Baseline, baseline_tests: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
 ) -> ComparedSuite:
-    """Compare a suite with a commit that somebody chose, and whose results may themselves be unusable."""
-    why = infra(before, None, exit_status=None) or untested(before) if before else ""
-    if why:
-        return ComparedSuite(replace(compare(suite.seen, None, exit_status=None), infra=BASE_UNUSABLE.format(why=why)))
-    return compared_with(suite, baseline if before else None, before or None, aliases)
+    """Compare a suite with a commit that a person chose, and whose results may be unusable."""
+    reason = infra(baseline_tests, None, exit_status=None) or untested(baseline_tests) if baseline_tests else ""
+    if reason:
+        return ComparedSuite(
+            replace(compare(suite.seen, None, exit_status=None), infra=BASE_UNUSABLE.format(why=reason))
+        )
+    return compared_with(suite, baseline if baseline_tests else None, baseline_tests or None, aliases)
 
 
-def with_flaky(comparison_: ComparedSuite, flakiness: Mapping[str, Flakiness]) -> ComparedSuite:
-    """Take the failures that the flakiness of their tests explains out of the new and the confirmed ones."""
-    explained = {test: one for test, one in flakiness.items() if one.explains}
+def with_flaky(compared: ComparedSuite, flakiness: Mapping[str, Flakiness]) -> ComparedSuite:
+    """Count the new and confirmed failures that the flakiness of their tests explains as known flaky."""
+    explained = {test: of_test for test, of_test in flakiness.items() if of_test.explains}
     if not explained:
-        return comparison_
-    comparison = comparison_.comparison
-    known = tuple(test for test in comparison.new_failures if test in explained)
+        return compared
+    comparison = compared.comparison
+    known_flaky = tuple(test for test in comparison.new_failures if test in explained)
     new_failures = tuple(test for test in comparison.new_failures if test not in explained)
     return replace(
-        comparison_,
-        comparison=replace(comparison, new_failures=new_failures, known_flaky=known),
-        confirmed=comparison_.confirmed - explained.keys(),
+        compared,
+        comparison=replace(comparison, new_failures=new_failures, known_flaky=known_flaky),
+        confirmed=compared.confirmed - explained.keys(),
         flakiness=explained,
     )
 
 
 def with_confirmed(
     suite: SuiteState,
-    comparison_: ComparedSuite,
-    before: Mapping[str, SeenTest],
+    compared: ComparedSuite,
+    baseline_tests: Mapping[str, SeenTest],
     earlier: Mapping[str, SeenTest],
     aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
-    """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
-    if before.keys() != earlier.keys():  # only then a test may have been renamed
-        first = compare(before, earlier, exit_status=None, aliases=aliases)
-        earlier = _renamed(earlier, dict(first.renamed))
-    now = dict(comparison_.comparison.renamed)
-    earlier = _renamed(earlier, now)
-    return replace(comparison_, confirmed=newly_confirmed(suite.seen, _renamed(before, now), earlier))
+    """Add the failures that this run confirms. `earlier` are the tests of the baseline's own baseline."""
+    if baseline_tests.keys() != earlier.keys():  # otherwise no test was renamed
+        earlier_comparison = compare(baseline_tests, earlier, exit_status=None, aliases=aliases)
+        earlier = _renamed(earlier, dict(earlier_comparison.renamed))
+    new_names = dict(compared.comparison.renamed)
+    earlier = _renamed(earlier, new_names)
+    return replace(compared, confirmed=newly_confirmed(suite.seen, _renamed(baseline_tests, new_names), earlier))
 
 
 def _renamed(seen: Mapping[str, SeenTest], names: Mapping[str, str]) -> Mapping[str, SeenTest]:
-    return {names.get(test, test): one for test, one in seen.items()} if names else seen
+    return {names.get(test, test): verdict for test, verdict in seen.items()} if names else seen
 
 
 def exit_status(suite: SuiteState) -> int | None:
     """Return the worst exit status of a suite's shards, each from its last run; None if no run has one.
 
-    A negative one stands for a signal, and is worse than any other.
+    A negative status stands for a signal, and is worse than any other.
     """
     last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
-    comparison_ = [status for status in last.values() if status is not None]
-    return max(comparison_, key=lambda status: (status < 0, status), default=None)
+    statuses = [status for status in last.values() if status is not None]
+    return max(statuses, key=lambda status: (status < 0, status), default=None)

@@ -28,7 +28,7 @@ RANK = {
     Trouble.COLLECTION: 4,
     Trouble.INTERNAL: 5,
 }
-"""The order of failures, the most meaningful first: if a file could not be read, that is often the lab's own fault."""
+"""The order of failures, the most meaningful first: an unreadable file is often a fault of the lab."""
 ASSERTED = 1
 """The rank of all other troubles: the test ran, and its result was wrong."""
 
@@ -46,10 +46,10 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSuite:
-    """The changes in one suite. Without a baseline, this is the first run, or none was found.
+    """The changes in one suite. `baseline` is None for the first run, or if no ancestor has results.
 
     `confirmed` are the still failing tests that began to fail at the baseline; `good` is the baseline's nearest
-    ancestor with results, where they did not fail. `flakiness` has the tests whose failures it explains.
+    ancestor with results, where they did not fail. `flakiness` has only tests whose failures it explains.
     """
 
     comparison: Comparison
@@ -100,9 +100,9 @@ class Findings:
 
     `over`: the bot no longer waits for missing results. `files` are the paths of the repository at the commit, None if
     unknown. `contacts` and `reproduce` come from app.yaml. `notice` (Markdown) answers the person who pressed a button.
-    `contexts` are those of listed failures, by suite and test. `quarantine` applies to this target now, `ended` applied
-    until an earlier day. `unreliable` are the suites with unreliable results. `degraded` (Markdown) says why the target
-    accepts fewer requests than usual, empty if it does not.
+    `contexts` are the contexts of listed failures, by suite and test. `quarantine` applies to this target now, `ended`
+    has the items that applied until an earlier day. `unreliable` are the suites with unreliable results. `degraded`
+    (Markdown) says why the target accepts fewer requests than usual; it is empty if it does not.
     """
 
     state: TargetState
@@ -125,41 +125,41 @@ class Findings:
         return tuple((self.state.suites[name], self.compared[name]) for name in sorted(self.state.suites))
 
     @cached_property
-    def _come(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
-        """The suites with results, perhaps without any test; about the others there is nothing to say yet."""
-        return tuple((suite, comparison_) for suite, comparison_ in self.suites if suite.seen or suite.complete)
+    def _arrived(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
+        """The suites with results, even without any test; for the other suites there is nothing to report yet."""
+        return tuple((suite, compared) for suite, compared in self.suites if suite.seen or suite.complete)
 
     @cached_property
     def reported(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites whose results are usable."""
-        return tuple((suite, comparison_) for suite, comparison_ in self._come if not comparison_.comparison.infra)
+        return tuple((suite, compared) for suite, compared in self._arrived if not compared.comparison.infra)
 
     @cached_property
     def infra(self) -> tuple[tuple[str, str], ...]:
         """The suites whose results are unusable, and why."""
-        return tuple((suite.suite, t.comparison.infra) for suite, t in self._come if t.comparison.infra)
+        return tuple(
+            (suite.suite, compared.comparison.infra) for suite, compared in self._arrived if compared.comparison.infra
+        )
 
     @cached_property
     def untested(self) -> int:
-        """The number of tests if all suites that have arrived skipped all of theirs; 0 if any test ran."""
+        """The number of tests if all suites that have arrived skipped all tests; 0 if any test ran."""
         skipped = bool(self.reported) and all(untested(suite.seen) for suite, _ in self.reported)
         return sum(len(suite.seen) for suite, _ in self.reported) if skipped else 0
 
     @cached_property
     def all_new_failures(self) -> tuple[NewFailure, ...]:
-        """All new failures, ignored ones too, those that say most about the code first."""
-        found = [
-            _failure(suite, test)
-            for suite, comparison_ in self.reported
-            for test in comparison_.comparison.new_failures
+        """All new failures, ignored ones too; those that say most about the code come first."""
+        failures = [
+            _failure(suite, test) for suite, compared in self.reported for test in compared.comparison.new_failures
         ]
-        return tuple(sorted(found, key=_evidence))
+        return tuple(sorted(failures, key=_evidence))
 
     @cached_property
     def new_failures(self) -> tuple[NewFailure, ...]:
         """The new failures that are neither ignored nor of quarantined tests."""
         ignored = self.ignored.tests if self.ignored else frozenset()
-        return tuple(one for one in self._unquarantined if (one.suite, one.test) not in ignored)
+        return tuple(failure for failure in self._unquarantined if (failure.suite, failure.test) not in ignored)
 
     @property
     def ignored_failures(self) -> int:
@@ -177,19 +177,21 @@ class Findings:
 
     @cached_property
     def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
-        """The quarantined tests that fail, new or not, each with what app.yaml says about it."""
+        """The quarantined tests that fail, new or not, each with its item of app.yaml."""
         return self._failing_in(self.quarantine)
 
     @cached_property
     def released(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
-        """The tests that fail whose quarantine has ended."""
-        return tuple((one, item) for one, item in self._failing_in(self.ended) if not self.quarantine.of(one.test))
+        """The failing tests whose quarantine has ended."""
+        return tuple(
+            (failure, item) for failure, item in self._failing_in(self.ended) if not self.quarantine.of(failure.test)
+        )
 
     def _failing_in(self, quarantine: Quarantine) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
         return tuple(
             (_failure(suite, test), item)
-            for suite, comparison_ in self.reported
-            for test in comparison_.comparison.failing
+            for suite, compared in self.reported
+            for test in compared.comparison.failing
             if (item := quarantine.of(test))
         )
 
@@ -197,16 +199,18 @@ class Findings:
     def known_flaky(self) -> tuple[tuple[NewFailure, Flakiness], ...]:
         """The failures that the known flakiness of their tests explains."""
         return tuple(
-            (_failure(suite, test), comparison_.flakiness[test])
-            for suite, comparison_ in self.reported
-            for test in comparison_.comparison.known_flaky
+            (_failure(suite, test), compared.flakiness[test])
+            for suite, compared in self.reported
+            for test in compared.comparison.known_flaky
         )
 
     @cached_property
     def unjudged(self) -> int:
         """The number of failing tests in suites without a baseline: whether they are new is unknown."""
-        alone = [comparison_.comparison for _, comparison_ in self.reported if not comparison_.comparison.has_baseline]
-        return sum(len(comparison.failing) for comparison in alone)
+        without_baseline = [
+            compared.comparison for _, compared in self.reported if not compared.comparison.has_baseline
+        ]
+        return sum(len(comparison.failing) for comparison in without_baseline)
 
     @cached_property
     def external_id(self) -> str:
@@ -221,4 +225,5 @@ def _failure(suite: SuiteState, test: str) -> NewFailure:
 
 
 def _evidence(failure: NewFailure) -> tuple[int, bool, str, str]:
+    """Return the sort key of a failure: those that say most about the code come first."""
     return RANK.get(failure.seen.trouble, ASSERTED), not failure.seen.message, failure.suite, failure.test

@@ -19,13 +19,15 @@ _PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 def reproduce(findings: Findings) -> str:
     """Return the commands for the first ten new failures; empty if app.yaml has no template or there are none."""
-    # No runner would find a test by an ID that was shortened.
-    whole = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
-    failures = whole[:MOST_COMMANDS]
+    # No test runner finds a test by a shortened ID.
+    reproducible = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
+    failures = reproducible[:MOST_COMMANDS]
     if not findings.reproduce or not failures:
         return ""
     state = findings.state
-    commands = dict.fromkeys(command(findings.reproduce, f, state.about.target, state.sha) for f in failures)
+    commands = dict.fromkeys(
+        command(findings.reproduce, failure, state.target.target, state.sha) for failure in failures
+    )
     total = len(findings.new_failures)
     first = texts.REPRODUCE_FIRST.format(shown=len(failures), total=total) if total > len(failures) else ""
     return "\n\n".join(filter(None, (texts.REPRODUCE, first, fenced("\n".join(commands)))))
@@ -44,7 +46,7 @@ def command(template: str, failure: NewFailure, target: str, sha: str) -> str:
         "target": target,
         "sha": sha,
     }
-    return _PLACEHOLDER.sub(lambda found: quoted(values[found[1]]), template.strip())
+    return _PLACEHOLDER.sub(lambda match: quoted(values[match[1]]), template.strip())
 
 
 def quoted(text: str) -> str:

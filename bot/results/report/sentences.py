@@ -1,8 +1,9 @@
-"""The title of a hardware check run, its conclusion and why: from findings to the sentences of `texts`."""
+"""Write the title of a hardware check run, its conclusion and the reason: from findings to the sentences of `texts`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from nightjar_formats.model import Status
 
@@ -28,9 +29,9 @@ MOST_REASON = 300
 
 
 def happened(failure: NewFailure) -> str:
-    """Say in a few words what happened to a test."""
-    ended = texts.ERRORED if failure.seen.status is Status.ERRORED else texts.FAILED
-    return texts.HAPPENED.get(failure.seen.trouble, ended)
+    """Say in a few words how a test failed."""
+    default = texts.ERRORED if failure.seen.status is Status.ERRORED else texts.FAILED
+    return texts.HAPPENED.get(failure.seen.trouble, default)
 
 
 def context_of(context: FailureContext | None) -> str:
@@ -48,22 +49,21 @@ def context_of(context: FailureContext | None) -> str:
     if context.failed:
         parts.append(texts.FAILED_BEFORE.format(failed=context.failed, runs=counted(context.runs, "earlier run")))
     if context.also_on:
-        parts.append(texts.ALSO_ON.format(targets=listed([code(where) for where in context.also_on], MOST_ALSO_ON)))
+        parts.append(texts.ALSO_ON.format(targets=listed([code(target) for target in context.also_on], MOST_ALSO_ON)))
     return "; ".join(parts)
 
 
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
     parts = [texts.TITLE_INCOMPLETE.format(what=_incomplete(findings))] if not findings.state.complete else []
-    parts += [texts.TITLE_UNRELIABLE.format(since=texts.since_commit(one)) for one in _unreliable(findings).values()][
-        :1
-    ]
+    for health in islice(_unreliable(findings).values(), 1):
+        parts.append(texts.TITLE_UNRELIABLE.format(since=texts.since_commit(health)))
     if findings.reported:
         parts.append(_changes(findings))
         parts += [texts.TITLE_SUITE_UNUSABLE.format(suite=plain(suite)) for suite, _ in findings.infra[:1]]
         parts.append(_totals(findings))
     elif findings.infra:
-        # The lab's problem comes first: a missing suite is lesser news, and often has the same cause.
+        # The lab's problem comes first: a missing suite is less important, and often has the same cause.
         parts.insert(0, texts.TITLE_UNUSABLE.format(why=plain(findings.infra[0][1])))
     return shortened(" · ".join(part for part in parts if part) or texts.TITLE_NOTHING, TITLE_LIMIT)
 
@@ -71,8 +71,8 @@ def title(findings: Findings) -> str:
 def _changes(findings: Findings) -> str:
     if findings.untested:
         return texts.TITLE_UNTESTED.format(skipped=findings.untested)
-    compared = [comparison_.comparison for _, comparison_ in findings.reported if comparison_.comparison.has_baseline]
-    if not compared:
+    comparisons = [compared.comparison for _, compared in findings.reported if compared.comparison.has_baseline]
+    if not comparisons:
         failing = f", {findings.unjudged:,} failing" if findings.unjudged else ""
         return texts.TITLE_FIRST + failing
     new_failures, ignored = len(findings.new_failures), findings.ignored_failures
@@ -83,29 +83,37 @@ def _changes(findings: Findings) -> str:
     if findings.quarantined:
         changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
     # Each failing test is counted once: as new, quarantined, confirmed, or still failing.
-    quarantined = {(one.suite, one.test) for one, _ in findings.quarantined}
-    confirmed = {(suite.suite, test) for suite, it in findings.reported for test in it.confirmed} - quarantined
+    quarantined = {(failure.suite, failure.test) for failure, _ in findings.quarantined}
+    confirmed = {
+        (suite.suite, test) for suite, compared in findings.reported for test in compared.confirmed
+    } - quarantined
     if confirmed:
         changes.append(texts.TITLE_CONFIRMED.format(failures=counted(len(confirmed), "failure")))
     kinds = {
         "known flaky": len(findings.known_flaky),
-        "fixed": sum(len(c.fixed) for c in compared),
-        "newly skipped": sum(len(c.newly_skipped) for c in compared),
-        "newly flaky": sum(len(c.newly_flaky) for c in compared),
-        "renamed": sum(len(c.renamed) for c in compared),
-        "removed": sum(len(c.removed) for c in compared),
-        "did not run": sum(len(c.precluded) for c in compared),
+        "fixed": sum(len(comparison.fixed) for comparison in comparisons),
+        "newly skipped": sum(len(comparison.newly_skipped) for comparison in comparisons),
+        "newly flaky": sum(len(comparison.newly_flaky) for comparison in comparisons),
+        "renamed": sum(len(comparison.renamed) for comparison in comparisons),
+        "removed": sum(len(comparison.removed) for comparison in comparisons),
+        "did not run": sum(len(comparison.precluded) for comparison in comparisons),
     }
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
-    added = sum(len(set(c.new) - {*c.new_failures, *c.known_flaky}) for c in compared)
+    added = sum(
+        len(set(comparison.new) - {*comparison.new_failures, *comparison.known_flaky}) for comparison in comparisons
+    )
     changes += [counted(added, "new test")] if added else []
-    failed_before = {(suite.suite, test) for suite, it in findings.reported for test in it.comparison.still_failing}
-    still = len(failed_before - quarantined - confirmed)
-    return ", ".join([*(changes or [texts.TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])
+    failed_before = {
+        (suite.suite, test) for suite, compared in findings.reported for test in compared.comparison.still_failing
+    }
+    still_failing = len(failed_before - quarantined - confirmed)
+    return ", ".join(
+        [*(changes or [texts.TITLE_SAME]), *([f"{still_failing:,} still failing"] if still_failing else [])]
+    )
 
 
 def _totals(findings: Findings) -> str:
-    counts = [comparison_.comparison.counts for _, comparison_ in findings.suites]
+    counts = [compared.comparison.counts for _, compared in findings.suites]
     passed, skipped = sum(c.passed for c in counts), sum(c.skipped for c in counts)
     if findings.untested:
         return ""
@@ -117,8 +125,8 @@ def _incomplete(findings: Findings) -> str:
     missing = [plain(suite) for suite in findings.state.missing_suites]
     problems = [texts.missing_suites_title(missing)] if missing else []
     problems += [problem for suite, _ in findings.suites for problem in _problems(suite)]
-    more = len(problems) - 1
-    return (problems or [texts.NOTHING_CAME])[0] + (f", {counted(more, 'more problem')}" if more > 0 else "")
+    further = len(problems) - 1
+    return (problems or [texts.NOTHING_CAME])[0] + (f", {counted(further, 'more problem')}" if further > 0 else "")
 
 
 def _problems(suite: SuiteState) -> Iterator[str]:
@@ -133,20 +141,20 @@ def _problems(suite: SuiteState) -> Iterator[str]:
 
 
 def conclusion(findings: Findings) -> tuple[str, str]:
-    """Return the conclusion, and why it is that in one sentence of Markdown."""
+    """Return the conclusion, and its reason in one sentence of Markdown."""
     if reasons := list(_reasons(findings)):
         return NEUTRAL, texts.NEUTRAL_BECAUSE.format(reasons="; ".join(reasons))
-    compared = [comparison_.comparison for _, comparison_ in findings.reported]
+    comparisons = [compared.comparison for _, compared in findings.reported]
     if findings.ignored_failures and findings.ignored:
         failures = counted(findings.ignored_failures, "new failure was", "new failures were")
         login, pull = code(findings.ignored.by), pull_request(findings)
-        why = texts.ALL_IGNORED.format(failures=failures, pull=pull, login=login)
+        reason = texts.ALL_IGNORED.format(failures=failures, pull=pull, login=login)
     elif findings.known_flaky:
-        why = texts.ONLY_FLAKY.format(failures=counted(len(findings.known_flaky), "failure"))
+        reason = texts.ONLY_FLAKY.format(failures=counted(len(findings.known_flaky), "failure"))
     else:
-        still = any(comparison.still_failing for comparison in compared)
-        why = texts.NO_NEW_FAILURES if still else texts.NO_FAILURES
-    return SUCCESS, texts.SUCCESS_BECAUSE.format(reason=why)
+        any_failing = any(comparison.still_failing for comparison in comparisons)
+        reason = texts.NO_NEW_FAILURES if any_failing else texts.NO_FAILURES
+    return SUCCESS, texts.SUCCESS_BECAUSE.format(reason=reason)
 
 
 def _reasons(findings: Findings) -> Iterator[str]:
@@ -168,23 +176,25 @@ def _reasons(findings: Findings) -> Iterator[str]:
 
 
 def pull_request(findings: Findings) -> str:
-    """Name the pull request for which failures are ignored; another one of the same head is not meant."""
+    """Name the pull request for which failures are ignored; other pull requests may have the same head."""
     return code(f"#{findings.state.pull_request}")
 
 
 def unreliable(findings: Findings) -> str:
-    """Say for each suite whose results are unreliable why, since when, and what ends it."""
-    lines = [texts.unreliable(code(suite), one) for suite, one in _unreliable(findings).items()]
+    """Say for each suite with unreliable results why they are unreliable, since when, and until when."""
+    lines = [texts.unreliable(code(suite), health) for suite, health in _unreliable(findings).items()]
     return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
 
 
 def _unreliable(findings: Findings) -> dict[str, SuiteHealth]:
-    return {suite: one for suite, one in sorted(findings.unreliable.items()) if suite in findings.state.suites}
+    return {suite: health for suite, health in sorted(findings.unreliable.items()) if suite in findings.state.suites}
 
 
 def unusable_suites(findings: Findings) -> str:
     """List the suites without usable results, and why."""
-    return _lines([texts.UNUSABLE_WHY.format(suite=code(suite), why=escape(why)) for suite, why in findings.infra])
+    return _lines(
+        [texts.UNUSABLE_WHY.format(suite=code(suite), why=escape(reason)) for suite, reason in findings.infra]
+    )
 
 
 def incomplete(findings: Findings) -> str:
@@ -200,7 +210,7 @@ def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
     if suite.missing_shards:
         missing = texts.missing_shards(name, suite.missing_shards, suite.shard_total)
         first = min((run.received_at for run in (*suite.runs, *suite.waiting, *suite.broken)), default=None)
-        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.since(first))}"
+        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.format_moment(first))}"
     yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
     yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
 
@@ -218,10 +228,12 @@ def repaired(findings: Findings) -> str:
 
 def _run_line(template: str, suite: str, run: Run) -> str:
     reason = escape(truncate(run.reason, MOST_REASON)) or texts.NO_REASON
-    return template.format(suite=suite, run=code(run.key.run_id), since=texts.since(run.received_at), reason=reason)
+    return template.format(
+        suite=suite, run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
+    )
 
 
 def _lines(lines: Sequence[str]) -> str:
-    more = len(lines) - MOST_LINES
-    shown = [*lines[:MOST_LINES], *([MORE.format(count=more)] if more > 0 else [])]
-    return "\n".join(f"- {line}" for line in shown)
+    unlisted = len(lines) - MOST_LINES
+    listed_lines = [*lines[:MOST_LINES], *([MORE.format(count=unlisted)] if unlisted > 0 else [])]
+    return "\n".join(f"- {line}" for line in listed_lines)

@@ -183,7 +183,7 @@ IGNORE_LABEL, IGNORE_DESCRIPTION = "Ignore for this PR", "Count these new failur
 
 
 def how_flaky(flakiness: Flakiness) -> str:
-    """Say how often a test fails, where there are enough runs for that, and what proves that it is flaky."""
+    """Say how often a test fails, if there are enough runs for a rate, and what proves that it is flaky."""
     proved = FLAKY_BOTH.format(runs=counted(flakiness.proved, "run"))
     if flakiness.runs < LEAST_RUNS:
         return proved
@@ -197,7 +197,7 @@ def since_commit(health: SuiteHealth) -> str:
 
 
 def unreliable(suite: str, health: SuiteHealth) -> str:
-    """Say why the results of a suite are unreliable, since when, and what ends it; the suite is Markdown."""
+    """Say why the results of a suite are unreliable, since when, and until when; the suite is Markdown."""
     newest = health.newest or RunFlips("", 0, 0)
     return UNRELIABLE.format(
         suite=suite,
@@ -210,24 +210,24 @@ def unreliable(suite: str, health: SuiteHealth) -> str:
 
 
 def unreliable_means() -> str:
-    """Say when results are unreliable, and what follows."""
+    """Say when results count as unreliable, and what follows from that."""
     return UNRELIABLE_MEANS.format(
         least=LEAST_TESTS, share=SHARE, unstable=UNSTABLE_RUNS, runs=JUDGED_RUNS, steady=STEADY_RUNS
     )
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """Return `1 new failure` or `1,267 new failures`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def since(seconds: float) -> str:
-    """Write a moment, given in seconds since 1970."""
+def format_moment(seconds: float) -> str:
+    """Format a moment, given in seconds since 1970, in UTC."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def output_end(text: str, limit: int) -> str:
-    """Return at most `limit` characters from the end of a text, where a failure says what went wrong."""
+    """Return at most `limit` characters from the end of a text, where the reason of a failure is."""
     if len(text) <= limit:
         return text
     _, _, lines = text[1 - limit :].partition("\n")
@@ -236,16 +236,16 @@ def output_end(text: str, limit: int) -> str:
 
 def missing_suites_title(suites: Sequence[str]) -> str:
     """Name the missing suites in a title: the first one, and how many more."""
-    more = len(suites) - 1
-    if not more:
+    further = len(suites) - 1
+    if not further:
         return TITLE_MISSING.format(suite=suites[0])
-    return TITLE_MISSING_SUITES.format(suite=suites[0], more=counted(more, "more suite"))
+    return TITLE_MISSING_SUITES.format(suite=suites[0], more=counted(further, "more suite"))
 
 
 def missing_suites(suites: Sequence[str]) -> str:
-    """Say once which suites the previous nightly run had and this one lacks, and what a lab that dropped them does."""
-    them = "it" if len(suites) == 1 else "them"
-    return f"{MISSING.format(suites=listed(suites, 10))} {MISSING_FOR_GOOD.format(them=them)}"
+    """Name the suites that only the previous nightly run has, and say what happens if the lab no longer runs them."""
+    pronoun = "it" if len(suites) == 1 else "them"
+    return f"{MISSING.format(suites=listed(suites, 10))} {MISSING_FOR_GOOD.format(them=pronoun)}"
 
 
 def missing_shards(suite: str, numbers: Sequence[int], total: int) -> str:

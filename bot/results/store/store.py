@@ -21,7 +21,7 @@ from nightjar_formats.runs.infra import infra
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
-from bot.results.compare.searching import Renames, written
+from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import snapshot
@@ -34,14 +34,7 @@ from bot.results.store.history.timelines import Timelines
 from bot.results.store.lists.commits_with_results import CommitsWithResults
 from bot.results.store.lists.lab_reports import LabReports
 from bot.results.store.lists.lists import ListsOfTests
-from bot.results.store.tables import (
-    ancestry,
-    failure_texts,
-    names,
-    revisions,
-    runs,
-    schema,
-)
+from bot.results.store.tables import ancestry, failure_texts, names, revisions, runs, schema
 from bot.results.store.tables import combine as merge
 from bot.results.store.tables.blobs import RunColumns, raw
 from bot.results.store.tables.database import ResultsDatabase
@@ -307,7 +300,9 @@ class ResultsStore:
             with self._database.writing() as connection:
                 return save(connection, renames)
 
-        return written(save_in_transaction, self._renames) if renames is None else save_in_transaction(renames)
+        return (
+            write_with_searches(save_in_transaction, self._renames) if renames is None else save_in_transaction(renames)
+        )
 
     def _follow(
         self,
@@ -467,7 +462,7 @@ class ResultsStore:
     def announced(self, pending: PendingCheck) -> None:
         """Store that a check run is being written."""
         with self._database.writing() as connection:
-            target_id = runs.target_id(connection, pending.about)
+            target_id = runs.target_id(connection, pending.target)
             if target_id is not None:
                 checks.announced(connection, target_id, pending)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.core.events import Person, Repository, pull_lock
 from bot.core.utc import iso_utc
-from bot.effects.section_state import SECTION, Shown
+from bot.effects.section_state import SECTION, SectionState
 from bot.engine import notes
 from bot.engine.inbox import store_delivery
 from bot.engine.jobs import Origin, delivery_job, effect_jobs, plan_job
@@ -104,8 +104,8 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     await writer.delivery("pull_request", "synchronize", ("lint", "two findings", [(rerun, secret)]))
     head = PullHead(sha(13), {sha(13): ""}, "", "main", 1, True, iso_utc(NOW))
     await engine.records.put(HEAD.of(repository_id, NUMBER), head)
-    await engine.records.put(SECTION.of(repository_id, NUMBER, "runtime"), Shown(sha(12), NOW - 900, "a digest"))
-    await engine.records.put(SECTION.of(repository_id, NUMBER, "skipped-tests"), Shown(sha(13), NOW - 900, ""))
+    await engine.records.put(SECTION.of(repository_id, NUMBER, "runtime"), SectionState(sha(12), NOW - 900, "a digest"))
+    await engine.records.put(SECTION.of(repository_id, NUMBER, "skipped-tests"), SectionState(sha(13), NOW - 900, ""))
     where = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
     pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), where, iso_utc(NOW - 1800))
     await engine.records.put(MERGE_REQUEST.of(repository_id, NUMBER), MergeRequest(pending))

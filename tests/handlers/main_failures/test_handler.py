@@ -187,7 +187,7 @@ def test_the_same_news_has_the_same_key_whenever_it_is_found() -> None:
     """The effects that report it derive their keys from it, so two scans cannot report it twice."""
 
     def targets(change: FailureChanges, branch: str = "main") -> list[str]:
-        return [effect.target for effect in plan_news(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
+        return [effect.effect_key for effect in plan_news(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
 
     again = FailingContext("lint", "a" * 40, "Break it", "failure", "", 600.0)
     first = targets(FailureChanges((BROKEN,), (), (), FAILING))

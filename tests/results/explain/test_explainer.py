@@ -46,8 +46,8 @@ def store_story(store: ResultsStore, letters: str, test: str = TEST, **values: o
 
 
 def explained(store: ResultsStore, commit: int, test: str = TEST) -> Explanation:
-    (found,) = explain_test(store, ABOUT, sha(commit), test)
-    return found
+    (explanation,) = explain_test(store, ABOUT, sha(commit), test)
+    return explanation
 
 
 @pytest.mark.no_cover
@@ -85,8 +85,8 @@ def test_the_class_follows_from_the_results_of_the_runs(
 
 def test_the_runs_the_baseline_and_the_beginning_are_named(store: ResultsStore) -> None:
     store_story(store, "PPFSFF")
-    found = explained(store, 6)
-    assert [(run.sha, run.status and run.status.value) for run in found.runs] == [
+    explanation = explained(store, 6)
+    assert [(run.sha, run.status and run.status.value) for run in explanation.runs] == [
         (sha(6), "failed"),
         (sha(5), "failed"),
         (sha(4), "skipped"),
@@ -94,9 +94,9 @@ def test_the_runs_the_baseline_and_the_beginning_are_named(store: ResultsStore) 
         (sha(2), "passed"),
         (sha(1), "passed"),
     ]
-    assert (found.since, found.good) == (sha(3), sha(2))
-    assert found.baseline is not None
-    assert found.baseline.sha == sha(5)
+    assert (explanation.since, explanation.good) == (sha(3), sha(2))
+    assert explanation.baseline is not None
+    assert explanation.baseline.sha == sha(5)
 
 
 def test_a_run_without_usable_results_does_not_count_and_says_why(sqlite: ResultsStore) -> None:
@@ -105,9 +105,9 @@ def test_a_run_without_usable_results_does_not_count_and_says_why(sqlite: Result
     sqlite.put(broken.run, broken.columns)
     last = Upload(4, OTHERS | {TEST: "failed"})
     sqlite.put(last.run, last.columns)
-    found = explained(sqlite, 4)
-    assert found.of_class is ResultClass.REGRESSION
-    assert [(run.left_out.value, bool(run.reason)) for run in found.runs] == [
+    explanation = explained(sqlite, 4)
+    assert explanation.of_class is ResultClass.REGRESSION
+    assert [(run.left_out.value, bool(run.reason)) for run in explanation.runs] == [
         ("", False),
         ("unusable", True),
         ("", False),
@@ -120,18 +120,19 @@ def test_a_failure_at_the_head_of_a_pull_request_is_no_regression(sqlite: Result
     head = Upload(3, OTHERS | {TEST: "failed"}, mainline=False, pull_request=7)
     sqlite.put(head.run, head.columns)
     sqlite.learn(REPOSITORY, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
-    found = explained(sqlite, 3)
-    assert (found.of_class, found.since) == (ResultClass.STILL_FAILING, "")
-    assert found.runs[0].left_out.value == "pull request"
+    explanation = explained(sqlite, 3)
+    assert (explanation.of_class, explanation.since) == (ResultClass.STILL_FAILING, "")
+    assert explanation.runs[0].left_out.value == "pull request"
 
 
 def test_messages_are_listed_with_the_end_of_the_failure(store: ResultsStore) -> None:
     store_story(store, "PFFP")
     failure = Failure(SUITE, TEST, sha(2), sha(1))
     store.failures.report(ABOUT, sha(3), [failure], {})
-    assert [(one.since, one.good, one.reported_in, one.ended) for one in explained(store, 3).messages] == [
-        (sha(2), sha(1), sha(3), "")
-    ]
+    assert [
+        (failure_message.since, failure_message.good, failure_message.reported_in, failure_message.ended)
+        for failure_message in explained(store, 3).messages
+    ] == [(sha(2), sha(1), sha(3), "")]
     store.failures.report(ABOUT, sha(4), [], {"recovered": [failure]})
     (message,) = explained(store, 4).messages
     assert (message.ended, message.ended_in) == ("recovered", sha(4))
@@ -139,15 +140,15 @@ def test_messages_are_listed_with_the_end_of_the_failure(store: ResultsStore) ->
 
 
 def test_the_old_name_of_a_renamed_test_is_shown(sqlite: ResultsStore) -> None:
-    before = {f"a/test_x.py::test_{number}": "failed" if not number else "passed" for number in range(20)}
-    after = {name.replace("a/", "b/"): status for name, status in before.items()}
-    for number, tests in enumerate((before, before, after), 1):
+    old_tests = {f"a/test_x.py::test_{number}": "failed" if not number else "passed" for number in range(20)}
+    new_tests = {name.replace("a/", "b/"): status for name, status in old_tests.items()}
+    for number, tests in enumerate((old_tests, old_tests, new_tests), 1):
         upload = Upload(number, tests)
         sqlite.put(upload.run, upload.columns)
         sqlite.learn(REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url="")])
-    found = explained(sqlite, 3, "b/test_x.py::test_0")
-    assert (found.of_class, found.renamed_from) == (ResultClass.NEVER_PASSED, "a/test_x.py::test_0")
-    assert [run.name for run in found.runs] == ["b/test_x.py::test_0", *["a/test_x.py::test_0"] * 2]
+    explanation = explained(sqlite, 3, "b/test_x.py::test_0")
+    assert (explanation.of_class, explanation.renamed_from) == (ResultClass.NEVER_PASSED, "a/test_x.py::test_0")
+    assert [run.name for run in explanation.runs] == ["b/test_x.py::test_0", *["a/test_x.py::test_0"] * 2]
 
 
 @pytest.fixture
@@ -191,8 +192,8 @@ def test_an_unknown_target_is_answered_with_the_existing_ones(
 
 def test_a_target_in_a_single_repository_needs_no_repository(two_targets: ResultsStore) -> None:
     assert find_target(two_targets.timelines, None, "example-lab/hexagon") == TargetKey(REPOSITORY, LAB, "hexagon")
-    found = find_target(two_targets.timelines, "Octocat/Other", f"{LAB}/{TARGET}")
-    assert found.repository == "octocat/other"
+    target = find_target(two_targets.timelines, "Octocat/Other", f"{LAB}/{TARGET}")
+    assert target.repository == "octocat/other"
 
 
 def test_the_beginning_of_a_sha_is_enough_unless_it_is_ambiguous(store: ResultsStore) -> None:
@@ -219,7 +220,10 @@ def test_a_test_in_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None
     for suite in ("one", "two"):
         upload = Upload(1, OTHERS, suite=suite, run_id=suite)
         sqlite.put(upload.run, upload.columns)
-    assert [one.suite for one in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == ["one", "two"]
+    assert [suite_explanation.suite for suite_explanation in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == [
+        "one",
+        "two",
+    ]
 
 
 def test_unreliable_results_of_the_suite_are_mentioned(sqlite: ResultsStore) -> None:
@@ -227,13 +231,13 @@ def test_unreliable_results_of_the_suite_are_mentioned(sqlite: ResultsStore) -> 
         flips = {f"test_{n}": "failed" if (n + number) % 2 else "passed" for n in range(12)}
         upload = Upload(number, OTHERS | flips)
         sqlite.put(upload.run, upload.columns)
-    found = explained(sqlite, 6, "test_1")
-    assert (found.health.since, found.health.newest) == (sha(3), RunFlips(sha(6), 12, 17))
+    explanation = explained(sqlite, 6, "test_1")
+    assert (explanation.health.since, explanation.health.newest) == (sha(3), RunFlips(sha(6), 12, 17))
     assert not explained(sqlite, 4, "test_1").health.unreliable
-    health = [line for line in explanation_lines(found, 1) if line.startswith("Health")]
+    health = [line for line in explanation_lines(explanation, 1) if line.startswith("Health")]
     assert health == [
         f"Health     unreliable since {sha(3)[:10]}: 12 of 17 tests flipped between passed and failed, then back, in "
         f"{sha(6)[:10]}. Single failures are not reported until 5 nightly runs in a row are stable; 0 so far."
     ]
-    assert explanation_json(found)["unreliable_since"] == sha(3)
+    assert explanation_json(explanation)["unreliable_since"] == sha(3)
     assert not any(line.startswith("Health") for line in explanation_lines(explained(sqlite, 4, "test_1"), 1))

@@ -138,7 +138,7 @@ def scheduled_checks(
     return [
         check.pending
         if check.pending.over == is_over
-        else PendingCheck(check.pending.about, check.pending.sha, check.pending.revision, is_over)
+        else PendingCheck(check.pending.target, check.pending.sha, check.pending.revision, is_over)
         for check in checks
         for is_over in [check.changed_at <= moment - deadline or check.pending.sha in complete[check.target_id]]
     ]
@@ -160,7 +160,7 @@ def complete_check(connection: sa.Connection, target_id: int, sha: str) -> Pendi
         reported = [run for _, run in runs.reported(connection, target_id, sha)]
         expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha)
         if expected and expected <= _suites(reported) and _is_complete(reported):
-            return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
+            return PendingCheck(check.pending.target, sha, check.pending.revision, over=True)
     return None
 
 
