@@ -42,8 +42,8 @@ from bot.config.types import seconds
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
-from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
-from bot.engine.notes import REFUSED
+from bot.engine.jobs.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
+from bot.engine.jobs.notes import REFUSED
 from bot.engine.replay import known
 
 PATIENCE = 60.0

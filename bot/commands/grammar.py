@@ -5,7 +5,7 @@
     @ci rerun cpu/pr-head "Linux / build (3.11)"
 
 - A command has a line of its own that begins with a name of the bot as a whole word, alone or with `,` or `:`. It may
-  be a list item, a heading or bold; what is not speech (`bot.github.markdown.visible_lines`) is not a command.
+  be a list item, a heading or bold; what is not speech (`bot.github.text.markdown.visible_lines`) is not a command.
 - Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
   not matter. A line of nothing else (`@ci thanks!`) is no command. A question mark matters: `@ci rerun?` is not one.
 - Anything else that is not a command exactly is a `BadCommand`: no other command is ever guessed in its place.
@@ -29,8 +29,8 @@ from nightjar_formats.items import first_of
 from bot.commands import texts
 from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape_pattern
-from bot.github.earlier_mail import typed_lines
-from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
+from bot.github.text.earlier_mail import typed_lines
+from bot.github.text.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
 

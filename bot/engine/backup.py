@@ -14,9 +14,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 from bot.engine.database import Database, DatabaseError
-from bot.engine.portable import TOO_NEW
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.sqlite_schema import VERSIONS
+from bot.engine.sql.portable import TOO_NEW
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.sqlite.schema import VERSIONS
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite stores next to a database; their content belongs to that database only."""

@@ -22,8 +22,8 @@ from procrastinate import sql
 from procrastinate.exceptions import ConnectorException
 from psycopg.conninfo import conninfo_to_dict
 
-from bot.engine.postgres import PostgresConnector
-from bot.engine.sqlite import ANSWERED, SqliteConnector
+from bot.engine.postgres.connector import PostgresConnector
+from bot.engine.sqlite.connector import ANSWERED, SqliteConnector
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")

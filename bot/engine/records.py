@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
 from bot.core.payload import Json
-from bot.engine import text
+from bot.engine.sql import encoding
 
 if TYPE_CHECKING:
     from procrastinate.connector import BaseAsyncConnector
@@ -210,7 +210,7 @@ class Records:
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
         rows = await self._connector.execute_query_all_async(GET, key=name)
-        return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
+        return cast("dict[str, Any]", encoding.loads(rows[0]["stored"])) if rows else None
 
     async def write(self, name: str, value: StoredValue) -> None:
         """Store a value, as a plan has it, under the name of a key."""
@@ -222,11 +222,11 @@ class Records:
 
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
-    return record.load(key, text.loads(row["stored"]), row["version"])
+    return record.load(key, encoding.loads(row["stored"]), row["version"])
 
 
 def _values(name: str, value: StoredValue) -> dict[str, Any]:
     now = time.time()
     expires_at = None if value.days is None else now + value.days * DAY
-    written = text.dumps(dict(value.value))
+    written = encoding.dumps(dict(value.value))
     return {"key": name, "value": written, "version": value.version, "at": now, "expires_at": expires_at}

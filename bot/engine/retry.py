@@ -63,7 +63,7 @@ SUSPECT_AFTER = 2
 MAX_ALONE = 3
 """A job that was the only one in progress when this many processes in a row ended is most likely the cause.
 
-Each of them had lived for longer than the one before (`bot.engine.guard.Guard.too_young`).
+Each of them had lived for longer than the one before (`bot.engine.worker.guard.Guard.too_young`).
 """
 
 QUIET_SECONDS = 3600.0

@@ -23,15 +23,13 @@ from bot.core.errors import StorageError
 from bot.core.events import Delivery
 from bot.core.parts import PartKey
 from bot.core.payload import Payload
-from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.inbox import store_delivery
-from bot.engine.intake import Intake
-from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
-from bot.engine.journal import DeliveryRecord, Journal
-from bot.engine.notes import IGNORED
-from bot.engine.once import NewJob
+from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
+from bot.engine.jobs.inbox import store_delivery
+from bot.engine.jobs.journal import DeliveryRecord, Journal
+from bot.engine.jobs.notes import IGNORED
+from bot.engine.jobs.once import NewJob
+from bot.engine.jobs.store import Store, note_of_ignored
 from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
@@ -46,16 +44,16 @@ from bot.engine.processor import (
     Routing,
 )
 from bot.engine.records import Records
-from bot.engine.replay import Progress, dry_run, finished, planned_for, replay
+from bot.engine.replay import BulkProgress, Progress, dry_run, finished, planned_for, replay, replay_all
 from bot.engine.retry import EngineRetry
 from bot.engine.storable import StorageProbe
-from bot.engine.store import Store, note_of_ignored
-from bot.engine.tasks import Tasks
-from bot.engine.timers import EngineTimers, TimerWork
-from bot.engine.unreadable import fail_unreadable
-from bot.engine.upkeep import remove_old, remove_old_records, requeue_all
-from bot.engine.worker import Supervisor, WorkerPace
-from bot.engine.workers import WorkerState, worker_states
+from bot.engine.upkeep import WorkerState, remove_old, remove_old_records, requeue_all, worker_states
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.intake import Intake
+from bot.engine.worker.supervisor import Supervisor, WorkerPace
+from bot.engine.worker.tasks import Tasks
+from bot.engine.worker.timers import EngineTimers, TimerWork
+from bot.engine.worker.unreadable import fail_unreadable
 
 __all__ = [
     "AppliedEffect",
@@ -207,8 +205,8 @@ class Engine:
         `body` is the raw text of a JSON object. Deliveries with the same `lock` are handled in order
         (`bot.core.events.lock_key`). An internal event may have to wait until `not_before`, in seconds since 1970. An
         `urgent` delivery, as every internal event is, goes before others, with everything that waits under its lock. A
-        delivery that no handler accepts gets the note `ignored` (`bot.engine.store.note_of_ignored`) and no job. Raises
-        `StorageError` if it could not be stored in time.
+        delivery that no handler accepts gets the note `ignored` (`bot.engine.jobs.store.note_of_ignored`) and no job.
+        Raises `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
@@ -324,7 +322,7 @@ class Engine:
     async def replay_all(
         self, guids: Sequence[str], *, interval: float, patience: float, progress: BulkProgress
     ) -> list[DeliveryRecord]:
-        """Replay deliveries in their order, one after each `interval` seconds; see `bot.engine.bulk.replay_all`."""
+        """Replay deliveries in their order, one after each `interval` seconds; see `bot.engine.replay.replay_all`."""
         return await replay_all(
             self._store, self.journal, guids, interval=interval, patience=patience, progress=progress
         )

@@ -11,10 +11,10 @@ import structlog
 from gidgethub import GitHubException
 
 from bot.core.errors import TryAgain, UserError
-from bot.engine.journal import FAILED
+from bot.engine.jobs.journal import FAILED
 
 if TYPE_CHECKING:
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
 
 HOUR = 3600.0
 """Seconds between two attempts at work that has failed for good."""

@@ -11,8 +11,13 @@ from typing import LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
+from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 
+WORKERS: LiteralString = """
+SELECT worker.id, date_part('epoch', now()) - date_part('epoch', worker.last_heartbeat) AS silent,
+       (SELECT count(*) FROM procrastinate_jobs AS job WHERE job.status = 'doing' AND job.worker_id = worker.id) AS jobs
+  FROM procrastinate_workers AS worker ORDER BY worker.id
+"""
 DONE_DAYS = 7.0
 """Longer than the three days in which GitHub may redeliver: a removed delivery could be handled twice."""
 
@@ -222,4 +227,27 @@ def _requeued(rows: list[dict[str, object]]) -> list[Requeued]:
     return [
         Requeued(cast(int, row["id"]), str(row["task_name"]), str(row["status"]), cast(int, row["attempts"]))
         for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """A worker: the seconds since its last heartbeat, by the database's clock, and the number of jobs it does.
+
+    If it `counts_as_dead`, other workers take over its jobs.
+    """
+
+    worker_id: int
+    silent_seconds: float
+    jobs: int
+    counts_as_dead: bool
+
+
+async def worker_states(connector: BaseAsyncConnector, stalled: float) -> list[WorkerState]:
+    """Return all workers that were not removed yet; without a heartbeat for `stalled` seconds, one counts as dead."""
+    rows = await connector.execute_query_all_async(WORKERS)
+    silent = [max(0.0, float(row["silent"])) for row in rows]
+    return [
+        WorkerState(row["id"], seconds, row["jobs"], seconds > stalled)
+        for row, seconds in zip(rows, silent, strict=True)
     ]

@@ -16,9 +16,7 @@ from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, InstalledRepository, WritePermissions
 from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, InstallationTokens, Token, TokenKey
-from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Wire
-from bot.github.clock import GitHubClock
 from bot.github.errors import (
     AccessPaused,
     NoSuchApp,
@@ -30,10 +28,12 @@ from bot.github.errors import (
     is_unprocessable,
     message_of,
 )
-from bot.github.governor import Governor, SharedBudget, Timing
-from bot.github.limits import Allowance
-from bot.github.observer import RequestObserver, Unobserved
-from bot.github.seen import SeenAddresses
+from bot.github.limits.governor import Governor, SharedBudget, Timing
+from bot.github.limits.ledger import Allowance
+from bot.github.transport.breaker import Breakers
+from bot.github.transport.clock import GitHubClock
+from bot.github.transport.observer import RequestObserver, Unobserved
+from bot.github.transport.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
 """The most repositories whose installation and ID are cached."""

@@ -14,9 +14,9 @@ from cachetools import TLRUCache
 from bot.config.private_key import pem_of, rsa_key
 from bot.core.single_flight import SingleFlight
 from bot.github.access import Access
-from bot.github.clock import GitHubClock
 from bot.github.errors import AccessPaused
-from bot.github.governor import Timing
+from bot.github.limits.governor import Timing
+from bot.github.transport.clock import GitHubClock
 
 JWT_BACKDATED = 60  # seconds, to allow for clock drift
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes

@@ -20,11 +20,6 @@ from uritemplate.variable import VariableValue
 from bot.core.payload import answered
 from bot.engine.writes import Writes
 from bot.github.auth import Credentials
-from bot.github.breaker import Breakers
-from bot.github.cache import AnswerCache, revalidated
-from bot.github.call import CALL, ApiCall, UrlVars, calling
-from bot.github.clock import GitHubClock
-from bot.github.download import fetch
 from bot.github.errors import (
     NOT_JSON,
     ODD_ANSWER,
@@ -42,14 +37,19 @@ from bot.github.errors import (
     message_of,
     problem_of,
 )
-from bot.github.governor import SHORT_WAIT, Governor, Timing
-from bot.github.graphql import data_of, graphql_url, refuses_data
-from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
-from bot.github.observer import RequestObserver, Unobserved
-from bot.github.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
-from bot.github.ranks import current_rank
-from bot.github.seen import SeenAddresses
-from bot.github.waiting_writes import current_head_write
+from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
+from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.limits.ranks import current_rank
+from bot.github.limits.waiting_writes import current_head_write
+from bot.github.transport.breaker import Breakers
+from bot.github.transport.cache import AnswerCache, revalidated
+from bot.github.transport.call import CALL, ApiCall, UrlVars, calling
+from bot.github.transport.clock import GitHubClock
+from bot.github.transport.download import fetch
+from bot.github.transport.graphql import data_of, graphql_url, refuses_data
+from bot.github.transport.observer import RequestObserver, Unobserved
+from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
+from bot.github.transport.seen import SeenAddresses
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # github.com and every supported Enterprise Server know it

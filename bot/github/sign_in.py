@@ -20,7 +20,7 @@ from bot.core.events import Person
 from bot.core.payload import Payload
 from bot.core.web_json import read_body
 from bot.github.client import API_VERSION, USER_AGENT
-from bot.github.graphql import graphql_url
+from bot.github.transport.graphql import graphql_url
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)
 """Seconds: a person waits for the answer."""

@@ -10,7 +10,7 @@ from bot.engine.retry import LostTooOften
 from bot.github.access import permission_title
 from bot.github.errors import AccessPaused, NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.forbidden import Cause, cause_of, is_generic
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 
 OUR_FAULT = "Something went wrong on my side. Maintainers can find it in the log under delivery {guid}."
 NOT_REACHED = (

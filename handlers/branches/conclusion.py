@@ -10,7 +10,7 @@ from bot.effects.issues import ISSUE, EnsureIssue
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
-from bot.github.refs import branch_head
+from bot.github.commits.refs import branch_head
 from handlers.branches.record import TRACKING, TRACKING_MOVES, TRACKING_STEP
 from handlers.branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NotRequired
 from typing_extensions import TypedDict
 
 from bot.engine.records import Record
+from bot.github.commits.required import State
 from bot.github.pull_heads import repository_id_of
-from bot.github.required import State
 from handlers.branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:

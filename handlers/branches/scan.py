@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
+from bot.github.commits.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
+from bot.github.commits.required import Signal, blockers
+from bot.github.commits.signals import signals_of
 from bot.github.errors import is_not_found
-from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
-from bot.github.required import Signal, blockers
-from bot.github.signals import signals_of
 from handlers.branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingRules, TrackingScan, to_scan
 from handlers.branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
-    from bot.github.ours import Ours
+    from bot.github.commits.ours import Ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ from bot.config.shared import PATH, overlaid
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
-from bot.github.contents import FILE, found_at
+from bot.github.commits.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
 from bot.github.forbidden import is_generic
-from bot.github.governor import Governor
+from bot.github.limits.governor import Governor
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.ask_bot import CannotAsk
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed

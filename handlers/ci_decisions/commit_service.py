@@ -14,8 +14,8 @@ from gidgethub import BadRequest
 
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
-from bot.github.in_force import config_in_force
-from bot.github.ranks import current_rank
+from bot.github.limits.ranks import current_rank
+from bot.github.repositories.in_force import config_in_force
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions.decide import (

@@ -14,7 +14,7 @@ from nightjar_formats.terminal import escape_controls
 
 from bot.config.types import matches
 from bot.core.patterns import Pattern
-from bot.github.markdown import truncate
+from bot.github.text.markdown import truncate
 from handlers.ci_decisions import texts
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from gidgethub import BadRequest
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
-from bot.github.in_force import config_in_force
+from bot.github.limits.ranks import current_rank
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
-from bot.github.ranks import current_rank
+from bot.github.repositories.in_force import config_in_force
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.decide import (

@@ -22,9 +22,9 @@ from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
-from bot.github.download import TooLong
 from bot.github.errors import is_not_found
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
+from bot.github.transport.download import TooLong
 from handlers.ci_tests import texts
 from handlers.ci_tests.archives import ArchiveBudget, read_archive
 from handlers.ci_tests.outcomes import SuiteOutcomes

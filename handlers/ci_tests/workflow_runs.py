@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
-from bot.github.markdown import code, truncate
-from bot.github.pages import PER_PAGE
+from bot.github.text.markdown import code, truncate
+from bot.github.transport.pages import PER_PAGE
 from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, RunAttempt
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase

@@ -8,7 +8,7 @@ from typing import ClassVar
 import structlog
 
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, stored_file_of
+from bot.github.repositories.in_force import REPOSITORY_FILE, Good, StoredFile, stored_file_of
 from bot.plan.effect import Applied, EffectContext
 from handlers.repository_file.texts import (
     ALREADY_IN_FORCE,

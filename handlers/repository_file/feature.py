@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.feature import Feature, RecurringWork, Services
-from bot.github.in_force import REPOSITORY_FILE
+from bot.github.repositories.in_force import REPOSITORY_FILE
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.metrics import FileFaults

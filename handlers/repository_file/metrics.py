@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Services
-from bot.github.in_force import file_faults
+from bot.github.repositories.in_force import file_faults
 
 
 class FileFaults:

@@ -14,7 +14,7 @@ from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head
 from bot.core.listing import listed
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 from handlers.rerun import texts
 
 APPROVE_CI = CommandSpec(

@@ -17,7 +17,7 @@ from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.listing import MORE, listed
 from bot.core.nearest import nearest_names
 from bot.core.patterns import SPACE, Pattern, glob, is_glob
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 from bot.plan.handler import Router
 from handlers.rerun import texts
 from handlers.rerun.approve import APPROVE_CI, approve_ci

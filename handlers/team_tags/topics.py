@@ -16,8 +16,8 @@ from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
-from bot.github.markdown import HOLE, code, truncate, visible_lines
-from bot.github.mentions import login_or_team, mentioned
+from bot.github.text.markdown import HOLE, code, truncate, visible_lines
+from bot.github.text.mentions import login_or_team, mentioned
 from handlers.team_tags.texts import AND, CC, EXAMPLE, INVALID_LINES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github import sticky
+from bot.github.text import sticky
 from handlers.team_tags.handler import READ_AGAIN_SECONDS
 from handlers.team_tags.topics import TEAM_LIST
 from sandbox.model.issues import Issue

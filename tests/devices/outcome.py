@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bot.github.limits import WRITES_PER_HOUR, WRITES_PER_MINUTE
+from bot.github.limits.ledger import WRITES_PER_HOUR, WRITES_PER_MINUTE
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, ShownStep, Someone
 from tests.devices.github import MOST_WRITES, RESULTS, Checks
 from tests.devices.world import Target

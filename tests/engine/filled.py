@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 
 JOBS = 20_000
 

@@ -17,10 +17,10 @@ from procrastinate.exceptions import ProcrastinateException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from bot.engine.manager import QuietJob
-from bot.engine.once import NewJob, defer_once
-from bot.engine.steps import FETCH
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.steps import FETCH
 from bot.engine.upkeep import remove_old, requeue_all, requeue_stalled
+from bot.engine.worker.manager import QuietJob
 
 WEIGHTS = {
     "defer": 28,

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import LiteralString
 
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from bot.engine.service import Engine, JobObserver, WorkerPace
 from tests.engine.toy import Toy, World
 from tests.waiting import until

@@ -16,17 +16,17 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from bot.core.errors import TryAgain
-from bot.engine.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.jobs import Origin
-from bot.engine.manager import EngineJobManager, QuietJob
-from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.definitions import Origin
+from bot.engine.jobs.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.store import Store
 from bot.engine.processor import NobodyWatches
 from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Again, EngineRetry, Postponed, Tries
-from bot.engine.store import Store
-from bot.engine.tasks import Tasks
+from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager, QuietJob
+from bot.engine.worker.tasks import Tasks
 from bot.github.errors import kind_of
 from tests.engine.toy import Toy, World
 

@@ -13,12 +13,12 @@ from procrastinate import App
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.testing import InMemoryConnector
 
-from bot.engine.guard import Guard
-from bot.engine.journal import Journal
+from bot.engine.jobs.journal import Journal
 from bot.engine.processor import ErrorKind, NobodyWatches
 from bot.engine.service import LONGEST_OUTAGE
-from bot.engine.timers import EngineTimers, LatestTicks
 from bot.engine.upkeep import count_anew
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.timers import EngineTimers, LatestTicks
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body
 from tests.waiting import until

@@ -11,9 +11,9 @@ import pytest
 
 from bot.core.errors import OUTAGE_PATIENCE
 from bot.core.events import Repository
-from bot.engine.jobs import Origin, effect_jobs
-from bot.engine.notes import RETRYING, Note, write_note
-from bot.engine.once import defer_once
+from bot.engine.jobs.definitions import Origin, effect_jobs
+from bot.engine.jobs.notes import RETRYING, Note, write_note
+from bot.engine.jobs.once import defer_once
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Tries
 from bot.engine.service import Engine

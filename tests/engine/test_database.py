@@ -21,7 +21,7 @@ import pytest
 from procrastinate import App, sql
 
 from bot.engine.database import Database, DatabaseError, check_queries
-from bot.engine.sqlite_schema import VERSIONS
+from bot.engine.sqlite.schema import VERSIONS
 from tests.postgres import PostgresServer
 
 SECRET = "open-sesame-42"

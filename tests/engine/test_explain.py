@@ -14,7 +14,7 @@ import pytest
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.budget import WriteBudget, WritePace
-from bot.engine.journal import DERIVED
+from bot.engine.jobs.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine

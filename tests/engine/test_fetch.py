@@ -15,11 +15,11 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.manager import EngineJobManager
-from bot.engine.once import NewJob, defer_once
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.steps import ANY_QUEUE, WINDOW
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.steps import ANY_QUEUE, WINDOW
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager
 from tests.tables import with_tables
 from tests.waiting import until
 

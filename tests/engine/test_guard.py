@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine.guard import Busy, Guard, OverTime, Stopping
 from bot.engine.retry import MAX_ALONE
+from bot.engine.worker.guard import Busy, Guard, OverTime, Stopping
 from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.toy import World, body
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.events import Repository
-from bot.engine.jobs import (
+from bot.engine.jobs.definitions import (
     LONGEST_KEY,
     Origin,
     conclusion_jobs,

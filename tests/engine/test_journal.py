@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bot.engine.journal import NO_LIMIT, RECENT_FAILED, Journal
+from bot.engine.jobs.journal import NO_LIMIT, RECENT_FAILED, Journal
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until

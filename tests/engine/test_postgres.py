@@ -12,9 +12,9 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.manager import EngineJobManager
-from bot.engine.postgres import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
+from bot.engine.postgres.connector import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager
 from tests.postgres import PostgresServer
 from tests.waiting import until
 

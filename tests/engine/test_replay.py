@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.errors import UserError
-from bot.engine.journal import DeliveryRecord, PlanStage
+from bot.engine.jobs.journal import DeliveryRecord, PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 

@@ -15,7 +15,7 @@ import structlog
 
 from bot.core import logs
 from bot.engine.database import DatabaseError
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.service import Backlog, Engine, StorageError
 from bot.engine.upkeep import remove_old
 from tests.engine.running import LOCK, QUICK, opened, running, settled

@@ -17,9 +17,9 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.once import NewJob, defer_once
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.sqlite_queries import FETCH_JOB
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.sqlite.queries import FETCH_JOB
 from tests.waiting import until
 
 COUNT = "SELECT count(*) AS n FROM procrastinate_jobs"
@@ -183,7 +183,7 @@ async def test_no_job_is_fetched_twice_by_two_processes(connector: SqliteConnect
 
 OTHER_PROCESS = """
 import asyncio, pathlib, sys
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 from tests.engine.test_sqlite import work
 
 async def main():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.engine.sqlite_writer import Notices, Writer
+from bot.engine.sqlite.writer import Notices, Writer
 
 
 def connect(notices: Notices) -> sqlite3.Connection:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.engine.journal import PlanStage
+from bot.engine.jobs.journal import PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until

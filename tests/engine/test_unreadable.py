@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine import text
-from bot.engine.notes import UNKNOWN_END, Note, UnreadableNote
+from bot.engine.jobs.notes import UNKNOWN_END, Note, UnreadableNote
 from bot.engine.processor import NobodyWatches
 from bot.engine.service import Engine
+from bot.engine.sql import encoding
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
@@ -137,7 +137,7 @@ def test_any_stored_note_is_read_or_shown_as_unreadable(stored: str) -> None:
             Note.read("retrying", stored)
     else:
         assert Note.read("retrying", stored) == shown
-        assert text.loads(shown.written())
+        assert encoding.loads(shown.written())
 
 
 async def test_a_failed_job_without_a_note_says_that_it_has_none(database_url: str) -> None:

@@ -13,7 +13,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.upkeep import (
     BATCH,
     REMOVE_DONE,
@@ -22,8 +22,8 @@ from bot.engine.upkeep import (
     remove_old,
     requeue_all,
     requeue_stalled,
+    worker_states,
 )
-from bot.engine.workers import worker_states
 
 
 async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) -> int:

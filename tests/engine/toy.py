@@ -20,10 +20,10 @@ from gidgethub import BadRequest
 
 from bot.core.errors import Away, GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
-from bot.engine.guard import OverTime
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import LostTooOften
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.worker.guard import OverTime
 from bot.github.errors import NotInstalled, kind_of
 from tests.waiting import DEADLINE, until
 

@@ -16,8 +16,8 @@ from bot.github.access import NO_PERMISSIONS, READING
 from bot.github.app import GitHubApp
 from bot.github.auth import AppKey, InstallationTokens, Token, TokenKey
 from bot.github.client import GitHub
-from bot.github.clock import GitHubClock
 from bot.github.errors import AccessPaused, AppRefused, NotInstalled, RateLimited, is_refusal, status_of
+from bot.github.transport.clock import GitHubClock
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime

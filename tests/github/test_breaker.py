@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.github.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
+from bot.github.transport.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
 
 
 def away(failures: int = FAILURES, now: float = 100.0) -> Breaker:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.github.app import GitHubApp
-from bot.github.cache import AnswerCache, revalidated
 from bot.github.client import GitHub
 from bot.github.errors import Answer
+from bot.github.transport.cache import AnswerCache, revalidated
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Seen, client_of, quota
 

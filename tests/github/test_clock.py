@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from bot.github.app import GitHubApp
-from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused
+from bot.github.transport.clock import GitHubClock
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Apps, client_of, private_key
 from tests.github.virtual import JumpingTime

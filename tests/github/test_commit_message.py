@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import AuthoredCommit, co_authors, message, rejoined, title, without_template
+from bot.github.text.commit_message import AuthoredCommit, co_authors, message, rejoined, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\

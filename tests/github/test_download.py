@@ -9,8 +9,8 @@ import pytest
 from gidgethub import BadRequest, RedirectionException
 
 from bot.github.client import GitHub
-from bot.github.download import TooLong
 from bot.github.errors import Unavailable, is_not_found
+from bot.github.transport.download import TooLong
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import refused
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from bot.commands import texts
 from bot.commands.grammar import BadCommand, parse
 from bot.commands.spec import CommandRegistry, CommandSpec
-from bot.github.earlier_mail import earlier_mail
-from bot.github.mentions import parse_ccs
+from bot.github.text.earlier_mail import earlier_mail
+from bot.github.text.mentions import parse_ccs
 from handlers.team_tags.topics import listed_topics
 
 REGISTRY = CommandRegistry([CommandSpec(name="merge", summary="Merge.", example="merge", feature="")])

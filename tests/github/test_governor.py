@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Answer, RateLimited, is_forbidden
-from bot.github.governor import IN_FLIGHT, SHORT_WAIT, Governor
-from bot.github.limits import WRITE_BURST, Demand
-from bot.github.ranks import Rank, ranked
+from bot.github.limits.governor import IN_FLIGHT, SHORT_WAIT, Governor
+from bot.github.limits.ledger import WRITE_BURST, Demand
+from bot.github.limits.ranks import Rank, ranked
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Seen, client_of, quota, refused
 from tests.github.test_limits import most_within

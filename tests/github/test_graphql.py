@@ -11,7 +11,7 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import RateLimited, Unavailable, WriteRefused, is_not_found
 from bot.github.forbidden import LockedForGraphQL
-from bot.github.graphql import data_of, graphql_url, is_mutation
+from bot.github.transport.graphql import data_of, graphql_url, is_mutation
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of, quota
 

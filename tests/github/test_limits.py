@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 
 from bot.engine.budget import WritePace
 from bot.github.errors import Answer
-from bot.github.limits import (
+from bot.github.limits.ledger import (
     ANONYMOUS_SPENT,
     EXHAUSTED,
     FIRST_BACKOFF,
@@ -31,7 +31,7 @@ from bot.github.limits import (
     part,
     quota_in,
 )
-from bot.github.ranks import Rank
+from bot.github.limits.ranks import Rank
 from tests.github.support import quota
 
 WRITE = Demand(points=5, write=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.github.errors import Answer
-from bot.github.limits import Demand, Limit, Quota, limit_in, quota_in, resource_of
+from bot.github.limits.ledger import Demand, Limit, Quota, limit_in, quota_in, resource_of
 from tests.github.support import quota
 from tests.github.test_limits import DATE, READ, answer
 

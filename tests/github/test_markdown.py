@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.github.markdown import (
+from bot.github.text.markdown import (
     HOLE,
     TEXT_LIMIT,
     Line,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.markdown import TEXT_LIMIT
-from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
+from bot.github.text.markdown import TEXT_LIMIT
+from bot.github.text.mentions import Ccs, login_or_team, mentioned, parse_ccs
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from gidgethub import BadRequest
 from bot.core.errors import AnswerError
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages, Unavailable
-from bot.github.pages import MOST_LINKS, items_of, with_page_size
+from bot.github.transport.pages import MOST_LINKS, items_of, with_page_size
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Seen, refused
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.core.events import Person
 from bot.github.client import GitHub
-from bot.github.permissions import Permissions
+from bot.github.repositories.permissions import Permissions
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import refused
 

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.github.app import GitHubApp
-from bot.github.pages import PER_PAGE
-from bot.github.refs import MOST_PAGES, first_parents
+from bot.github.commits.refs import MOST_PAGES, first_parents
+from bot.github.transport.pages import PER_PAGE
 from sandbox import GitHubSandbox
 from tests.handlers.driver import FULL_NAME
 

@@ -13,7 +13,7 @@ from bot.core.payload import Json, Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
 from tests.tables import with_tables
 
 NAME = "octocat/compiler"

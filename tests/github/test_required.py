@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.required import SETTLED_SECONDS, BaseCommit, Expected, Signal, State, blockers, stands_for
+from bot.github.commits.required import SETTLED_SECONDS, BaseCommit, Expected, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 

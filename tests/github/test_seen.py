@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.seen import DOUBTED_FOR, SeenAddresses
+from bot.github.transport.seen import DOUBTED_FOR, SeenAddresses
 
 PULL = "/repos/octocat/compiler/pulls/1"
 

@@ -10,9 +10,9 @@ from procrastinate.exceptions import ConnectorException
 from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
-from bot.github.governor import BOOKING_TIMEOUT, Governor
-from bot.github.limits import ANONYMOUS_SPENT, Demand
-from bot.github.ranks import Rank
+from bot.github.limits.governor import BOOKING_TIMEOUT, Governor
+from bot.github.limits.ledger import ANONYMOUS_SPENT, Demand
+from bot.github.limits.ranks import Rank
 from tests.github.test_limits import most_within
 from tests.github.virtual import JumpingTime
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.ours import Ours
-from bot.github.required import Signal, State, blockers
-from bot.github.signals import GREEN_CONCLUSIONS, signals_of
+from bot.github.commits.ours import Ours
+from bot.github.commits.required import Signal, State, blockers
+from bot.github.commits.signals import GREEN_CONCLUSIONS, signals_of
 from sandbox import App, GitHubSandbox
 from sandbox.model.workflows import WorkflowRun
 from tests.handlers.driver import FULL_NAME, World, a_world

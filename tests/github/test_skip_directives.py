@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import AuthoredCommit, message, title
-from bot.github.skip_directives import without_directives
+from bot.github.text.commit_message import AuthoredCommit, message, title
+from bot.github.text.skip_directives import without_directives
 
 AUTHOR = Person(7, "octocat", is_bot=False)
 BRACKETED = (

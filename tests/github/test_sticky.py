@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.sticky import (
+from bot.github.text.sticky import (
     CUT,
     MARKER,
     SIZE_LIMIT,

@@ -15,7 +15,7 @@ from bot.config import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.client import GitHub
-from bot.github.visibility import FRESH_SECONDS, PAUSE, Visibility
+from bot.github.repositories.visibility import FRESH_SECONDS, PAUSE, Visibility
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.workflow_files import (
+from bot.github.commits.workflow_files import (
     MOST_COMPARED_FILES,
     MOST_PULL_FILES,
     move_changes_workflows,

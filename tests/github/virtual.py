@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Iterable
 from itertools import count
 from typing import Any
 
-from bot.github.governor import Timing
+from bot.github.limits.governor import Timing
 
 
 class JumpingTime:

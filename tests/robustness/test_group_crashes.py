@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.engine.postgres import CONNECTIONS
+from bot.engine.postgres.connector import CONNECTIONS
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
 from handlers.hardware.regression_state import REGRESSIONS
 from sandbox.faults import When

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bot.engine.sqlite import BUSY_TIMEOUT
+from bot.engine.sqlite.connector import BUSY_TIMEOUT
 from handlers.hardware.watch import WATCH
 from sandbox.faults import Fault
 from tests.bucket import World, point_to

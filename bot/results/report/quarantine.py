@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.core.docs import table
 from bot.core.listing import MORE
-from bot.github.markdown import code, escape
+from bot.github.text.markdown import code, escape
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.sentences import happened

@@ -14,8 +14,8 @@ from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, Comma
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head, saw_head
 from bot.core.listing import listed
-from bot.github.markdown import code, truncate
-from bot.github.permissions import role_of
+from bot.github.repositories.permissions import role_of
+from bot.github.text.markdown import code, truncate
 from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.degraded.words import refusal
 from handlers.hardware.jobs import texts

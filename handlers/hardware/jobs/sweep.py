@@ -18,7 +18,7 @@ from handlers.hardware.jobs.targets import find_request_target
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.processor import Announce
     from handlers.hardware.jobs.model import DeviceJob
     from handlers.hardware.jobs.store import JobStore

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from bot.config.nightly import Nightly
-from bot.github.refs import Commit
-from bot.github.required import Signal, State
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from handlers.branches.decide import (
     ALWAYS_ASKED,
     MOST_ASKED,

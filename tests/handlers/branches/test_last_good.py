@@ -4,8 +4,8 @@ import pytest
 
 from bot.config.last_good import LastGood
 from bot.effects.refs import MoveBranch
-from bot.github.refs import Commit
-from bot.github.required import Signal, State
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from handlers.branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingScan
 from handlers.branches.last_good import LastGoodStep, plan_last_good
 

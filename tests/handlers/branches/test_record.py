@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from bot.github.refs import Commit
-from bot.github.required import Signal, State
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from handlers.branches.decide import ScannedCommit
 from handlers.branches.record import TrackingMoves, TrackingState, behind_of, known_of, moves_after, sole_blockers
 

@@ -7,7 +7,7 @@ from nightjar_formats.model import SeenTest, Status
 
 from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
-from bot.github.sticky import SIZE_LIMIT
+from bot.github.text.sticky import SIZE_LIMIT
 from handlers.ci_tests.outcomes import HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import NewTest, RuntimeChange, changed, describe_runtimes, slow_new_tests
 from handlers.ci_tests.texts import RUNTIMES_UNSEARCHED

@@ -11,7 +11,7 @@ from bot.config import parse_config
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.github.sticky import SIZE_LIMIT
+from bot.github.text.sticky import SIZE_LIMIT
 from handlers.ci_tests import runtime, skipped_tests
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.skips import Required

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.core.utc import iso_utc
 from bot.engine.service import Engine
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from bot.github.pull_heads import note_id
-from bot.github.refs import Commit
-from bot.github.required import Signal, State
 from handlers.branches.decide import ScannedCommit
 from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState
 from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS, NOW, REPOSITORY, committed_at, sha

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.config.teams import Teams
 from bot.core.payload import Payload
-from bot.github.mentions import mentioned
+from bot.github.text.mentions import mentioned
 from handlers.team_tags.topics import (
     MOST,
     MentionedPeople,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.config import parse_config
-from bot.engine.journal import Journal
-from bot.github.repositories import Repositories
+from bot.engine.jobs.journal import Journal
+from bot.github.repositories.known import Repositories
 from handlers.hardware.jobs.model import DeviceJobState
 from handlers.hardware.jobs.store import JOBS
 from handlers.hardware.jobs.sweep import JobSweep

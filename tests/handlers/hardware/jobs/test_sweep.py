@@ -9,7 +9,7 @@ import pytest
 
 from bot.config import parse_config
 from bot.engine.database import Database
-from bot.engine.journal import Journal
+from bot.engine.jobs.journal import Journal
 from handlers.hardware.jobs.model import QUEUE_SECONDS, DeviceJobState, JobEnd, ShownStep
 from handlers.hardware.jobs.store import JobStore
 from handlers.hardware.jobs.sweep import JobSweep

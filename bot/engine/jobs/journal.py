@@ -1,0 +1,378 @@
+"""Read deliveries and what the bot did about them, from the inbox, the jobs and their notes.
+
+It only reads, with two queries a page, and works while a server runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, LiteralString
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.core.payload import Payload
+from bot.core.utc import iso_utc_or_none
+from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
+from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note
+from bot.engine.jobs.packing import unpacked
+
+WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
+PAGE = 50
+ROWS_READ = 500
+"""Deliveries that are read at a time to find those that match a filter."""
+MOMENTS = ("at", "next_try", "received_at")
+"""Fields that are moments, in seconds since 1970."""
+
+_DELIVERIES: LiteralString = """
+SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), 'succeeded') AS status, delivery.lock,
+       coalesce(job.attempts, 0) AS attempts, job.scheduled_at, delivery.guid, delivery.event, delivery.received_at,
+       coalesce(note.outcome, CASE WHEN delivery.note IS NOT NULL THEN 'ignored' END) AS outcome,
+       coalesce(note.text, delivery.note) AS note,
+       coalesce(note.at, CASE WHEN delivery.note IS NOT NULL THEN delivery.received_at END) AS at
+  FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id
+       LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
+"""
+RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
+# A delivery has failed if one of its jobs has. Few have, so they are found by an index of failed jobs. The plus keeps
+# both databases from reading all deliveries below an ID instead (https://sqlite.org/optoverview.html).
+_HAS_FAILED: LiteralString = """
+ WHERE delivery.guid IN (SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed')
+   AND +delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s
+"""
+RECENT_FAILED: LiteralString = _DELIVERIES + _HAS_FAILED
+# `status = 'failed'` is the condition of the index `nightjar_failed`, which finds failed jobs without the others.
+NOTHING_TO_DO = "there was nothing to do"
+FAILED_JOBS: LiteralString = """
+SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
+ WHERE status = 'failed' AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
+OF_LOCK: LiteralString = _DELIVERIES + (
+    " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
+)
+ONE: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
+SOME: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
+DERIVED: LiteralString = """
+SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
+       note.outcome, note.text AS note, note.at
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
+ ORDER BY job.id
+"""
+KNOWN: LiteralString = "SELECT guid FROM nightjar_inbox WHERE guid = ANY(%(guids)s)"
+BODY: LiteralString = "SELECT body FROM nightjar_inbox WHERE guid = %(guid)s"
+NO_LIMIT = 2**62  # above every id; both databases have 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """The state of one job; moments are seconds since 1970.
+
+    `state` is waiting, working, done, ignored, refused or failed. `text` is for operators; `message` says to people why
+    the job failed, and is empty where it did not.
+    """
+
+    job_id: int
+    state: str
+    outcome: str
+    text: str
+    attempts: int
+    next_try: float | None
+    at: float | None
+    message: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.state not in (WAITING, WORKING)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One effect; `effect` is its data as JSON."""
+
+    job: JobState
+    kind: str
+    target: str
+    effect: Mapping[str, Any]
+    page: str
+    """Where GitHub shows the result, below the repository's page; empty where that is not known."""
+
+
+class PlanStage(StrEnum):
+    """Which decision of a handler a plan is."""
+
+    PLAN = "plan"
+    ANSWER = "answer"
+    """It informs people that the real plan failed."""
+    CONCLUSION = "conclusion"
+    """It decides what follows from the outcomes of the plan's effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """What one handler decided about a delivery."""
+
+    job: JobState
+    handler: str
+    intent: str
+    replay: int
+    stage: PlanStage
+    effects: tuple[EffectRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """One delivery with all its jobs. What is not known (yet) is empty, or None."""
+
+    job: JobState
+    guid: str
+    event: str
+    action: str
+    repository: str
+    number: int | None
+    received_at: float
+    lock: str | None
+    replays: tuple[JobState, ...]
+    plans: tuple[PlanRecord, ...]
+
+    @property
+    def jobs(self) -> list[JobState]:
+        """The delivery's own job and all jobs that it led to."""
+        derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
+        return [self.job, *self.replays, *derived]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return all(job.settled for job in self.jobs)
+
+    @property
+    def reason(self) -> str:
+        """The reason of its state: errors and refusals, else the reasons of the plans, else the texts of the effects.
+
+        For a delivery that no handler accepted: why.
+        """
+        failed = [job.text for job in self.jobs if job.state in (FAILED, REFUSED)]
+        planned = [plan.job.text for plan in self.plans]
+        written = [effect.job.text for plan in self.plans for effect in plan.effects]
+        for texts in (failed, planned, written):
+            if any(texts):
+                return "; ".join(dict.fromkeys(filter(None, texts)))
+        # The text of a routed delivery has only the names of handlers.
+        return self.job.text if self.job.outcome != ROUTED else NOTHING_TO_DO if self.settled else ""
+
+    @property
+    def state(self) -> str:
+        """The state of the whole: failed if anything failed, else working, waiting, refused, ignored, or done."""
+        states = {job.state for job in self.jobs}
+        for state in (FAILED, WORKING, WAITING, REFUSED):
+            if state in states:
+                return state
+        return self.job.state
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values, moments as text in UTC."""
+        return {"state": self.state, **asdict(self, dict_factory=_with_text_moments)}
+
+
+def _with_text_moments(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: iso_utc_or_none(value) if name in MOMENTS else value for name, value in fields}
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries to list. Empty fields match all; `ignored`: also those that no handler accepted.
+
+    `event` is an event, or an event with its action: `issue_comment.created`.
+    """
+
+    failed: bool = False
+    repository: str = ""
+    number: int | None = None
+    event: str = ""
+    ignored: bool = False
+
+    def accepts(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a delivery's row matches, except for `failed`, which the query selects."""
+        note = Note.shown(row["outcome"], row["note"])
+        repository, number = note.about.get("repository", ""), note.about.get("number")
+        return (
+            self.repository.lower() in ("", repository.lower())
+            and self.number in (None, number)
+            and self.event in ("", row["event"], f"{row['event']}.{note.about.get('action', '')}")
+            and (self.ignored or note.outcome != IGNORED)
+        )
+
+
+class Journal:
+    """The deliveries of one database."""
+
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        self._connector = connector
+
+    async def recent(
+        self, limit: int = PAGE, before: int | None = None, *, failed: bool = False
+    ) -> list[DeliveryRecord]:
+        """Return deliveries, newest first; `before` is the `job.job_id` of the last one of the page before."""
+        rows = await self._connector.execute_query_all_async(
+            RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
+        )
+        return await self._records(rows)
+
+    async def failures(self, limit: int, before: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
+        """Return deliveries with failures, each once, by their last failure, newest first.
+
+        At most `limit` failures are read, of jobs before `before`; also returns the `before` of the rest, None if there
+        is none.
+        """
+        end = NO_LIMIT if before is None else before
+        rows = await self._connector.execute_query_all_async(FAILED_JOBS, before=end, limit=limit)
+        guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
+        records = await self.deliveries(guids)
+        found = [records[guid] for guid in guids if guid in records]
+        # A delivery that failed again later is on an earlier page.
+        first_time = [one for one in found if all(job.job_id < end for job in one.jobs if job.state == FAILED)]
+        return first_time, rows[-1]["id"] if len(rows) == limit else None
+
+    async def matching(self, limit: int, wanted: DeliveryFilter) -> list[DeliveryRecord]:
+        """Return at most `limit` deliveries that a filter accepts, newest first."""
+        query, before = RECENT_FAILED if wanted.failed else RECENT, NO_LIMIT
+        found: list[Mapping[str, Any]] = []
+        while len(found) < limit and (
+            rows := await self._connector.execute_query_all_async(query, before=before, limit=ROWS_READ)
+        ):
+            found += [row for row in rows if wanted.accepts(row)]
+            before = rows[-1]["id"]
+        return await self._records(found[:limit])
+
+    async def of_lock(self, lock: str, limit: int = PAGE, before: int | None = None) -> list[DeliveryRecord]:
+        """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), newest first."""
+        last = NO_LIMIT if before is None else before
+        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=last, limit=limit)
+        return await self._records(rows)
+
+    async def of_locks(
+        self, locks: Iterable[str], limit: int = PAGE, before: int | None = None
+    ) -> list[DeliveryRecord]:
+        """Return the newest `limit` deliveries of several locks, newest first."""
+        # One statement per lock: for several locks, no index has the order.
+        found = [one for lock in locks for one in await self.of_lock(lock, limit, before)]
+        return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:limit]
+
+    async def delivery(self, guid: str) -> DeliveryRecord | None:
+        """Return the delivery of a GUID, or None."""
+        records = await self._records(await self._connector.execute_query_all_async(ONE, guid=guid))
+        return records[0] if records else None
+
+    async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
+        """Return the deliveries that are still stored, by GUID."""
+        rows = await self._connector.execute_query_all_async(SOME, guids=list(guids)) if guids else []
+        return {record.guid: record for record in await self._records(rows)}
+
+    async def payload(self, guid: str) -> Payload | None:
+        """Return the payload of the delivery of a GUID, or None."""
+        rows = await self._connector.execute_query_all_async(BODY, guid=guid)
+        return Payload(unpacked(rows[0]["body"])) if rows else None
+
+    async def known(self, guids: Sequence[str]) -> set[str]:
+        """Return those of the GUIDs that have reached us, in one query."""
+        rows = await self._connector.execute_query_all_async(KNOWN, guids=list(guids))
+        return {row["guid"] for row in rows}
+
+    async def _records(self, rows: Sequence[Mapping[str, Any]]) -> list[DeliveryRecord]:
+        if not rows:
+            return []
+        derived = await self._connector.execute_query_all_async(DERIVED, guids=[row["guid"] for row in rows])
+        by_guid = defaultdict(list)
+        for row in derived:
+            by_guid[row["args"]["guid"]].append(row)
+        return [_delivery(row, by_guid[row["guid"]]) for row in rows]
+
+
+def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
+    note = Note.shown(row["outcome"], row["note"])
+    return DeliveryRecord(
+        job=_job(row, note),
+        guid=row["guid"],
+        event=row["event"],
+        action=note.about.get("action", ""),
+        repository=note.about.get("repository", ""),
+        number=note.about.get("number"),
+        received_at=row["received_at"],
+        lock=row["lock"],
+        replays=tuple(_job(one) for one in derived if one["task_name"] == REPLAY),
+        plans=tuple(_plans(derived)),
+    )
+
+
+def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
+    # Arguments may be damaged, or in the form of another version: such a job must be listed nonetheless.
+    plans = {row["id"] for row in derived if row["task_name"] in (HANDLE, CONCLUDE)}
+    effects = defaultdict(list)
+    for row in derived:
+        if row["task_name"] == EFFECT and (plan := row["args"].get("plan_job")) in plans:
+            effects[plan].append(_effect(row))
+    for row in derived:
+        args, is_plan = row["args"], row["id"] in plans
+        if is_plan and args.get("message") is not None and not effects[row["id"]] and row["status"] == "succeeded":
+            continue  # nobody had to be informed of the failure
+        if is_plan or (row["task_name"] == EFFECT and args.get("plan_job") not in plans):
+            yield PlanRecord(
+                job=_job(row),
+                handler=str(args.get("handler", "")),
+                intent=str(args.get("intent", "")),
+                replay=args.get("replay", 0),
+                stage=_stage(row["task_name"], args),
+                effects=tuple(effects[row["id"]]),
+            )
+
+
+def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:
+    if task == CONCLUDE:
+        return PlanStage.CONCLUSION
+    return PlanStage.PLAN if args.get("message") is None else PlanStage.ANSWER
+
+
+def _effect(row: Mapping[str, Any]) -> EffectRecord:
+    args, note = row["args"], Note.shown(row["outcome"], row["note"])
+    effect = args.get("effect")
+    effect = effect if isinstance(effect, dict) else {}
+    return EffectRecord(
+        job=_job(row, note),
+        kind=str(effect.get("kind", "")),
+        target=str(args.get("target", "")),
+        effect=effect,
+        page=note.about.get("page", ""),
+    )
+
+
+def _job(row: Mapping[str, Any], note: Note | None = None) -> JobState:
+    note = note or Note.shown(row["outcome"], row["note"])
+    scheduled_at = row["scheduled_at"] if row["status"] == "todo" else None
+    state = _state(row["status"], row["task_name"], note)
+    return JobState(
+        job_id=row["id"],
+        state=state,
+        outcome=note.outcome,
+        text=note.text or (UNKNOWN_END if state == FAILED else ""),
+        attempts=row["attempts"],
+        next_try=scheduled_at.timestamp() if scheduled_at else None,
+        at=row["at"],
+        message=note.message,
+    )
+
+
+def _state(status: str, task: str, note: Note) -> str:
+    if status == "todo":
+        return WAITING
+    if status == "doing":
+        return WORKING
+    if status in ("succeeded", "cancelled"):
+        # What was cancelled gave way to something newer; see `bot.engine.replay`.
+        if note.outcome == REFUSED:
+            return REFUSED
+        return IGNORED if task == DELIVER and note.outcome == IGNORED else DONE
+    return FAILED
