@@ -68,8 +68,10 @@ EXCEPTIONS = {
     "bot/engine/sqlite/steps.py:fetch_jobs": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/engine/tokens.py:TokenStore.all": exempt("an operator lists all tokens", SORTS),
     "bot/engine/upkeep.py:_remove": exempt(RETENTION, "nightjar_records"),
-    "bot/engine/upkeep.py:count_anew": exempt("the clock was set back, and all waits start over", "procrastinate_jobs"),
-    "bot/engine/upkeep.py:let_old_go_first": exempt(ENDS_EARLY, "procrastinate_jobs"),
+    "bot/engine/upkeep.py:restart_waits": exempt(
+        "the clock was set back, and all waits start over", "procrastinate_jobs"
+    ),
+    "bot/engine/upkeep.py:raise_oldest": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/engine/upkeep.py:requeue_all": exempt(FEW_HAVE_IT, "procrastinate_jobs"),
     "bot/engine/upkeep.py:requeue_stalled": exempt(FEW_HAVE_IT, "procrastinate_jobs"),
     "bot/results/store/failure_texts.py:TextReader.text": exempt(ENDS_EARLY, "nightjar_texts"),

@@ -1,8 +1,8 @@
 """One budget for an installation's writes, shared by every process through the database.
 
-GitHub counts what an installation writes, whichever process does it, so neither a second replica nor a restart may
-start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
-hour from an index: a few hundred rows. Moments are by the database's clock.
+GitHub counts the writes of an installation, whichever process sends them, so neither a second replica nor a restart
+may start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
+hour from an index: a few hundred rows. All moments are times of the database's clock.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ class WritePace:
 class WriteBudget:
     """The budgets of one database, by name. All methods raise ConnectorException when it cannot be reached.
 
-    `now` replaces the database's clock: seconds since 1970.
+    `clock` replaces the database's clock; it returns seconds since 1970.
     """
 
-    def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] | None = None) -> None:
+    def __init__(self, connector: BaseAsyncConnector, clock: Callable[[], float] | None = None) -> None:
         self._connector = connector
-        self._now = now
+        self._clock = clock
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
-        """Return in how many seconds the next write may go; it is booked if that is at most `patience`."""
+        """Return the seconds until the next write may be sent; the write is booked if that is at most `patience`."""
         values = {
             "budget": name,
             "per_minute": pace.per_minute,
@@ -113,9 +113,9 @@ class WriteBudget:
             moved = await self._rows(SET_BACK, {"budget": name})
             if not moved:
                 return wait
-            log.warning("the clock was set back: what was written before counts as written now", writes=len(moved))
+            log.warning("the clock was set back; the times of earlier writes were reset to now", writes=len(moved))
         raise ConnectorException(CONTENDED)
 
     async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[dict[str, object]]:
-        now = self._now() if self._now is not None else None
-        return await self._connector.execute_query_all_async(statement, **values, now=now)
+        moment = self._clock() if self._clock is not None else None
+        return await self._connector.execute_query_all_async(statement, **values, now=moment)

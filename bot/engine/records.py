@@ -74,7 +74,7 @@ class UnreadableRecord(RecordError):
 class Record(Generic[T]):
     """One kind of record: values of `codec` under keys that begin with `prefix`.
 
-    `holds` describes it in the documentation. Retention removes a record that was not written for `days`; None
+    `holds` describes the values in the documentation. Retention removes a record that was not written for `days`; None
     stores it for ever. When the shape changes, raise `version`, and let the codec read the older shapes too. Raises
     ValueError for a prefix with a colon.
     """
@@ -94,7 +94,7 @@ class Record(Generic[T]):
         return Key(self, SEPARATOR.join([self.prefix, *map(str, ids)]))
 
     def dump(self, value: T) -> dict[str, Any]:
-        """Return a value as JSON values."""
+        """Convert a value to JSON values."""
         return cast("dict[str, Any]", adapter_of(self.codec).dump_python(value, mode="json"))
 
     def load(self, key: str, stored: Any, version: int) -> T:
@@ -105,9 +105,9 @@ class Record(Generic[T]):
             return adapter_of(self.codec).validate_python(stored)
         except ValidationError as error:
             # Only the place and the kind of each fault: the value itself may be anybody's text.
-            faults = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}" for one in error.errors())
-            why = ", ".join(faults)
-            raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=why)) from None
+            faults = (f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['type']}" for fault in error.errors())
+            reasons = ", ".join(faults)
+            raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=reasons)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,9 @@ class Records:
         Return whether the value is as `change` wants it; False if another process has written or removed it meanwhile.
         """
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
-        known = _load(key.record, key.name, rows[0]) if rows else None
-        new = change(known)
-        if new is None or new == known:
+        old = _load(key.record, key.name, rows[0]) if rows else None
+        new = change(old)
+        if new is None or new == old:
             return True
         values = _values(key.name, StoredValue.of(key, new))
         if not rows:
@@ -226,7 +226,7 @@ def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
 
 
 def _values(name: str, value: StoredValue) -> dict[str, Any]:
-    now = time.time()
-    expires_at = None if value.days is None else now + value.days * DAY
+    moment = time.time()
+    expires_at = None if value.days is None else moment + value.days * DAY
     written = encoding.dumps(dict(value.value))
-    return {"key": name, "value": written, "version": value.version, "at": now, "expires_at": expires_at}
+    return {"key": name, "value": written, "version": value.version, "at": moment, "expires_at": expires_at}

@@ -1,4 +1,7 @@
-"""Replay a delivery: repeat its failed jobs or, if nothing failed, plan it again. Applied effects are not repeated."""
+"""Replay a delivery: repeat its failed jobs or, if nothing failed, plan it again. Applied effects are not repeated.
+
+`replay_all` replays all deliveries that failed since a moment, such as those of an outage that outlasted all retries.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,18 @@ POLL = 0.2
 UNKNOWN_GUID = "No delivery {guid} is stored. `nightjar deliveries` lists the stored ones."
 PLANNING_FAILED = "{kind}: {error}"
 
-Progress = Callable[[DeliveryRecord], None]
 PAGE = 200
 """Deliveries that are read at once."""
 
+Progress = Callable[[DeliveryRecord], None]
+"""Gets the state of a delivery after each change."""
 BulkProgress = Callable[[int, int, int], None]
-"""Hears how many deliveries were put to the queue, how many have ended, and how many there are."""
+"""Gets the number of deliveries that were queued, of those that have ended, and of all."""
 
 
 async def replay(store: Store, journal: Journal, guid: str) -> None:
     """Queue the jobs of a delivery that must run again. Raises `UserError` if the GUID is unknown."""
-    record = await known(journal, guid)
+    record = await stored_record(journal, guid)
     failed = [job.job_id for job in record.jobs if job.state == FAILED]
     if failed:
         await repeat(store, record, failed)
@@ -41,15 +45,15 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
 
 
 async def finished(journal: Journal, guid: str, *, patience: float | None, progress: Progress | None) -> DeliveryRecord:
-    """Wait until nothing of a delivery is left to do, or the time is up; return how it stands then.
+    """Wait until all jobs of a delivery have ended, or for `patience` seconds; return the state of the delivery then.
 
-    `progress` is called with every change that is seen.
+    `progress` is called with every change.
     """
     seen = None
     clock = asyncio.get_running_loop().time
     deadline = None if patience is None else clock() + patience
     while True:
-        record = await known(journal, guid)
+        record = await stored_record(journal, guid)
         if record != seen and progress is not None:
             progress(record)
         seen = record
@@ -58,7 +62,7 @@ async def finished(journal: Journal, guid: str, *, patience: float | None, progr
         await asyncio.sleep(POLL)
 
 
-async def known(journal: Journal, guid: str) -> DeliveryRecord:
+async def stored_record(journal: Journal, guid: str) -> DeliveryRecord:
     """Return the delivery of a GUID. Raises `UserError` if there is none."""
     record = await journal.delivery(guid)
     if record is None:
@@ -69,9 +73,9 @@ async def known(journal: Journal, guid: str) -> DeliveryRecord:
 async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
     """Plan a delivery as if it came in now, and return the plans as JSON. Nothing is written anywhere.
 
-    Raises `UserError` for a GUID that is not known.
+    Raises `UserError` for a GUID that is not stored_record.
     """
-    record = await known(journal, guid)
+    record = await stored_record(journal, guid)
     return await planned_for(tasks.processor, await tasks.delivery(record.job.job_id))
 
 
@@ -97,10 +101,10 @@ async def planned_by(processor: Processor, delivery: Delivery, handler: str) -> 
     try:
         planned = await processor.plan(delivery, handler, intent)
         concluded = await _concluded(processor, delivery, handler, intent, planned)
-    except Exception as error:  # one handler's fault is part of the answer
+    except Exception as error:  # the answer also shows the error of a handler
         return {"handler": handler, "error": PLANNING_FAILED.format(kind=type(error).__name__, error=error)}
-    conclusion = {"why": concluded.why, "effects": _shown(concluded.effects)} if concluded else None
-    return {"handler": handler, "why": planned.why, "effects": _shown(planned.effects), "conclusion": conclusion}
+    conclusion = {"why": concluded.why, "effects": _effects_json(concluded.effects)} if concluded else None
+    return {"handler": handler, "why": planned.why, "effects": _effects_json(planned.effects), "conclusion": conclusion}
 
 
 async def _concluded(
@@ -109,27 +113,29 @@ async def _concluded(
     """Return what a handler would conclude if every effect of its plan were applied; None without a conclude stage."""
     if planned.conclusion_basis is None:
         return None
-    ended = [EndedEffect(one.target, one.effect, EffectState.APPLIED, "", simulated=True) for one in planned.effects]
+    ended = [
+        EndedEffect(effect.target, effect.effect, EffectState.APPLIED, "", simulated=True) for effect in planned.effects
+    ]
     return await processor.conclude(delivery, ConclusionJob(handler, intent, planned.conclusion_basis, ended))
 
 
-def _shown(effects: Sequence[PlannedEffect]) -> list[dict[str, Any]]:
+def _effects_json(effects: Sequence[PlannedEffect]) -> list[dict[str, Any]]:
     return [{"target": effect.target, **effect.effect} for effect in effects]
 
 
 async def failed_since(journal: Journal, since: float, repository: str = "") -> list[DeliveryRecord]:
     """Return the deliveries with a failure at `since` (seconds since 1970) or later, oldest first.
 
-    With a `repository` (`owner/name`, in any case) only those about it.
+    With a `repository` (`owner/name`, in any case) return only its deliveries.
     """
-    found: list[DeliveryRecord] = []
-    before: int | None = None
-    while page := await journal.recent(PAGE, before, failed=True):
-        before = page[-1].job.job_id
-        found += [one for one in page if _failed_at(one) >= since and _is_about(one, repository)]
-        if page[-1].received_at < since - 2 * OUTAGE_PATIENCE:  # what is older had failed before
+    records: list[DeliveryRecord] = []
+    before_id: int | None = None
+    while page := await journal.recent(PAGE, before_id, failed=True):
+        before_id = page[-1].job.job_id
+        records += [record for record in page if _failed_at(record) >= since and _belongs_to(record, repository)]
+        if page[-1].received_at < since - 2 * OUTAGE_PATIENCE:  # older deliveries had failed for good before
             break
-    return sorted(found, key=lambda record: record.job.job_id)
+    return sorted(records, key=lambda record: record.job.job_id)
 
 
 async def replay_all(
@@ -141,9 +147,9 @@ async def replay_all(
     patience: float,
     progress: BulkProgress,
 ) -> list[DeliveryRecord]:
-    """Replay deliveries in this order, one after each `interval` seconds, and wait until they are done.
+    """Replay deliveries in this order, one every `interval` seconds, and wait until all have ended.
 
-    Returns how they stand then, or when `patience` seconds have passed since the last was put to the queue.
+    Returns their states then, or `patience` seconds after the last was queued.
     """
     for number, guid in enumerate(guids):
         if number:
@@ -153,7 +159,7 @@ async def replay_all(
     clock = asyncio.get_running_loop().time
     deadline, ended = clock() + patience, -1
     while True:
-        records = await _as_they_stand(journal, guids)
+        records = await _stored_records(journal, guids)
         settled = sum(record.settled for record in records)
         if settled != ended:
             progress(len(guids), settled, len(guids))
@@ -163,16 +169,16 @@ async def replay_all(
         await asyncio.sleep(POLL)
 
 
-async def _as_they_stand(journal: Journal, guids: Sequence[str]) -> list[DeliveryRecord]:
-    found: dict[str, DeliveryRecord] = {}
+async def _stored_records(journal: Journal, guids: Sequence[str]) -> list[DeliveryRecord]:
+    records: dict[str, DeliveryRecord] = {}
     for first in range(0, len(guids), PAGE):
-        found |= await journal.deliveries(guids[first : first + PAGE])
-    return [found[guid] for guid in guids if guid in found]
+        records |= await journal.deliveries(guids[first : first + PAGE])
+    return [records[guid] for guid in guids if guid in records]
 
 
 def _failed_at(record: DeliveryRecord) -> float:
     return max((job.at or record.received_at for job in record.jobs if job.state == FAILED), default=0.0)
 
 
-def _is_about(record: DeliveryRecord, repository: str) -> bool:
+def _belongs_to(record: DeliveryRecord, repository: str) -> bool:
     return not repository or record.repository.lower() == repository.lower()

@@ -70,7 +70,7 @@ def failure_text(error: Exception, guid: str) -> str:
         text = ACCESS_PAUSED if isinstance(error, AccessPaused) else NOT_REACHED
         return text.format(command=again)
     if isinstance(error, LostTooOften):
-        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=again)
+        next_step = AGAIN_IN_AN_HOUR if error.runs_again else REPLAY_IT.format(command=again)
         return CRASHED.format(next_step=next_step, guid=code(guid))
     return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 

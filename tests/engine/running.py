@@ -36,7 +36,7 @@ async def running(
     now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Engine]:
     """Run an engine with a toy processor, and stop it gracefully."""
-    engine = Engine(url, Toy(world), pace=pace, observer=observer, now=now)
+    engine = Engine(url, Toy(world), pace=pace, observer=observer, clock=now)
     async with engine:
         await engine.recover()
         work = asyncio.create_task(engine.run())

@@ -16,7 +16,7 @@ from procrastinate.testing import InMemoryConnector
 from bot.engine.jobs.journal import Journal
 from bot.engine.processor import ErrorKind, NobodyWatches
 from bot.engine.service import LONGEST_OUTAGE
-from bot.engine.upkeep import count_anew
+from bot.engine.upkeep import restart_waits
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.timers import EngineTimers, LatestTicks
 from tests.engine.running import LOCK, opened, running, settled
@@ -123,8 +123,8 @@ async def test_a_wait_that_began_in_the_future_begins_now_and_others_stay(databa
             "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(date_part('epoch', scheduled_at) + 7200)"
             " WHERE lock = 'pr:1#ahead' AND status = 'todo'"
         )
-        assert len(await count_anew(connector)) == 1
-        assert await count_anew(connector) == []
+        assert len(await restart_waits(connector)) == 1
+        assert await restart_waits(connector) == []
         after = await _waits(command.journal, "ahead", "right")
         assert after is not None
         assert isinstance(before, list)

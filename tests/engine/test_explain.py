@@ -18,7 +18,7 @@ from bot.engine.jobs.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
-from bot.engine.upkeep import LONG_WAIT, let_old_go_first, remove_old_records
+from bot.engine.upkeep import LONG_WAIT, raise_oldest, remove_old_records
 from tests.engine.filled import (
     EXPLAINING,
     Traced,
@@ -79,7 +79,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
 async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
     """Run what handlers, requests to GitHub and the observers of jobs run, because a toy processor does not."""
     await release_waiting(connector)
-    await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
+    await raise_oldest(connector, time.time() + 10 * LONG_WAIT)
     records = Records(connector)
     await records.put(NOTE.of(1, 7), Note("0" * 40))
     assert await records.change(NOTE.of(1, 7), lambda _: Note("1" * 40))

@@ -86,7 +86,7 @@ async def test_an_ignored_delivery_is_removed_after_a_week(database: Database) -
     for guid, days in (("old", 7.1), ("replayed", 7.2), ("young", 6.9)):
         await store(database, guid, at=now - days * DAY, ignored=True)
     await defer_once(database.connector, [NewJob("replay:1:replayed", "replay", {"guid": "replayed"})])
-    assert await remove_old(database.connector, now=now) == 1
+    assert await remove_old(database.connector, moment=now) == 1
     assert sorted(await guids(database)) == ["replayed", "young"]
 
 
@@ -94,5 +94,5 @@ async def test_a_body_is_removed_with_its_job(database: Database) -> None:
     await store(database, "a", at=100 * DAY)
     await database.connector.execute_query_async("UPDATE procrastinate_jobs SET status = 'cancelled'")
     await database.connector.execute_query_async("UPDATE procrastinate_events SET at = to_timestamp(1.0)")
-    assert await remove_old(database.connector, now=100 * DAY) == 1
+    assert await remove_old(database.connector, moment=100 * DAY) == 1
     assert await guids(database) == []

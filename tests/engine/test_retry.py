@@ -152,7 +152,7 @@ def test_a_try_without_a_record_was_lost_with_its_worker(attempts: int, tries: T
         (CheckAgain("on its way", retry_in=13), {"away": 7}),
         (Again(1.0, None), {"stopped": 5}),
         (Postponed(1.0, None), {"stopped": 5, "alone": 5}),
-        (LostTooOften(5, again=True), {"stopped": 5, "alone": MAX_ALONE - 1}),
+        (LostTooOften(5, runs_again=True), {"stopped": 5, "alone": MAX_ALONE - 1}),
         (asyncio.CancelledError(), {"stopped": 5}),
         (TryAgain("limited", retry_in=1), {"named": 3, "away_since": 0.0}),
         (TryAgain("not yet"), {"backed_off": 2, "away_since": 0.0}),

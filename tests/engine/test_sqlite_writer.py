@@ -64,7 +64,7 @@ async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_
 
     dying = asyncio.ensure_future(writer.run(die))
     await asyncio.sleep(0)
-    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    asked = asyncio.ensure_future(writer.run_batched(lambda _, numbers: numbers, 1))
     # In the same turn of the loop, after the request and before it is handed over.
     asyncio.get_running_loop().call_soon(end_of_the_thread)
     answers = await asyncio.wait_for(asyncio.gather(dying, asked, return_exceptions=True), 20)
@@ -115,9 +115,9 @@ async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -
     await writer.start()
     asked: list[asyncio.Future[Any]] = [asyncio.ensure_future(writer.run(hold))]
     await asyncio.to_thread(begun.wait, 20)
-    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (1, 2)]
+    asked += [asyncio.ensure_future(writer.run_batched(add, number)) for number in (1, 2)]
     asked += [asyncio.ensure_future(writer.run(one))]
-    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (3, 2, 4)]
+    asked += [asyncio.ensure_future(writer.run_batched(add, number)) for number in (3, 2, 4)]
     await asyncio.sleep(0)
     gate.set()
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -144,11 +144,11 @@ async def test_operations_of_one_turn_of_the_loop_run_together_and_in_order() ->
 
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    answers = await asyncio.gather(*(writer.run_together(note, number) for number in range(100)))
+    answers = await asyncio.gather(*(writer.run_batched(note, number) for number in range(100)))
     assert (answers, given) == (list(range(100)), [list(range(100))])
     given.clear()
-    before, between = writer.run_together(note, 1), writer.run(alone)
-    await asyncio.gather(before, between, writer.run_together(note, 2))
+    before, between = writer.run_batched(note, 1), writer.run(alone)
+    await asyncio.gather(before, between, writer.run_batched(note, 2))
     assert [number for numbers in given for number in numbers or [0]] == [1, 0, 2]
     await writer.stop()
 
@@ -156,7 +156,7 @@ async def test_operations_of_one_turn_of_the_loop_run_together_and_in_order() ->
 async def test_operations_requested_just_before_the_end_are_run() -> None:
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    asked = asyncio.ensure_future(writer.run_batched(lambda _, numbers: numbers, 1))
     stopping = asyncio.ensure_future(writer.stop())
     assert await asked == 1
     await stopping

@@ -30,7 +30,7 @@ def clock() -> list[float]:
 
 @pytest.fixture
 def tokens(database: Database, clock: list[float]) -> TokenStore:
-    return TokenStore(database.connector, "api", now=lambda: clock[0])
+    return TokenStore(database.connector, "api", clock=lambda: clock[0])
 
 
 async def test_a_token_is_recognized_by_its_text_while_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:

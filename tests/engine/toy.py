@@ -165,7 +165,7 @@ class Toy:
         if isinstance(error, UserError):
             return str(error)
         sorry = SORRY.format(guid=guid)
-        return f"{sorry} {AGAIN}" if isinstance(error, LostTooOften) and error.again else sorry
+        return f"{sorry} {AGAIN}" if isinstance(error, LostTooOften) and error.runs_again else sorry
 
     async def _go_through(self, point: str, script: Mapping[str, Any]) -> None:
         passes = self.world.passed(point)

@@ -1,4 +1,4 @@
-"""The jobs as they are stored: their names, keys, priorities and arguments. docs/architecture.md has the table."""
+"""Define the stored jobs: their names, keys, priorities and arguments. docs/architecture.md has the table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESUME = "resume"
 # a second try waits behind what was not tried yet.
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
 """Requests of people, timers and our own deliveries go before deliveries that are only noted. Both go behind all that
-an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.let_old_go_first`."""
+an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.raise_oldest`."""
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
 CONCLUSION_PRIORITY, CONCLUSION_RETRY_PRIORITY = 7, 4
@@ -34,7 +34,7 @@ LONGEST_KEY = 500
 
 
 def key_of(*parts: str | int) -> str:
-    """Join parts to a key. At most one job has a key, as long as that job's row is stored."""
+    """Join parts to a key. At most one job has a key, as long as the row of that job is stored."""
     key = ":".join(str(part) for part in parts)
     if len(key) <= LONGEST_KEY:
         return key
@@ -44,7 +44,7 @@ def key_of(*parts: str | int) -> str:
 def delivery_job(
     guid: str, event: str, received_at: float, lock: str, not_before: float | None = None, *, urgent: bool = False
 ) -> NewJob:
-    """Describe the job that a webhook becomes; its body is in the inbox. Moments are in seconds since 1970."""
+    """Describe the job of a delivery, whose body is in the inbox. Moments are in seconds since 1970."""
     return NewJob(
         key=key_of("delivery", guid),
         task=DELIVER,
@@ -80,7 +80,7 @@ class Origin:
     message: str | None = None
     """The failure text for people, if this plan answers for a plan that failed."""
     interim: bool = False
-    """What failed runs again by itself, so the answer to its last failure is another one."""
+    """The failed job runs again by itself, so the answer to its last failure is another one."""
 
     @classmethod
     def read(cls, args: Mapping[str, Any], lock: str | None) -> Origin:
@@ -107,8 +107,8 @@ class Origin:
         }
 
     @property
-    def of_what(self) -> str:
-        """What sets the keys of an answer apart from those of the plan: a replay may succeed and do the real thing."""
+    def key_suffix(self) -> str:
+        """Key suffix of a failure reply, so that a later success does not collide."""
         if self.message is None:
             return ""
         return "-of-interim-failure" if self.interim else "-of-failure"
@@ -116,10 +116,10 @@ class Origin:
 
 def plan_job(origin: Origin) -> NewJob:
     """Describe the job that lets one handler plan, or plan how its failure is reported."""
-    # Each replay plans again, in a job of its own; people are informed of the failure once.
+    # Each replay plans again, in a separate job; people are informed of the failure once.
     replay = (origin.replay,) if origin.replay and origin.message is None else ()
     return NewJob(
-        key=key_of(f"plan{origin.of_what}", origin.handler, origin.intent, *replay),
+        key=key_of(f"plan{origin.key_suffix}", origin.handler, origin.intent, *replay),
         task=HANDLE,
         args=origin.args,
         lock=origin.lock,
@@ -128,7 +128,7 @@ def plan_job(origin: Origin) -> NewJob:
 
 
 def effect_jobs(origin: Origin, plan: int, repository: Repository, planned: PlannedEffects) -> list[NewJob]:
-    """Describe the jobs of the effects that job `plan` came to, and of its conclusion."""
+    """Describe the jobs of the effects that the job `plan` decided, and of its conclusion."""
     jobs = [_effect_job(origin, plan, repository, effect) for effect in planned.effects]
     if planned.conclusion_basis is not None:
         jobs.append(_conclusion_job(origin, plan, planned.conclusion_basis))
@@ -140,7 +140,7 @@ def conclusion_jobs(
 ) -> list[NewJob]:
     """Describe the jobs of the effects that the job `conclusion` planned when it ran for the `number`-th time.
 
-    A replay concludes again: its effects are other jobs than those of the conclusion before.
+    A replay concludes again: its effects are other jobs than those of the earlier conclusion.
     """
     if planned.conclusion_basis is not None:
         raise ValueError(f"{origin.handler}: a conclusion has no conclude stage of its own")
@@ -150,7 +150,7 @@ def conclusion_jobs(
 
 def _conclusion_job(origin: Origin, plan: int, conclusion_basis: Mapping[str, Any]) -> NewJob:
     return NewJob(
-        key=key_of(f"conclude{origin.of_what}", origin.handler, origin.intent),
+        key=key_of(f"conclude{origin.key_suffix}", origin.handler, origin.intent),
         task=CONCLUDE,
         args={**origin.args, "plan_job": plan, "conclusion_basis": dict(conclusion_basis), "conclusion": 1},
         lock=origin.lock,
@@ -166,18 +166,18 @@ def _effect_job(
     prefix: tuple[str | int, ...] = (),
     conclusion: int = 0,
 ) -> NewJob:
-    named: JSONDict = {
+    repository_args: JSONDict = {
         "id": repository.id,
         "full_name": repository.full_name,
         "installation_id": repository.installation_id,
     }
     return NewJob(
-        key=key_of(*(prefix or (f"effect{origin.of_what}",)), origin.intent, origin.handler, effect.target),
+        key=key_of(*(prefix or (f"effect{origin.key_suffix}",)), origin.intent, origin.handler, effect.target),
         task=EFFECT,
         args={
             **origin.args,
             "plan_job": plan,
-            "repository": named,
+            "repository": repository_args,
             "target": effect.target,
             "effect": dict(effect.effect),
             "conclusion": conclusion,
@@ -188,13 +188,13 @@ def _effect_job(
 
 
 def timer_job(name: str, moment: str | int) -> NewJob:
-    """Describe one run of a timer; all replicas that name one moment mean one run."""
+    """Describe one run of a timer. Replicas that tick for the same moment get the same key, so the run happens once."""
     key = key_of("timer", name, moment)
     return NewJob(key=key, task=TIMER, args={"name": name}, lock=f"timer:{name}", priority=URGENT_PRIORITY)
 
 
-def resume_job(guid: str, delivery_job: int, job_id: int, attempts: int, now: float, wait: float) -> NewJob:
-    """Describe the job that queues another one again, which failed after `attempts` tries, in `wait` seconds."""
+def resume_job(guid: str, delivery_job: int, job_id: int, attempts: int, moment: float, wait: float) -> NewJob:
+    """Describe the job that requeues the job `job_id`, failed after `attempts` tries, `wait` seconds after `moment`."""
     return NewJob(
         key=key_of("resume", job_id, attempts),
         task=RESUME,
@@ -203,10 +203,10 @@ def resume_job(guid: str, delivery_job: int, job_id: int, attempts: int, now: fl
             "delivery_job": delivery_job,
             "job_id": job_id,
             "attempts": attempts,
-            "received_at": now,
+            "received_at": moment,
         },
         priority=URGENT_PRIORITY,
-        scheduled_at=datetime.fromtimestamp(now + wait, UTC),
+        scheduled_at=datetime.fromtimestamp(moment + wait, UTC),
     )
 
 

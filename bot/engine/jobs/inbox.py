@@ -1,7 +1,7 @@
 """The table of deliveries: each row is written once, with the body, and never changed.
 
-The GUID is unique, so the table refuses a second delivery. A delivery that needs work gets its job in the same
-transaction, with the same ID. A delivery that no handler accepts has a note instead of a job.
+The GUID is unique, so the table refuses a second delivery with it. A delivery that a handler accepts gets its job in
+the same transaction, with the same ID. A delivery that no handler accepts has a note instead of a job.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bot.engine.sql.portable import Row, Value, stored
 
 Item = TypeVar("Item")
 
-# Everything under an urgent delivery's lock moves up, so what came before it stays before it: its job acts on what that
-# notes.
+# All deliveries under an urgent delivery's lock move up, so that earlier deliveries stay before it: its job relies on
+# what they record.
 GO_FIRST: LiteralString = """
 UPDATE procrastinate_jobs SET priority = %(urgent)s
  WHERE lock = ANY(%(first)s::text[]) AND status = 'todo' AND priority = %(plain)s
@@ -53,7 +53,7 @@ STORE: LiteralString = (
 SELECT id, guid FROM delivery
 """
 )
-"""On PostgreSQL, for deliveries that came together; SQLite has no statement that inserts into two tables:
+"""Stores a batch of deliveries on PostgreSQL. SQLite has no statement that inserts into two tables:
 `store_on_sqlite`."""
 
 MOVE_BODY: LiteralString = """
@@ -67,7 +67,7 @@ BODIES_AT_ONCE = 500
 """How many bodies of an old database are moved in one transaction."""
 
 MOST_ROWS = 32
-"""The most rows of one statement; a power of two, for `_parts`."""
+"""The most rows of one statement; a power of two, for `_batches`."""
 
 # One lock at a time: with a list of them, SQLite would read all waiting jobs of this priority.
 GO_FIRST_ON_SQLITE = "UPDATE procrastinate_jobs SET priority = ? WHERE lock = ? AND status = 'todo' AND priority = ?"
@@ -93,9 +93,9 @@ async def store_delivery(
 ) -> bool:
     """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
 
-    The job of an urgent delivery goes first, with all that waits under its lock. `ignored` is the note that a delivery
-    gets instead of a job: `text` says why no handler accepts it, `about` what it is about. Raises ConnectorException if
-    nothing could be stored.
+    The job of an urgent delivery goes first, with all jobs that wait under its lock. `ignored` is the note that a
+    delivery gets instead of a job: `text` says why no handler accepts it, `about` names its subject. Raises
+    ConnectorException if nothing could be stored.
     """
     values: Values = {
         **{name: job.args[name] for name in ("guid", "event", "received_at")},
@@ -119,71 +119,75 @@ async def store_delivery(
         return False
 
 
-def together(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:
+def unique_deliveries(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:
     """Return the deliveries without repeated GUIDs, in their order, and the locks of the urgent ones.
 
-    As `GO_FIRST` does to stored jobs, deliveries that come with an urgent one, but before it, are made urgent.
+    Deliveries that precede an urgent one under its lock become urgent, as `GO_FIRST` does with stored jobs.
     """
     rows: dict[object, Values] = {}
     for values in deliveries:
         rows.setdefault(values["guid"], dict(values))
-    first: set[object] = set()
+    urgent_locks: set[object] = set()
     for row in reversed(rows.values()):
         if row.get("priority") == URGENT_PRIORITY:
-            first.add(row["lock"])
-        elif row["lock"] in first and row["note"] is None:
+            urgent_locks.add(row["lock"])
+        elif row["lock"] in urgent_locks and row["note"] is None:
             row["priority"] = URGENT_PRIORITY
-    return list(rows.values()), list(first)
+    return list(rows.values()), list(urgent_locks)
 
 
-def values_of_store(rows: Sequence[Values], first: Sequence[object]) -> Values:
-    """Return the values of `STORE` for what `together` returned: a list for each column, and what goes first."""
+def values_of_store(rows: Sequence[Values], urgent_locks: Sequence[object]) -> Values:
+    """Return the values of `STORE` for the results of `unique_deliveries`: a list for each column, and the locks."""
     columns = {name: [row.get(name) for row in rows] for name in ALL_VALUES}
-    return {**columns, "first": list(first), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
+    return {**columns, "first": list(urgent_locks), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
 
 
 def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
-    """Do what `STORE` does.
+    """Do on SQLite what `STORE` does on PostgreSQL.
 
     It runs few statements: at each one, the thread releases the interpreter's lock and has to wait to get it back.
     """
     cursor = connection.cursor()
     cursor.row_factory = None
-    given, first = together(deliveries)
-    rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in given]
+    unique, urgent_locks = unique_deliveries(deliveries)
+    rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in unique]
     # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
-    known = {
-        guid for part in _parts(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in part]])
+    known_guids = {
+        guid for batch in _batches(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in batch]])
     }
-    new = [row for row in rows if row["guid"] not in known]
+    new = [row for row in rows if row["guid"] not in known_guids]
     if not new:
         return [[] for _ in deliveries]
-    for lock in first:
+    for lock in urgent_locks:
         cursor.execute(GO_FIRST_ON_SQLITE, (URGENT_PRIORITY, stored(lock), DELIVERY_PRIORITY))
-    many = (len(new),)
-    ((last,),) = cursor.execute(NEXT_IDS, many).fetchall() or cursor.execute(FIRST_IDS, many).fetchall()
-    for number, row in enumerate(new, last - len(new) + 1):
-        row["id"] = number
-    for part in _parts([row for row in new if row["note"] is None]):
-        _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in part])
-    for part in _parts(new):
-        _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in part])
-    return ids_of(deliveries, {one["guid"]: row["id"] for one, row in zip(given, rows, strict=True) if "id" in row})
+    count = (len(new),)
+    ((last_id,),) = cursor.execute(NEXT_IDS, count).fetchall() or cursor.execute(FIRST_IDS, count).fetchall()
+    for delivery_id, row in enumerate(new, last_id - len(new) + 1):
+        row["id"] = delivery_id
+    for batch in _batches([row for row in new if row["note"] is None]):
+        _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in batch])
+    for batch in _batches(new):
+        _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in batch])
+    return ids_of(
+        deliveries, {values["guid"]: row["id"] for values, row in zip(unique, rows, strict=True) if "id" in row}
+    )
 
 
 def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, object]) -> list[list[Row]]:
-    """Return a row with its ID for each delivery, no row if its GUID was known; `ids` are the new IDs by GUID."""
-    left = dict(ids)
-    return [[{"id": left.pop(values["guid"])}] if values["guid"] in left else [] for values in deliveries]
+    """Return a row with its ID for each delivery, or no row if its GUID is not new; `ids`: the new IDs by GUID."""
+    remaining = dict(ids)
+    return [[{"id": remaining.pop(values["guid"])}] if values["guid"] in remaining else [] for values in deliveries]
 
 
 def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]) -> sqlite3.Cursor:
     marks = f"({', '.join('?' * len(rows[0]))})"
-    return cursor.execute(statement.format(marks=", ".join([marks] * len(rows))), [one for row in rows for one in row])
+    return cursor.execute(
+        statement.format(marks=", ".join([marks] * len(rows))), [value for row in rows for value in row]
+    )
 
 
-def _parts(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield rows in parts of 32, 16, 8 and so on: SQLite caches each statement with its last values, so few must do."""
+def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield rows in batches of 32, 16, 8 and so on: SQLite caches statements, so there must be few different ones."""
     begin, size = 0, MOST_ROWS
     while begin < len(rows):
         while size > len(rows) - begin:
@@ -193,9 +197,11 @@ def _parts(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Delivery | None:
-    """Return a delivery, None if it was removed."""
+    """Return a delivery; None if it was removed."""
     rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
-    return next((Delivery(r["guid"], r["event"], Payload(unpacked(r["body"])), r["received_at"]) for r in rows), None)
+    return next(
+        (Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"]) for row in rows), None
+    )
 
 
 def moved_values(job_id: int, lock: str | None, args: Mapping[str, Any]) -> dict[str, Any]:

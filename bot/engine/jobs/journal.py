@@ -36,8 +36,8 @@ SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), '
        LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
 """
 RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
-# A delivery has failed if one of its jobs has. Few have, so they are found by an index of failed jobs. The plus keeps
-# both databases from reading all deliveries below an ID instead (https://sqlite.org/optoverview.html).
+# A delivery has failed if one of its jobs has. Few jobs fail, so the query starts from the index of failed jobs. The
+# plus keeps both databases from reading all deliveries below an ID instead (https://sqlite.org/optoverview.html).
 _HAS_FAILED: LiteralString = """
  WHERE delivery.guid IN (SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed')
    AND +delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s
@@ -70,8 +70,8 @@ NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 class JobState:
     """The state of one job; moments are seconds since 1970.
 
-    `state` is waiting, working, done, ignored, refused or failed. `text` is for operators; `message` says to people why
-    the job failed, and is empty where it did not.
+    `state` is waiting, working, done, ignored, refused or failed, since the moment `at`. `text` is for operators;
+    `message` tells people why the job failed, and is empty if it did not fail.
     """
 
     job_id: int
@@ -85,7 +85,7 @@ class JobState:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more will happen to it by itself."""
+        """Whether the job has ended."""
         return self.state not in (WAITING, WORKING)
 
 
@@ -98,7 +98,7 @@ class EffectRecord:
     target: str
     effect: Mapping[str, Any]
     page: str
-    """Where GitHub shows the result, below the repository's page; empty where that is not known."""
+    """Where GitHub shows the result, below the repository's page; empty if unknown."""
 
 
 class PlanStage(StrEnum):
@@ -125,7 +125,7 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """One delivery with all its jobs. What is not known (yet) is empty, or None."""
+    """One delivery with all its jobs. Fields that are not known (yet) are empty, or None."""
 
     job: JobState
     guid: str
@@ -140,13 +140,13 @@ class DeliveryRecord:
 
     @property
     def jobs(self) -> list[JobState]:
-        """The delivery's own job and all jobs that it led to."""
+        """The delivery's own job and all jobs that follow from it."""
         derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
         return [self.job, *self.replays, *derived]
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Whether all jobs have ended."""
         return all(job.settled for job in self.jobs)
 
     @property
@@ -166,7 +166,7 @@ class DeliveryRecord:
 
     @property
     def state(self) -> str:
-        """The state of the whole: failed if anything failed, else working, waiting, refused, ignored, or done."""
+        """The state of the delivery: failed if any job failed, else working, waiting, refused, ignored, or done."""
         states = {job.state for job in self.jobs}
         for state in (FAILED, WORKING, WAITING, REFUSED):
             if state in states:
@@ -174,7 +174,7 @@ class DeliveryRecord:
         return self.job.state
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values, moments as text in UTC."""
+        """Return the record as JSON values, with moments as text in UTC."""
         return {"state": self.state, **asdict(self, dict_factory=_with_text_moments)}
 
 
@@ -214,53 +214,55 @@ class Journal:
         self._connector = connector
 
     async def recent(
-        self, limit: int = PAGE, before: int | None = None, *, failed: bool = False
+        self, limit: int = PAGE, before_id: int | None = None, *, failed: bool = False
     ) -> list[DeliveryRecord]:
-        """Return deliveries, newest first; `before` is the `job.job_id` of the last one of the page before."""
+        """Return deliveries, newest first; `before_id` is the `job.job_id` of the last one of the previous page."""
         rows = await self._connector.execute_query_all_async(
-            RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
+            RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before_id is None else before_id, limit=limit
         )
         return await self._records(rows)
 
-    async def failures(self, limit: int, before: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
+    async def failures(self, limit: int, before_id: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
         """Return deliveries with failures, each once, by their last failure, newest first.
 
-        At most `limit` failures are read, of jobs before `before`; also returns the `before` of the rest, None if there
-        is none.
+        Reads at most `limit` failures, of jobs with smaller IDs than `before_id`. Also returns the `before_id` of the
+        next page; None if this is the last.
         """
-        end = NO_LIMIT if before is None else before
-        rows = await self._connector.execute_query_all_async(FAILED_JOBS, before=end, limit=limit)
+        end_id = NO_LIMIT if before_id is None else before_id
+        rows = await self._connector.execute_query_all_async(FAILED_JOBS, before=end_id, limit=limit)
         guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
         records = await self.deliveries(guids)
-        found = [records[guid] for guid in guids if guid in records]
+        failed = [records[guid] for guid in guids if guid in records]
         # A delivery that failed again later is on an earlier page.
-        first_time = [one for one in found if all(job.job_id < end for job in one.jobs if job.state == FAILED)]
+        first_time = [
+            record for record in failed if all(job.job_id < end_id for job in record.jobs if job.state == FAILED)
+        ]
         return first_time, rows[-1]["id"] if len(rows) == limit else None
 
-    async def matching(self, limit: int, wanted: DeliveryFilter) -> list[DeliveryRecord]:
+    async def matching(self, limit: int, delivery_filter: DeliveryFilter) -> list[DeliveryRecord]:
         """Return at most `limit` deliveries that a filter accepts, newest first."""
-        query, before = RECENT_FAILED if wanted.failed else RECENT, NO_LIMIT
-        found: list[Mapping[str, Any]] = []
-        while len(found) < limit and (
-            rows := await self._connector.execute_query_all_async(query, before=before, limit=ROWS_READ)
+        query, before_id = RECENT_FAILED if delivery_filter.failed else RECENT, NO_LIMIT
+        matches: list[Mapping[str, Any]] = []
+        while len(matches) < limit and (
+            rows := await self._connector.execute_query_all_async(query, before=before_id, limit=ROWS_READ)
         ):
-            found += [row for row in rows if wanted.accepts(row)]
-            before = rows[-1]["id"]
-        return await self._records(found[:limit])
+            matches += [row for row in rows if delivery_filter.accepts(row)]
+            before_id = rows[-1]["id"]
+        return await self._records(matches[:limit])
 
-    async def of_lock(self, lock: str, limit: int = PAGE, before: int | None = None) -> list[DeliveryRecord]:
+    async def of_lock(self, lock: str, limit: int = PAGE, before_id: int | None = None) -> list[DeliveryRecord]:
         """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), newest first."""
-        last = NO_LIMIT if before is None else before
-        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=last, limit=limit)
+        end_id = NO_LIMIT if before_id is None else before_id
+        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=end_id, limit=limit)
         return await self._records(rows)
 
     async def of_locks(
-        self, locks: Iterable[str], limit: int = PAGE, before: int | None = None
+        self, locks: Iterable[str], limit: int = PAGE, before_id: int | None = None
     ) -> list[DeliveryRecord]:
         """Return the newest `limit` deliveries of several locks, newest first."""
         # One statement per lock: for several locks, no index has the order.
-        found = [one for lock in locks for one in await self.of_lock(lock, limit, before)]
-        return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:limit]
+        records = [record for lock in locks for record in await self.of_lock(lock, limit, before_id)]
+        return sorted(records, key=lambda record: record.job.job_id, reverse=True)[:limit]
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, or None."""
@@ -278,7 +280,7 @@ class Journal:
         return Payload(unpacked(rows[0]["body"])) if rows else None
 
     async def known(self, guids: Sequence[str]) -> set[str]:
-        """Return those of the GUIDs that have reached us, in one query."""
+        """Return the GUIDs whose deliveries are stored, with one query."""
         rows = await self._connector.execute_query_all_async(KNOWN, guids=list(guids))
         return {row["guid"] for row in rows}
 
@@ -303,7 +305,7 @@ def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> D
         number=note.about.get("number"),
         received_at=row["received_at"],
         lock=row["lock"],
-        replays=tuple(_job(one) for one in derived if one["task_name"] == REPLAY),
+        replays=tuple(_job(job_row) for job_row in derived if job_row["task_name"] == REPLAY),
         plans=tuple(_plans(derived)),
     )
 
@@ -371,7 +373,7 @@ def _state(status: str, task: str, note: Note) -> str:
     if status == "doing":
         return WORKING
     if status in ("succeeded", "cancelled"):
-        # What was cancelled gave way to something newer; see `bot.engine.replay`.
+        # A cancelled job gave way to a newer one; see `bot.engine.worker.repeat`.
         if note.outcome == REFUSED:
             return REFUSED
         return IGNORED if task == DELIVER and note.outcome == IGNORED else DONE

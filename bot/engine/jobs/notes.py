@@ -1,7 +1,9 @@
 """The outcome of each job: one note per job, beside its row, written by the worker that ran it.
 
-The column `text` holds a JSON object: `text` in words for operators, `message` in words for people, `tries` so far, and
-for a delivery and an effect what it is about.
+The column `text` holds a JSON object: `text` for operators, `message` for people, the `tries` so far, and in `about`
+the subject of a delivery or the page of an effect:
+
+    {"text": "for merge", "message": "", "tries": {"faults": 0}, "about": {"action": "created", "number": 42}, ...}
 """
 
 from __future__ import annotations
@@ -62,11 +64,11 @@ class Note:
     tries: Tries = field(default_factory=Tries)
     about: Mapping[str, Any] = field(default_factory=dict)
     writes: Mapping[str, Any] = field(default_factory=dict)
-    """What the job has sent that must not be sent twice: `bot.engine.writes.Writes.state`."""
+    """The writes that the job has sent and must not send twice: `bot.engine.writes.Writes.state`."""
     value: Any = None
-    """What the effect returned for the conclude stage, as JSON."""
+    """The effect's value for the conclude stage, as JSON."""
     is_user_error: bool = False
-    """Whether it failed with a `UserError`: `message` then says what somebody has to do."""
+    """Whether the job failed with a `UserError`: `message` then says what somebody has to do."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
@@ -105,14 +107,21 @@ class Note:
             return cls(outcome=outcome or "", text=str(error))
 
     def failed(self, text: str) -> Note:
-        """Return the note of a job that fails now; what it counted and sent stays."""
+        """Return this note for a job that fails now, with the same tries and writes."""
         return replace(self, outcome=FAILED, text=text)
 
     def written(self) -> str:
         """Return the JSON text that is stored."""
-        tries, about, writes = self.tries.asdict(), dict(self.about), dict(self.writes)
-        note: JSONDict = {"text": self.text, "message": self.message, "tries": tries, "about": about, "writes": writes}
-        return encoding.dumps({**note, "value": self.value, "is_user_error": self.is_user_error})
+        note: JSONDict = {
+            "text": self.text,
+            "message": self.message,
+            "tries": self.tries.asdict(),
+            "about": dict(self.about),
+            "writes": dict(self.writes),
+            "value": self.value,
+            "is_user_error": self.is_user_error,
+        }
+        return encoding.dumps(note)
 
 
 async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:

@@ -1,4 +1,4 @@
-"""Defer jobs that are to exist once, however often somebody asks for them."""
+"""Insert jobs that must exist only once, however often they are requested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.types import JSONDict
 
 ONCE = "once:"
-"""What a queueing lock begins with that is unique for ever, finished jobs included (the index `nightjar_once`)."""
+"""Prefix of the queueing locks that stay unique for ever, finished jobs included (the index `nightjar_once`)."""
 
 QUEUE = "default"
 FIELDS = ("queue_name", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at")
@@ -43,7 +43,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The job of a key: inserted just now (`new`) or before, by us or another; its status when we looked."""
+    """The job of a key, and its status when it was read; `new`: this call has inserted it."""
 
     job_id: int
     status: str
@@ -51,34 +51,35 @@ class Deferred:
 
 
 async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> list[Deferred]:
-    """Insert those jobs whose keys are new, in one statement, and return the job of each key in the order asked.
+    """Insert the jobs whose keys are new, in one statement; return the job of each key, in the order of `jobs`.
 
-    They are inserted in that order, and workers are notified. A key that occurs twice in `jobs` is new the first time.
+    The database inserts them in that order and notifies workers. A key that occurs twice in `jobs` is new the first
+    time.
     At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job
     (https://sqlite.org/limits.html#max_variable_number).
 
     Raises ConnectorException if nothing could be stored.
     """
-    found: dict[str, Deferred] = {}
-    new: set[str] = set()
+    jobs_by_key: dict[str, Deferred] = {}
+    new_keys: set[str] = set()
     for _ in range(TRIES):
-        missing = [job for job in jobs if ONCE + job.key not in found]
+        missing = [job for job in jobs if ONCE + job.key not in jobs_by_key]
         if not missing:
             break
         inserted = await _insert(connector, missing)
-        new |= inserted.keys()
-        found |= inserted
-        known = [ONCE + job.key for job in missing if ONCE + job.key not in found]
-        if known:
-            found |= await _find(connector, known)  # one that was deleted in between is new after all
+        new_keys |= inserted.keys()
+        jobs_by_key |= inserted
+        missing_keys = [ONCE + job.key for job in missing if ONCE + job.key not in jobs_by_key]
+        if missing_keys:
+            jobs_by_key |= await _find(connector, missing_keys)  # a job that was deleted in between is new after all
     else:
         raise ConnectorException("jobs vanished while their keys were looked up")
     answers = []
     for job in jobs:
         key = ONCE + job.key
-        deferred = found[key]
-        answers.append(Deferred(deferred.job_id, deferred.status, key in new))
-        new.discard(key)
+        deferred = jobs_by_key[key]
+        answers.append(Deferred(deferred.job_id, deferred.status, key in new_keys))
+        new_keys.discard(key)
     return answers
 
 
@@ -86,7 +87,7 @@ async def _insert(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> dict
     rows = ", ".join(f"({', '.join(f'%({field}_{n})s' for field in FIELDS)})" for n in range(len(jobs)))
     statement = (
         f"INSERT INTO procrastinate_jobs ({', '.join(FIELDS)}) VALUES {rows}"  # noqa: S608  # parameters' names
-        # Without a target: two unique indices guard this column, ours and Procrastinate's, and either may refuse a row.
+        # Without a conflict target: two unique indices guard this column, ours and Procrastinate's.
         " ON CONFLICT DO NOTHING RETURNING id, status, queueing_lock"
     )
     values: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Bodies of deliveries as they are stored: compressed, unless they are small."""
+"""Compress the bodies of deliveries for storage, unless they are small."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any, cast
 import zstandard
 
 SMALL = 2048
-"""Bytes up to which a body is stored as it is: its row stays on one page of the database."""
+"""Bytes up to which a body is stored uncompressed: its row then fits on one page of the database."""
 
 LEVEL = 1
-"""zstd's fastest level but the negative ones: a payload becomes about a sixth either way."""
+"""zstd's fastest positive level; every level compresses a payload to about a sixth."""
 
 
-class _Own(threading.local):
-    """What each thread compresses with: neither may be used by two at a time, and to make one costs half of its use."""
+class _Compressors(threading.local):
+    """The compressors of a thread: threads must not share one, and creating one costs half as much as its use."""
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(LEVEL)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
-_own = _Own()
+_compressors = _Compressors()
 
 
 def packed(body: bytes | bytearray) -> bytes:
-    """Return a body, which is a JSON object, as it is stored."""
-    return bytes(body) if len(body) <= SMALL else _own.compressor.compress(body)
+    """Return a body, which is a JSON object, in its stored form."""
+    return bytes(body) if len(body) <= SMALL else _compressors.compressor.compress(body)
 
 
 def unpacked(stored: bytes) -> dict[str, Any]:
     """Return the JSON object of a stored body."""
     # No JSON text begins with the bytes of a frame (https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1).
     if stored.startswith(zstandard.FRAME_HEADER):
-        stored = _own.decompressor.decompress(stored)
+        stored = _compressors.decompressor.decompress(stored)
     return cast("dict[str, Any]", json.loads(stored))  # noqa: TID251  # verified before it was stored

@@ -1,4 +1,4 @@
-"""The statements with which jobs begin and end. SQLite's twins of them are in `bot.engine.sqlite.steps`.
+"""The statements that begin and end jobs. `bot.engine.sqlite.steps` has their counterparts for SQLite.
 
 - `FETCH` gives several jobs to a worker at once, each under another lock.
 - A job ends, or goes back to the queue, in the statement that stores its note: either both are stored or neither is.
@@ -15,11 +15,11 @@ from bot.engine.jobs.notes import REPLACE
 ANY_QUEUE = "procrastinate_any_queue_v1"
 """The channel on which every worker listens."""
 
-# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
+# A notified worker of Procrastinate fetches any job; the ID must be present, but is not used.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 HEARD = "heard"
-"""The column of fetched jobs with the number of notices that there were before, if a database counts them."""
+"""The column of fetched jobs with the number of notifications before the fetch, if the database counts them."""
 
 WINDOW = 4
 """A fetch of n jobs reads the first 4n that wait, so that its cost does not grow with a backlog."""

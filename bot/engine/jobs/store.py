@@ -1,4 +1,4 @@
-"""Read and write the other jobs of a task's delivery."""
+"""The stored jobs of a delivery, for the tasks: read, insert, and return them to the queue."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ PRIORITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Some effects of a plan have not ended; `priority` is the lowest of theirs."""
+    """Some effects of a plan have not ended; `priority` is the lowest among them."""
 
     priority: int
 
 
 class Store:
-    """The jobs of one database, as the tasks see them."""
+    """The jobs of one database."""
 
     def __init__(self, connector: BaseAsyncConnector) -> None:
         self.connector = connector
@@ -93,15 +93,15 @@ class Store:
         await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
 
     async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
-        """Return whether the plan of job `plan` is already stored: all of it is, or nothing.
+        """Return whether the plan of job `plan` is already stored; plans are stored as a whole.
 
-        `conclusion` is how often the job has concluded, 0 for the job of a plan.
+        `conclusion` is the number of the job's conclusion; 0 for the job of a plan.
         """
         values = {"guid": guid, "plan": plan, "conclusion": conclusion}
         return bool(await self.connector.execute_query_all_async(PLANNED, **values))
 
     async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | Unfinished:
-        """Return how the effects of a plan ended, in their order, or that some have not.
+        """Return the ended effects of a plan, in their order, or `Unfinished` if some have not ended.
 
         The second value says whether the handler has answered a failure of the plan before.
         """
@@ -113,22 +113,22 @@ class Store:
         return [_ended(row) for row in of_plan], any(row["args"].get("message") is not None for row in rows)
 
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
-        """Insert those jobs that are not there yet, in one statement."""
+        """Insert the jobs that do not exist yet, in one statement."""
         return await defer_once(self.connector, jobs) if jobs else []
 
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
-        """Insert jobs like `defer`, and run existing ones again that have failed.
+        """Insert jobs like `defer`, and requeue existing jobs that have failed.
 
         If any of the effects runs again, the conclude job does too, with the current plan's basis.
         Safe to repeat: none of the jobs can start before the caller's own job releases their lock.
         """
         keys = [ONCE + job.key for job in jobs]
-        found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
-        conclude = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in found]
-        failed = [row["id"] for row in found.values() if row["status"] in ENDED_BADLY]
-        if failed or len(found) < len(jobs):
-            for job in conclude:
-                stored = found[ONCE + job.key]
+        existing = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
+        conclusions = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in existing]
+        failed = [row["id"] for row in existing.values() if row["status"] in ENDED_BADLY]
+        if failed or len(existing) < len(jobs):
+            for job in conclusions:
+                stored = existing[ONCE + job.key]
                 await self.restart_conclusion(stored["id"], job.args["conclusion_basis"])
                 if stored["status"] == "succeeded":
                     failed.append(stored["id"])
@@ -136,15 +136,15 @@ class Store:
         return await self.defer(jobs)
 
     async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
-        """Prepare a conclude job to run again: its effects get new keys. Without a given basis, its earlier one counts.
+        """Prepare a conclude job to run again: its effects get new keys. With None it keeps its earlier basis.
 
         Does nothing if the job was removed meanwhile.
         """
         args = await self.arguments(job_id)
         if args is None:
             return
-        more = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
-        args = {**args, **more, "conclusion": args["conclusion"] + 1}
+        new_basis = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
+        args = {**args, **new_basis, "conclusion": args["conclusion"] + 1}
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
 
     async def begin_anew(self, job_ids: Sequence[int], resumed: int | None = None) -> None:
@@ -157,20 +157,20 @@ class Store:
 
 
 def subject_of(delivery: Delivery) -> dict[str, Any]:
-    """Return what a delivery is about, as far as its payload says so: the journal shows it."""
-    about: dict[str, Any] = {}
+    """Return action, repository and number of a delivery, as far as its payload has them: the journal shows them."""
+    subject: dict[str, Any] = {}
     with contextlib.suppress(PayloadError):
-        about["action"] = delivery.action
+        subject["action"] = delivery.action
     with contextlib.suppress(PayloadError):
-        about["repository"] = delivery.repository
-    for subject in ("pull_request", "issue"):
-        if delivery.payload.has(subject, "number"):
+        subject["repository"] = delivery.repository
+    for member in ("pull_request", "issue"):
+        if delivery.payload.has(member, "number"):
             with contextlib.suppress(PayloadError):
-                about.setdefault("number", delivery.payload.integer(subject, "number"))
+                subject.setdefault("number", delivery.payload.integer(member, "number"))
     with contextlib.suppress(PayloadError):
         if number := queued_pull(delivery.payload.text(MERGE_GROUP, "head_ref")):
-            about.setdefault("number", number)
-    return about
+            subject.setdefault("number", number)
+    return subject
 
 
 def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:

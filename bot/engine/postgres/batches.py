@@ -1,7 +1,7 @@
-"""Do at once what several callers ask for at about the same time: they share one journey to the server and one commit.
+"""Batch concurrent calls into one round trip and commit.
 
-While one batch is on its way, whoever comes later waits for the next one, so batches are the larger the more there is
-to do. It does for PostgreSQL what `bot.engine.sqlite.writer` does for SQLite.
+While one batch is being sent, new calls collect in the next, so batches grow with the load. `bot.engine.sqlite.writer`
+does the same for SQLite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 MOST = 200
-"""Arguments of a batch: bounds how long the first of them waits for the last."""
+"""The most calls of a batch, which bounds how long its first call waits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,23 +34,23 @@ class _Call(Generic[Argument, Result]):
 
 
 @dataclass(slots=True, eq=False)
-class Together(Generic[Argument, Result]):
-    """Gives `do` the arguments of all callers that wait, and each caller its result.
+class Batcher(Generic[Argument, Result]):
+    """Passes the arguments of all waiting calls to `run_batch` at once, and returns to each caller its result.
 
-    If that fails, `do` is given each argument alone, unless the error is `general`, which all of them would meet. A
-    batch that takes more than `patience` seconds is given up, and its callers get TimeoutError. A caller that is
-    cancelled before its turn came has asked for nothing; after that, it is done all the same.
+    If a batch fails, each of its arguments is tried alone, unless the error is `general`, so that each would meet it. A
+    batch that takes more than `patience` seconds is given up, and its callers get TimeoutError. A call that is
+    cancelled before its batch begins is dropped; later, it is carried out nevertheless.
     """
 
-    do: Callable[[Sequence[Argument]], Awaitable[Sequence[Result]]]
+    run_batch: Callable[[Sequence[Argument]], Awaitable[Sequence[Result]]]
     general: Callable[[BaseException], bool]
     patience: float
     _waiting: list[_Call[Argument, Result]] = field(default_factory=list)
     _running: asyncio.Task[None] | None = None
     _given_up: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def ask(self, argument: Argument) -> Result:
-        """Return what `do` returned for an argument; raise what it raised, or TimeoutError."""
+    async def call(self, argument: Argument) -> Result:
+        """Return the result of `run_batch` for an argument. Raises its error, or TimeoutError."""
         call = _Call[Argument, Result](argument, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if self._running is None or self._running.done():
@@ -60,7 +60,7 @@ class Together(Generic[Argument, Result]):
     async def _run(self) -> None:
         while self._waiting:
             calls, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-            # Those that are done were cancelled.
+            # Finished calls were cancelled.
             batch = asyncio.create_task(self._answer([call for call in calls if not call.future.done()]))
             done, _ = await asyncio.wait({batch}, timeout=self.patience)
             if not done:
@@ -75,7 +75,7 @@ class Together(Generic[Argument, Result]):
         if not calls:
             return
         try:
-            results = await self.do([call.argument for call in calls])
+            results = await self.run_batch([call.argument for call in calls])
         except Exception as error:
             if len(calls) == 1 or self.general(error):
                 for call in calls:

@@ -24,12 +24,12 @@ from bot.engine.jobs.inbox import (
     Values,
     ids_of,
     moved_values,
-    together,
+    unique_deliveries,
     values_of_store,
 )
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, WAKE
 from bot.engine.outage import is_outage
-from bot.engine.postgres.batches import Together
+from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
 from bot.engine.sql.portable import Row, check_version
@@ -90,9 +90,9 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
         """Return a connection, unless this task was cancelled meanwhile."""
         task = asyncio.current_task()
-        before = task.cancelling() if task else 0
+        cancellations = task.cancelling() if task else 0
         connection = await super().getconn(timeout)
-        if task and task.cancelling() > before:
+        if task and task.cancelling() > cancellations:
             await self.putconn(connection)
             raise asyncio.CancelledError
         return connection
@@ -123,7 +123,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     """
 
     def __init__(self, database_url: str) -> None:
-        """Take a URL that libpq understands; raises psycopg.ProgrammingError for others."""
+        """Create a connector for a URL. Raises psycopg.ProgrammingError for a URL that libpq does not understand."""
         self.conninfo = make_conninfo(database_url, **_defaults_for(database_url))
         super().__init__(
             conninfo=self.conninfo,
@@ -134,7 +134,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             configure=_configure,
             pool_factory=_pool,
         )
-        self._deliveries = Together[Values, list[Row]](self._store, is_outage, PATIENCE)
+        self._deliveries = Batcher[Values, list[Row]](self._store, is_outage, PATIENCE)
         self._listeners: list[connector.Notify] = []
         self._heard = 0
         self._waking: set[asyncio.Task[None]] = set()
@@ -151,7 +151,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         if query == FETCH:
             return await self._fetch(arguments)
         if query == STORE:
-            return await self._deliveries.ask(arguments)
+            return await self._deliveries.call(arguments)
         try:
             rows = await super().execute_query_all_async(query, **arguments)
         except UniqueViolation as error:
@@ -159,7 +159,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         return [_original(row) for row in rows]
 
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
-        new = await super().execute_query_all_async(STORE, **values_of_store(*together(deliveries)))
+        new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
         return ids_of(deliveries, {encoding.original(row["guid"]): row["id"] for row in new})
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
@@ -184,7 +184,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         except ConnectorException as error:
             if not _is_refused(error):
                 raise
-            # Another job may be free. A count that never occurs makes the worker fetch again.
+            # Another job may be free, so make the worker fetch again: -1 differs from every count.
             rows, heard = [{"id": None}], -1
         if rows[0]["id"] is None and heard != self._heard:
             waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
@@ -218,52 +218,52 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         return _storable(value) if isinstance(value, str) else super()._wrap_value(value)
 
     async def upgrade(self) -> None:
-        """Make the schema, or bring it to the newest version; replicas that start together take turns."""
+        """Create the schema, or upgrade it to the newest version; replicas that start at the same time take turns."""
         async with self.pool.connection() as connection:
             if await _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
                 await _move_bodies(connection)
                 await _bring_to(connection, len(VERSIONS))
 
 
-async def _bring_to(connection: psycopg.AsyncConnection, wanted: int) -> int:
-    """Bring the schema to a version, unless it has a newer one; return the version it then has."""
+async def _bring_to(connection: psycopg.AsyncConnection, target_version: int) -> int:
+    """Upgrade the schema to a version, unless it has a newer one; return the version that it then has."""
     async with connection.transaction():
         await connection.execute("SET LOCAL statement_timeout = 0")  # a large table may take long
-        # It ends with the transaction, also when this process is killed:
+        # The lock ends with the transaction, also when this process is killed:
         # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
         if not await _exists(connection, "procrastinate_jobs"):
             await connection.execute(schema.SchemaManager.get_schema())
         version = 0
         if await _exists(connection, "nightjar_schema"):
-            found = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
-            version = int(found[0]) if found else 0
+            version_row = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
+            version = int(version_row[0]) if version_row else 0
         check_version(version, len(VERSIONS))
-        for step in VERSIONS[version:wanted]:
+        for step in VERSIONS[version:target_version]:
             await connection.execute(step)
-        if version < wanted:
-            await connection.execute("UPDATE nightjar_schema SET version = %s", (wanted,))
-    return max(version, wanted)
+        if version < target_version:
+            await connection.execute("UPDATE nightjar_schema SET version = %s", (target_version,))
+    return max(version, target_version)
 
 
 async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
     """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches.
 
-    Replicas that start together may all do this: none repeats what another has done.
+    Replicas that start at the same time may all do this: none repeats the work of another.
     """
-    moved, more = 0, True
-    while more:
+    last_id, remaining = 0, True
+    while remaining:
         async with connection.transaction():
-            jobs = await (await connection.execute(OLD_BODIES, (moved, BODIES_AT_ONCE))).fetchall()
-            for (job,) in jobs:
-                found = await (await connection.execute(OLD_BODY, (job,))).fetchone()
-                if found is not None and "body" in found[1]:
-                    lock, args = found
-                    values = {name: _storable(value) for name, value in moved_values(job, lock, args).items()}
+            jobs = await (await connection.execute(OLD_BODIES, (last_id, BODIES_AT_ONCE))).fetchall()
+            for (job_id,) in jobs:
+                job_row = await (await connection.execute(OLD_BODY, (job_id,))).fetchone()
+                if job_row is not None and "body" in job_row[1]:
+                    lock, args = job_row
+                    values = {name: _storable(value) for name, value in moved_values(job_id, lock, args).items()}
                     await connection.execute(MOVE_BODY, values)
                     rest = Jsonb({name: value for name, value in args.items() if name != "body"})
-                    await connection.execute(FORGET_BODY, {"id": job, "args": rest})
-        moved, more = (jobs[-1][0], True) if jobs else (moved, False)
+                    await connection.execute(FORGET_BODY, {"id": job_id, "args": rest})
+        last_id, remaining = (jobs[-1][0], True) if jobs else (last_id, False)
 
 
 def _storable(value: object) -> object:
@@ -271,14 +271,14 @@ def _storable(value: object) -> object:
 
 
 def _defaults_for(database_url: str) -> dict[str, str]:
-    given = conninfo_to_dict(database_url)
-    return {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
+    parameters = conninfo_to_dict(database_url)
+    return {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in parameters}
 
 
 async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
     # NULL where a cast to regclass would raise, and so end the transaction.
-    found = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
-    return bool(found and found[0])
+    row = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
+    return bool(row and row[0])
 
 
 def _original(row: dict[str, Any]) -> Row:
@@ -286,7 +286,7 @@ def _original(row: dict[str, Any]) -> Row:
 
 
 def _is_refused(error: ConnectorException) -> bool:
-    """Say whether another replica fetched jobs of the same locks at the same time."""
+    """Return whether another replica fetched jobs of the same locks at the same time."""
     if isinstance(error, UniqueViolation):
         return error.constraint_name == LOCK_INDEX
     return isinstance(error.__cause__, psycopg.errors.DeadlockDetected)

@@ -3,7 +3,7 @@
 It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understands after this translation:
 
 - parameters are `%(name)s`; a percent sign is `%%`;
-- `column = ANY(%(names)s)` takes a list, and `column = ANY(ARRAY(SELECT ...))` what a statement finds, once;
+- `column = ANY(%(names)s)` takes a list, and `column = ANY(ARRAY(SELECT ...))` the rows of a subquery that runs once;
 - casts are `value::type` (dropped for SQLite) or `CAST(value AS type)`;
 - moments are compared with `to_timestamp(seconds)` and read with `date_part('epoch', moment)`; there is `now()`;
 - `RETURNING`, `ON CONFLICT`, `->>`, `FILTER` and `NULLS LAST` are the same on both;
@@ -36,7 +36,7 @@ _TOKEN = re.compile(  # noqa: TID251  # SQL of our own
       (?P<literal> '(?:[^']|'')*' | "(?:[^"]|"")*" )
     | (?P<comment> --[^\n]* )
     | = \s* ANY \s* \( \s* %\((?P<list>\w+)\)s (?: ::\w+ \[\] )? \s* \)
-    | (?P<found> = \s* ANY \s* \( \s* ARRAY \s* \( )
+    | (?P<subquery> = \s* ANY \s* \( \s* ARRAY \s* \( )
     | %\( (?P<name>\w+) \)s
     | (?P<percent> %. )
     | (?P<cast> :: \s* (?: double\ precision | \w+ ) (?: \[\] )? )
@@ -49,25 +49,27 @@ _TOKEN = re.compile(  # noqa: TID251  # SQL of our own
 def translate(sql: str) -> str:
     """Translate a statement for SQLite, with parameters named `:name`.
 
-    Raises ValueError for text that the two databases would understand differently.
+    Raises ValueError for text that the two databases would understand differently. For example
+    `at < to_timestamp(%(end)s)::bigint AND id = ANY(%(ids)s)` becomes
+    `at < to_timestamp(:end) AND id IN (SELECT value FROM json_each(:ids))`.
     """
     return _TOKEN.sub(_translated, sql)
 
 
-def _translated(found: re.Match[str]) -> str:
-    match found.lastgroup:
+def _translated(token: re.Match[str]) -> str:
+    match token.lastgroup:
         case "literal":
-            if "%(" in found[0]:
-                raise ValueError(f"a parameter inside of quotes: {found[0]}")
-            return found[0].replace("%%", "%")
+            if "%(" in token[0]:
+                raise ValueError(f"a parameter inside of quotes: {token[0]}")
+            return token[0].replace("%%", "%")
         case "list":
-            return f"IN (SELECT value FROM json_each(:{found['list']}))"  # noqa: S608  # a parameter's name
-        case "found":
+            return f"IN (SELECT value FROM json_each(:{token['list']}))"  # noqa: S608  # a parameter's name
+        case "subquery":
             return "IN (SELECT * FROM ("
         case "name":
-            return f":{found['name']}"
+            return f":{token['name']}"
         case "percent":
-            if found[0] != "%%":
+            if token[0] != "%%":
                 raise ValueError("write %% for a percent sign and %(name)s for a parameter")
             return "%"
         case _:  # a comment or a cast
@@ -75,7 +77,7 @@ def _translated(found: re.Match[str]) -> str:
 
 
 def stored(value: object) -> Value:
-    """Return a parameter as SQLite stores it: moments as seconds since 1970, dicts and lists as JSON."""
+    """Convert a parameter for SQLite: moments to seconds since 1970, dicts and lists to JSON."""
     match value:
         case str():
             return encoding.storable(value)
@@ -109,7 +111,7 @@ def _read(column: str, value: Value) -> JSONValue | bytes | datetime.datetime:
 def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *, has_rows: bool) -> list[Row]:
     """Run one of our statements on SQLite and return its rows.
 
-    Raises ConnectorException, as psycopg does, if rows are wanted of a statement that returns none.
+    Raises ConnectorException, as psycopg does, if a statement with `has_rows` returns none.
     """
     cursor = connection.execute(translate(sql), {name: stored(value) for name, value in arguments.items()})
     if has_rows and cursor.description is None:
@@ -117,9 +119,9 @@ def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *
     return cursor.fetchall()
 
 
-def add_functions(connection: Connection, now: Callable[[], float] = time.time) -> None:
-    """Give SQLite the functions of PostgreSQL that our statements call; `now` is in seconds since 1970."""
-    connection.create_function("now", 0, now)
+def add_functions(connection: Connection, clock: Callable[[], float] = time.time) -> None:
+    """Give SQLite the functions of PostgreSQL that our statements call; `clock` returns seconds since 1970."""
+    connection.create_function("now", 0, clock)
     connection.create_function("to_timestamp", 1, lambda seconds: seconds, deterministic=True)
     connection.create_function("date_part", 2, _date_part, deterministic=True)
 
@@ -130,7 +132,7 @@ def _date_part(part: str, moment: float | None) -> float | None:
     return moment
 
 
-def check_version(found: int, known: int) -> None:
-    """Raise ConnectorException if the schema is newer than this release."""
-    if found > known:
-        raise ConnectorException(TOO_NEW.format(found=found, known=known))
+def check_version(version: int, newest: int) -> None:
+    """Raise ConnectorException if the schema's version is newer than the `newest` of this release."""
+    if version > newest:
+        raise ConnectorException(TOO_NEW.format(found=version, known=newest))

@@ -47,7 +47,7 @@ REPLACED = (
 )
 
 Identity = tuple[int, int]
-"""Device and inode: they identify a file whatever its name."""
+"""Device and inode, which identify a file whatever its name."""
 
 OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > ? ORDER BY id LIMIT ?"
 
@@ -55,8 +55,8 @@ QUEUE = "procrastinate_queue_v1#"
 
 _NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
 _NAMED |= STEPS
-_TOGETHER = {STORE: store_on_sqlite}
-"""Statements that run once for all calls that wait for them."""
+_BATCHED = {STORE: store_on_sqlite}
+"""Statements that run once for all waiting calls."""
 _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)
@@ -82,17 +82,17 @@ class SqliteConnector(connector.BaseAsyncConnector):
         path: Path,
         *,
         synchronous: str = "FULL",
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
         most_at_once: int = MAX_BATCH,
     ) -> None:
-        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could lose confirmed work.
+        """Create a connector for the file at `path`.
 
-        `now` is the clock that deadlines are compared with, in seconds since 1970, and `most_at_once` how many
-        operations share a commit.
+        A `synchronous` other than FULL is for tests: a power cut could lose confirmed work. `clock` returns the time
+        for deadlines, in seconds since 1970. At most `most_at_once` operations share a commit.
         """
         self.path = path
         self._most_at_once = most_at_once
-        self._now = now
+        self._clock = clock
         self._synchronous = synchronous
         self._file = OpenFile(path)
         self._writer: Writer | None = None
@@ -100,7 +100,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._noticed = 0
 
     def get_sync_connector(self) -> connector.BaseConnector:
-        """Return itself: synchronous calls are asynchronous ones that are waited for."""
+        """Return this connector: Procrastinate runs its synchronous calls as asynchronous ones."""
         return self
 
     async def open_async(self, pool: connector.Pool | None = None) -> None:
@@ -147,10 +147,11 @@ class SqliteConnector(connector.BaseAsyncConnector):
         return await self._run(query, arguments, has_rows=True)
 
     async def _fetch(self, arguments: dict[str, object]) -> list[Row]:
-        """Fetch jobs; wake the worker for another fetch if there was a notice after this one, which found nothing.
+        """Fetch jobs; wake the worker for another fetch if a notification arrived while this one found nothing.
 
-        The worker drops notices that come before the answer to a fetch, even about jobs stored after it: a busy event
-        loop gets both at once, and a listener that is already awake runs before the task that waits for the answer.
+        The worker drops notifications that arrive before the answer to a fetch, even about jobs stored after it: a busy
+        event loop gets both at once, and a listener that is already awake runs before the task that waits for the
+        answer.
         """
         rows = await self._run(FETCH, arguments, has_rows=True)
         if rows[0][HEARD] != self._noticed and all(row["id"] is None for row in rows):
@@ -158,7 +159,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         return rows
 
     def _fetch_noticing(self, connection: sqlite3.Connection, arguments: dict[str, object]) -> list[Row]:
-        """Return the fetched jobs, each with the number of notices that there were before, published or not."""
+        """Return the fetched jobs, each with the number of notifications before the fetch, published or not."""
         jobs = STEPS[FETCH](connection, **arguments)
         return [{**row, HEARD: self._noticed} for row in jobs or [{"id": None}]]
 
@@ -166,10 +167,10 @@ class SqliteConnector(connector.BaseAsyncConnector):
         if self._writer is None:
             raise ConnectorException("the database is not open")
         if query == _SCHEMA:
-            return []  # opening made it
+            return []  # opening the file has created it
         try:
-            if together := _TOGETHER.get(query):
-                return await self._writer.run_together(together, arguments)
+            if batched := _BATCHED.get(query):
+                return await self._writer.run_batched(batched, arguments)
             if query == FETCH:
                 return await self._writer.run(partial(self._fetch_noticing, arguments=arguments))
             return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
@@ -183,7 +184,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     @property
     def heard(self) -> int | None:
-        """How many notices there were, None while nobody listens."""
+        """The number of notifications so far; None while nobody listens."""
         return self._noticed if self._listeners else None
 
     async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
@@ -207,7 +208,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
             ]
             if heard:
                 with contextlib.suppress(RuntimeError):  # the listener's event loop was closed
-                    listener.loop.call_soon_threadsafe(_hear, listener, heard)
+                    listener.loop.call_soon_threadsafe(_enqueue, listener, heard)
 
     def _connect(self, notices: Notices) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -237,7 +238,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA journal_size_limit = 67108864")  # else the log keeps its greatest size
         connection.row_factory = portable.row
-        portable.add_functions(connection, self._now)
+        portable.add_functions(connection, self._clock)
 
         def wake(queue_name: str, kind: str, job_id: int) -> None:
             self._noticed += 1
@@ -250,7 +251,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
 
 def create_privately(path: Path) -> None:
-    """Make an empty file that only its owner can read, unless there is one; SQLite gives those beside it its mode.
+    """Create an empty file that only its owner can read, unless it exists; SQLite copies its mode to its companions.
 
     A file that exists is not even opened: closing it would end SQLite's locks on it
     (https://sqlite.org/howtocorrupt.html).
@@ -266,27 +267,27 @@ def _upgrade(connection: sqlite3.Connection) -> None:
         _bring_to(connection, len(VERSIONS))
 
 
-def _bring_to(connection: sqlite3.Connection, wanted: int) -> int:
-    """Bring the schema to a version, unless it has a newer one; return the version it then has."""
+def _bring_to(connection: sqlite3.Connection, target_version: int) -> int:
+    """Upgrade the schema to a version, unless it has a newer one; return the version that it then has."""
     with _transaction(connection):
-        there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
-        row = connection.execute("SELECT version FROM nightjar_schema").fetchone() if there else {"version": 0}
+        version_table = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
+        row = connection.execute("SELECT version FROM nightjar_schema").fetchone() if version_table else {"version": 0}
         version: int = row["version"]
         check_version(version, len(VERSIONS))
-        for step in VERSIONS[version:wanted]:
+        for step in VERSIONS[version:target_version]:
             for statement in statements(step):
                 connection.execute(statement)
-        if version < wanted:
-            connection.execute("UPDATE nightjar_schema SET version = ?", (wanted,))
-    return max(version, wanted)
+        if version < target_version:
+            connection.execute("UPDATE nightjar_schema SET version = ?", (target_version,))
+    return max(version, target_version)
 
 
 def _move_bodies(connection: sqlite3.Connection) -> None:
     """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches."""
-    moved, more = 0, True
-    while more:
+    last_id, remaining = 0, True
+    while remaining:
         with _transaction(connection):
-            jobs = connection.execute(OLD_BODIES, (moved, BODIES_AT_ONCE)).fetchall()
+            jobs = connection.execute(OLD_BODIES, (last_id, BODIES_AT_ONCE)).fetchall()
             for job in jobs:
                 row = connection.execute(
                     "SELECT lock, args FROM procrastinate_jobs WHERE id = ?", (job["id"],)
@@ -297,12 +298,12 @@ def _move_bodies(connection: sqlite3.Connection) -> None:
                     )
                     args = {name: value for name, value in row["args"].items() if name != "body"}
                     portable.execute(connection, FORGET_BODY, {"id": job["id"], "args": args}, has_rows=False)
-        moved, more = (jobs[-1]["id"], True) if jobs else (moved, False)
+        last_id, remaining = (jobs[-1]["id"], True) if jobs else (last_id, False)
 
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    # It locks at once: of two processes that open a new file, the second waits and finds the first one's tables.
+    # It locks at once: if two processes open a new file, the second one waits, and finds the tables of the first.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -333,37 +334,42 @@ def _operation(
     return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
 
 
-def _hear(listener: _Listener, heard: list[tuple[str, str]]) -> None:
+def _enqueue(listener: _Listener, heard: list[tuple[str, str]]) -> None:
     for notice in heard:
         listener.heard.put_nowait(notice)
 
 
 class OpenFile:
-    """The files of an open database: the file itself and its write-ahead log, which has the newest data."""
+    """The files of an open database: the file itself and its write-ahead log, which has the newest data.
+
+    Detects that somebody removed or replaced one of them. An open file lives on without its name, so SQLite would go on
+    storing data that the next start cannot find
+    (https://sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use).
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._paths = (path, path.with_name(path.name + "-wal"))
-        self._known: dict[Path, Identity] = {}
+        self._identities: dict[Path, Identity] = {}
 
     def remember(self) -> None:
-        """Remember the files that now have these names as the open ones."""
-        self._known = {path: found for path in self._paths if (found := _identity(path)) is not None}
+        """Remember the identities of the files that now have these names."""
+        self._identities = {path: identity for path in self._paths if (identity := _identity(path)) is not None}
 
     def forget(self) -> None:
         """Forget the open files."""
-        self._known = {}
+        self._identities = {}
 
     def problem(self) -> str | None:
-        """Say that the names no longer lead to the open files; None if they do. Takes microseconds."""
-        if all(_identity(path) == known for path, known in self._known.items()):
+        """Return a message if the names no longer lead to the open files; None if they do. Takes microseconds."""
+        if all(_identity(path) == identity for path, identity in self._identities.items()):
             return None
         return REPLACED.format(path=self._path)
 
 
 def _identity(path: Path) -> Identity | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -13,7 +13,7 @@ FILTERS = frozenset({"id", "queue_name", "task_name", "status", "lock", "queuein
 
 
 def list_jobs(connection: sqlite3.Connection, **filters: object) -> list[Row]:
-    """Return the jobs whose columns have these values; None is any."""
+    """Return the jobs whose columns have these values; None matches any value."""
     condition, values = _where(filters)
     return connection.execute(
         f"SELECT {COLUMNS}, abort_requested FROM procrastinate_jobs WHERE {condition} ORDER BY id",  # noqa: S608
@@ -36,24 +36,24 @@ def list_jobs_to_abort(connection: sqlite3.Connection, **filters: object) -> lis
 
 
 def count_by(column: str, connection: sqlite3.Connection, **filters: object) -> list[Row]:
-    """Return how many jobs each value of a column has, in all and by status."""
+    """Return the number of jobs for each value of a column, in total and by status."""
     condition, values = _where(filters)
-    counts: list[Row] = connection.execute(
+    rows: list[Row] = connection.execute(
         f"SELECT {column} AS name, status, count(*) AS count FROM procrastinate_jobs"  # noqa: S608
         f" WHERE {column} IS NOT NULL AND {condition} GROUP BY name, status ORDER BY name",
         values,
     ).fetchall()
     stats: dict[object, dict[object, int]] = {}
-    for row in counts:
+    for row in rows:
         stats.setdefault(row["name"], {})[row["status"]] = int(str(row["count"]))
-    return [{"name": name, "jobs_count": sum(each.values()), "stats": each} for name, each in stats.items()]
+    return [{"name": name, "jobs_count": sum(counts.values()), "stats": counts} for name, counts in stats.items()]
 
 
 def _where(filters: dict[str, object]) -> tuple[str, dict[str, object]]:
-    wanted = {column: stored(value) for column, value in filters.items() if value is not None}
-    if unknown := wanted.keys() - FILTERS:
+    values = {column: stored(value) for column, value in filters.items() if value is not None}
+    if unknown := values.keys() - FILTERS:
         raise ValueError(f"jobs cannot be filtered by {sorted(unknown)}")
-    return " AND ".join(f"{column} = :{column}" for column in wanted) or "TRUE", dict(wanted)
+    return " AND ".join(f"{column} = :{column}" for column in values) or "TRUE", dict(values)
 
 
 LISTS: dict[str, Callable[..., list[Row]]] = {

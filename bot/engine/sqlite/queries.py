@@ -101,9 +101,9 @@ def defer_periodic_job(
 
 
 def fetch_job(connection: sqlite3.Connection, *, queues: Iterable[str] | None, worker_id: int) -> list[Row]:
-    """Give the first job that may run to a worker."""
-    wanted = None if queues is None else encoding.dumps(list(queues))
-    arguments: dict[str, Value] = {"worker_id": worker_id, "queues": wanted}
+    """Assign the first job that may run to a worker."""
+    queue_list = None if queues is None else encoding.dumps(list(queues))
+    arguments: dict[str, Value] = {"worker_id": worker_id, "queues": queue_list}
     return connection.execute(FETCH_JOB, arguments).fetchall() or [NO_JOB]
 
 

@@ -1,4 +1,4 @@
-"""SQLite's twins of the statements in `bot.engine.jobs.steps`: on SQLite, a statement writes to one table."""
+"""SQLite's counterparts of the statements in `bot.engine.jobs.steps`: its statements write to one table only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RETURNING {COLUMNS}
 
 
 def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, window: int) -> list[Row]:
-    """Give the first jobs that may run to a worker."""
+    """Assign the first jobs that may run to a worker."""
     cursor = connection.cursor()
     cursor.row_factory = None
     locks = {lock for (lock,) in cursor.execute(LOCKS)}
@@ -52,9 +52,9 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
         # A job that was tried before is fetched alone, as by `bot.engine.jobs.steps.FETCH`.
         tried = {job_id for job_id, attempts in cursor.execute(ATTEMPTS, (json.dumps(free),)) if attempts}
         fetched = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]
-    more = scanned == window or len(free) == most or len(free) > len(fetched)
+    may_have_more = scanned == window or len(free) == most or len(free) > len(fetched)
     rows = connection.execute(BEGIN, (worker_id, json.dumps(fetched))).fetchall()
-    return [{**row, "more": more} for row in rows]
+    return [{**row, "more": may_have_more} for row in rows]
 
 
 def end_noted(

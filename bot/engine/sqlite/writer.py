@@ -1,9 +1,9 @@
 """One thread that owns a SQLite connection and commits all waiting operations together.
 
-A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
-one commit is under way share the next (group commit). Each runs in a savepoint of its own, or together with others of
-its kind, and alone if that fails: one that fails undoes nothing else
-(https://www.sqlite.org/lang_savepoint.html). Nobody is answered before the commit.
+A commit that survives a power cut costs an fsync, milliseconds on many disks. So all operations that arrive while one
+commit is under way share the next (group commit). Each operation runs in a savepoint of its own, or in a batch with
+others of its kind; if a batch fails, each of its operations runs alone, so that a failure undoes nothing else
+(https://www.sqlite.org/lang_savepoint.html). Callers get their results after the commit.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class _Call:
 class Writer:
     """Run operations from any event loop on one connection.
 
-    `connect` makes the connection, in the writer's thread; what it and the operations append to `notices` goes to
-    `publish` after the commit, and nowhere if the operation or the commit failed. `check` is called before each
-    commit: nothing is committed when it raises. `most` is how many operations a commit may have.
+    `connect` opens the connection in the writer's thread. Operations append notifications to its `notices`; after the
+    commit they go to `publish`, and after a failure nowhere. `check` is called before each commit: if it raises,
+    nothing is committed. A commit has at most `most` operations.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._gate = threading.Lock()
         self._accepting = False
-        self._why_not = NOT_OPEN
+        self._refusal = NOT_OPEN
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
-        """Connect; raise what `connect` raised."""
+        """Open the connection. Raises the error of `connect`."""
         opened: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._thread = threading.Thread(target=self._run, args=(opened,), name="nightjar-sqlite", daemon=True)
         self._accepting = True
@@ -105,24 +105,25 @@ class Writer:
         await asyncio.to_thread(thread.join)
 
     async def run(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Return what the operation returned, once it is committed.
+        """Return the result of the operation, once it is committed.
 
-        If the caller is cancelled before its turn, the operation does not run; after that, it runs all the same.
-        Raises ConnectorException when the writer is stopped, and what the operation or the commit raised.
+        If the caller is cancelled before its turn, the operation does not run; later, it runs nevertheless. Raises
+        ConnectorException when the writer is stopped, and the error of the operation or the commit.
         """
-        return cast(Result, await self._asked(_alone, operation))
+        return cast(Result, await self._submit(_run_each, operation))
 
-    async def run_together(
+    async def run_batched(
         self, operation: Callable[[sqlite3.Connection, Sequence[Argument]], Sequence[Result]], argument: Argument
     ) -> Result:
-        """Return what the operation returned for an argument. It gets all arguments that wait in a row at once.
+        """Return the result of an operation for an argument; consecutive waiting calls run as one batch.
 
-        An event loop hands over together what it asks for in one turn. If the operation raises, all that it did is
-        undone, and it gets each argument alone. Otherwise as `run`.
+        The operation gets the arguments of the batch, and returns a result for each. Calls of one turn of an event loop
+        are queued together. If the operation raises, its changes are undone, and it gets each argument alone. Apart
+        from that, as `run`.
         """
-        return cast(Result, await self._asked(operation, argument))
+        return cast(Result, await self._submit(operation, argument))
 
-    def _asked(
+    def _submit(
         self, operation: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[object]], argument: object
     ) -> asyncio.Future[object]:
         loop = asyncio.get_running_loop()
@@ -130,10 +131,10 @@ class Writer:
         # Under the gate, or a call could be queued after `_end` has emptied the queue, and its caller would never wake.
         with self._gate:
             if not self._accepting:
-                raise ConnectorException(self._why_not)
+                raise ConnectorException(self._refusal)
             gathered = self._gathered.setdefault(loop, [])
             gathered.append(call)
-            if operation is _alone:
+            if operation is _run_each:
                 self._hand_over(loop)
             elif len(gathered) == 1:
                 # Only after the loop's current turn: if calls were handed over one by one, the first would wake the
@@ -146,25 +147,25 @@ class Writer:
             self._hand_over(loop)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Queue what a loop has asked for, in its order; call this under the gate."""
+        """Queue the calls that a loop has gathered, in their order; call this under the gate."""
         for call in self._gathered.pop(loop, ()):
             self._calls.put(call)
 
     def _run(self, opened: asyncio.Future[object]) -> None:
-        first = _Call(_alone, None, opened)
+        first = _Call(_run_each, None, opened)
         try:
             connection = self._connect(self._notices)
-        except Exception as error:  # whatever it is, the caller of `start` must get it
+        except Exception as error:  # the caller of `start` must get every error
             first.error = error
             self._end([first])
             return
         first.committed = True
         calls: list[_Call] = [first]
-        more = True
+        is_open = True
         try:
             _settle(calls)
-            while more:
-                calls, more = self._next()
+            while is_open:
+                calls, is_open = self._next()
                 self._commit_together(connection, calls)
                 _settle(calls)
                 if self._notices:
@@ -172,22 +173,22 @@ class Writer:
                     self._notices.clear()
                     self._publish(published)
         except BaseException as error:
-            self._why_not = STOPPED.format(error=error)
+            self._refusal = STOPPED.format(error=error)
             raise
         finally:
             self._end(calls)
             connection.close()
 
     def _next(self) -> tuple[list[_Call], bool]:
-        """Wait for an operation; return it with those that wait as well, and whether more may come."""
+        """Wait for a call; return it with the other waiting calls, and whether the writer is still open."""
         calls: list[_Call] = []
-        item = self._calls.get()
-        while item is not None:
-            calls.append(item)
+        call = self._calls.get()
+        while call is not None:
+            calls.append(call)
             if len(calls) == self._most:
                 return calls, True
             try:
-                item = self._calls.get_nowait()
+                call = self._calls.get_nowait()
             except queue.Empty:
                 return calls, True
         return calls, False
@@ -198,11 +199,11 @@ class Writer:
             # answers SQLITE_BUSY at once
             # (https://sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
             connection.execute("BEGIN IMMEDIATE")
-            for operation, asked in itertools.groupby(calls, key=lambda call: call.operation):
-                theirs = [call for call in asked if not call.future.cancelled()]
-                for part in [[call] for call in theirs] if operation is _alone else [theirs] if theirs else []:
-                    self._attempt(connection, part)
-            # SQLite would commit into a file that was removed or replaced meanwhile, and all of it would be lost.
+            for operation, group in itertools.groupby(calls, key=lambda call: call.operation):
+                pending = [call for call in group if not call.future.cancelled()]
+                for batch in [[call] for call in pending] if operation is _run_each else [pending] if pending else []:
+                    self._attempt(connection, batch)
+            # If the file was removed or replaced meanwhile, SQLite would commit into the lost file.
             self._check()
             connection.execute("COMMIT")
             for call in calls:
@@ -216,7 +217,7 @@ class Writer:
                 connection.execute("ROLLBACK")
 
     def _attempt(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> None:
-        """Run calls of one operation together; if that fails, run each alone."""
+        """Run calls of one operation as a batch; if that fails, run each alone."""
         noticed = len(self._notices)
         connection.execute("SAVEPOINT operation")
         try:
@@ -239,23 +240,23 @@ class Writer:
             connection.execute("RELEASE operation")
 
     def _end(self, unanswered: list[_Call]) -> None:
-        """Refuse new operations and answer all old ones, so that no caller waits for a thread that has ended."""
+        """Refuse new calls and answer all old ones, so that no caller waits for a thread that has ended."""
         with self._gate:
             self._accepting = False
             for loop in list(self._gathered):
                 self._hand_over(loop)
-        left = list(unanswered)
+        calls = list(unanswered)
         while True:
             try:
-                item = self._calls.get_nowait()
+                call = self._calls.get_nowait()
             except queue.Empty:
                 break
-            if item is not None:
-                left.append(item)
-        _settle(left)
+            if call is not None:
+                calls.append(call)
+        _settle(calls)
 
 
-def _alone(
+def _run_each(
     connection: sqlite3.Connection, operations: Sequence[Callable[[sqlite3.Connection], object]]
 ) -> list[object]:
     return [operation(connection) for operation in operations]
@@ -266,9 +267,9 @@ def _settle(calls: Iterable[_Call]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
     for call in calls:
         by_loop.setdefault(call.future.get_loop(), []).append(call)
-    for loop, theirs in by_loop.items():
+    for loop, calls_of_loop in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_settle_each, theirs)
+            loop.call_soon_threadsafe(_settle_each, calls_of_loop)
         except RuntimeError:
             continue
 

@@ -1,4 +1,4 @@
-"""One try of a job: run it, and leave a note with the job, to be stored when the job ends."""
+"""One try of a job: run its work, and leave a note that is stored when the job ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bot.engine.worker.manager import leave_note
 from bot.engine.worker.repeat import resume_later
 from bot.engine.writes import Writes
 
-SUSPECT = "it was running when processes ended, so it now runs alone"
+SUSPECT = "it may have crashed the worker, so it runs alone"
 SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -43,13 +43,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The outcome of a job that did not fail; `about` is stored in its note with the text."""
+    """The outcome of a job that did not fail; `text` and `about` are stored in its note."""
 
     outcome: str
     text: str
     about: Mapping[str, Any] = field(default_factory=dict)
     value: Any = None
-    """What an effect returned for the conclude stage, as JSON."""
+    """The value of an effect for the conclude stage, as JSON."""
 
 
 async def _no_answer(_: str, __: bool) -> None:
@@ -60,10 +60,10 @@ async def _no_answer(_: str, __: bool) -> None:
 class Attempt:
     """One try of a job.
 
-    `work` does the job, under the `guard` of its process; `watch` gets the outcome and how many seconds it took.
-    `message` words an error for people. `answer` gets that text if the error ends the job, and whether the engine runs
-    the job again by itself after a quiet hour. `retry_priority` is the
-    job's priority while it waits for its next try.
+    `work` does the job, under the `guard` of its process. `watch` gets the outcome and the seconds that the try took.
+    `message` turns an error into a text for people. `answer` gets that text if the error ends the job, and whether the
+    engine runs the job again by itself after a quiet hour. `retry_priority` is the priority of the job while it waits
+    for its next try.
     """
 
     job: Job
@@ -75,14 +75,14 @@ class Attempt:
     labels: Mapping[str, str | int]
     retry_priority: int | None = None
     writes: Writes = field(default_factory=Writes)
-    """What the job has sent that must not be sent twice: the next try reads this."""
+    """The writes that the job has sent and must not send twice; the next try reads them."""
     answer: Callable[[str, bool], Awaitable[None]] = _no_answer
     first_wait: float = FIRST_WAIT
 
     async def run(self, connector: BaseAsyncConnector) -> None:
         """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
 
-        The note of how the try ended is left with the job. Raises ConnectorException if the database fails before.
+        Leaves the note of the outcome with the job. Raises ConnectorException if the database fails first.
         """
         job_id = id_of(self.job)
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
@@ -92,36 +92,38 @@ class Attempt:
         began = time.monotonic()
         # The first try has no note, which saves a query for most jobs.
         try:
-            before = await read_note(connector, job_id) if self.job.attempts else Note()
+            earlier_note = await read_note(connector, job_id) if self.job.attempts else Note()
         except UnreadableNote as error:
             # `bot.engine.worker.unreadable` ends the job, and leaves the note: another version may read it.
             await self.answer(self.message(error), True)
             raise
-        tries = before.tries.after_outlived(self.guard.outlived(job_id))
+        tries = earlier_note.tries.after_outlived(self.guard.outlived(job_id))
         try:
-            done = await self._guarded(connector, tries)
+            result = await self._guarded(connector, tries)
         except Postponed as postponed:
-            # It waits, for longer than a moment, so its note says for what.
-            waiting = replace(before, outcome=RETRYING, text=SUSPECT_WAITS, tries=tries.after(postponed, time.time()))
-            leave_note(self.job, replace(waiting, writes=self.writes.state))
+            # It may wait for long, so its note says why.
+            suspended = replace(
+                earlier_note, outcome=RETRYING, text=SUSPECT_WAITS, tries=tries.after(postponed, time.time())
+            )
+            leave_note(self.job, replace(suspended, writes=self.writes.state))
             raise
         except (Again, asyncio.CancelledError) as ended:
-            # It ended on purpose, and must not look like a try that ended with its process.
-            stopped = replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state)
+            # It stopped on purpose, and must not look like a crash of its process.
+            stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
             leave_note(self.job, stopped)
             raise
         except Exception as error:
-            outcome = await self._settle(connector, error, tries, began)
-            if outcome is None:
+            decision = await self._settle(connector, error, tries, began)
+            if decision is None:
                 return
-            raise outcome from error
+            raise decision from error
         if tries.away_since:
             await release_waiting(connector)
-        note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
+        note = Note(outcome=result.outcome, text=result.text, tries=tries, about=result.about, value=result.value)
         leave_note(self.job, note)
-        line = f"{self.job.task_name}: {done.outcome}"
-        log.info(line, text=done.text)
-        self.watch(done.outcome, time.monotonic() - began)
+        line = f"{self.job.task_name}: {result.outcome}"
+        log.info(line, text=result.text)
+        self.watch(result.outcome, time.monotonic() - began)
 
     async def _note(self, connector: BaseAsyncConnector, note: Note) -> None:
         """Store a note that covers all tries so far, before this one goes on."""
@@ -130,9 +132,9 @@ class Attempt:
         self.guard.forget(job_id)
 
     async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
-        """Do the work beside other jobs; alone if it may be what ends processes."""
+        """Do the work beside other jobs; in isolation if it may crash the process."""
         if tries.alone >= MAX_ALONE:
-            raise LostTooOften(tries.alone, again=await resume_later(connector, self.job))
+            raise LostTooOften(tries.alone, runs_again=await resume_later(connector, self.job))
         lost = tries.lost(self.job.attempts)
         if lost < SUSPECT_AFTER:
             return await self.guard.run(self.work)
@@ -140,8 +142,7 @@ class Attempt:
             raise Postponed(seconds, self.retry_priority)
 
         async def alone() -> JobOutcome:
-            # The note is stored before the work, which may end this process: otherwise the next process would not know
-            # that the job ran alone.
+            # The work may end this process. The note, stored first, tells the next process that the job ran alone.
             log.warning(SUSPECT, ended=lost)
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
@@ -150,7 +151,7 @@ class Attempt:
 
         try:
             return await self.guard.run_alone(alone)
-        # Not a failed try: it is not this job's fault if others take long.
+        # Not a failed try: other jobs caused the delay.
         except Busy:
             raise Postponed(SUSPECT_PAUSE, self.retry_priority) from None
         except Stopping:
@@ -159,48 +160,48 @@ class Attempt:
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
     ) -> Again | Failed | None:
-        """Note how the try ended; return the error to raise, None if the job ends with a refusal."""
-        now = time.time()
-        seconds = next_try(error, tries, now, self.first_wait, self.kind_of(error))
+        """Leave the note of a failed try; return the error to raise, None if the job ends with a refusal."""
+        moment = time.time()
+        seconds = next_try(error, tries, moment, self.first_wait, self.kind_of(error))
         message = self.message(error)
-        after = tries.after(error, now)
+        counted = tries.after(error, moment)
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
-            await self.answer(message, isinstance(error, LostTooOften) and error.again)
-        shown = AWAY if seconds is not None and is_away(error) else outcome
+            await self.answer(message, isinstance(error, LostTooOften) and error.runs_again)
+        noted_outcome = AWAY if seconds is not None and is_away(error) else outcome
         note = Note(
-            outcome=shown,
+            outcome=noted_outcome,
             text=describe(error),
             message=message,
-            tries=after,
+            tries=counted,
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        # Any other error shows that the service answers again, so jobs that wait for it may run at once.
-        if tries.away_since and not after.away_since:
+        # Any other error shows that the service answers again, so the jobs that wait for it may run now.
+        if tries.away_since and not counted.away_since:
             await release_waiting(connector)
         leave_note(self.job, note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:
             return Again(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
-        # A refusal is no failure: the job ends as succeeded, and its note says what was refused.
+        # A refusal is not a failure: the job ends as succeeded, and its note says what was refused.
         return None if outcome == REFUSED else Failed()
 
     def _log(self, error: Exception, seconds: float | None) -> None:
         line = f"{self.job.task_name}: {_final(error) if seconds is None else RETRYING}"
-        more: dict[str, Any] = {"error": describe(error)}
+        fields: dict[str, Any] = {"error": describe(error)}
         if seconds is not None:
-            log.warning(line, retry_in=round(seconds, 1), **more)
+            log.warning(line, retry_in=round(seconds, 1), **fields)
         elif isinstance(error, Refusal | UserError):
-            log.info(line, **more)
+            log.info(line, **fields)
         elif isinstance(error, PayloadError):
-            log.error(line, path=error.path, **more)
+            log.error(line, path=error.path, **fields)
         elif self.kind_of(error) is not ErrorKind.OTHER:
-            log.error(line, **more)
+            log.error(line, **fields)
         else:
-            # Most likely a fault of ours, so the log needs the traceback.
-            log.error(line, exc_info=error, **more)
+            # Most likely a bug of ours, so the log needs the traceback.
+            log.error(line, exc_info=error, **fields)
 
 
 def _final(error: Exception) -> str:
@@ -208,7 +209,7 @@ def _final(error: Exception) -> str:
 
 
 def describe(error: Exception) -> str:
-    """Put an error into words for operators."""
+    """Return the text of an error for operators."""
     text = str(error)
     if isinstance(error, UserError | PayloadError | Refusal):
         return text

@@ -1,12 +1,12 @@
 """Protect jobs from each other: a limit on the time of each job, and an isolated run for a suspect.
 
-A process that dies ends all jobs in progress, and one of them may be the cause. A job that was in progress at two
-crashes is a suspect: from then on it runs while no other job of its process does, and only in a process that has lived
-for a while. A crash during such a run is evidence against the suspect: the process did well without it. In a process
-that something outside ends every few seconds, suspects wait, so these crashes count against none.
+When a process dies, all its running jobs end, and one of them may be the cause. A job that was running at two crashes
+is a suspect: from then on it runs alone in its process, and only in a process that has lived for a while. A crash
+during such a run is evidence against the suspect, because the process was stable before. If something outside kills
+processes every few seconds, suspects wait, so these crashes count against no job.
 
-A try that left no note looks like a crash. So a process that survives remembers the tries that it could not note
-because the database was unavailable.
+A try without a note looks like a crash. So a process that survives an outage of the database remembers the tries whose
+notes it could not store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALONE_SECONDS = 60.0
 """Seconds after which other jobs may start although a suspect still runs: a suspect may be slow and innocent."""
 
 MAX_OUTLIVED = 1_000
-"""The most jobs whose unnoted tries a process remembers: many times those that it runs at once."""
+"""The most jobs whose tries without a note a process remembers: many times as many as it runs at once."""
 
 OVER_TIME = "this attempt took longer than {seconds:g} seconds, the maximum for one attempt of a job"
 
@@ -79,25 +79,25 @@ class Guard:
         self._patience = patience
         self._alone_seconds = alone_seconds
         self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
-        self._inside = 0
-        self._alone = False
+        self._running = 0
+        self._is_exclusive = False
         self._outlived: LRUCache[int, int] = LRUCache(MAX_OUTLIVED)
 
     def outlived(self, job_id: int) -> int:
-        """Return how many tries of a job ended here without a note, since the last one that has a note."""
+        """Return how many tries of a job have ended in this process without a note, since the last try with a note."""
         return self._outlived.get(job_id, 0)
 
     def outlive(self, job_id: int) -> None:
-        """Count a try of a job that ended here without a note."""
+        """Count a try of a job that ended in this process without a note."""
         self._outlived[job_id] = self.outlived(job_id) + 1
 
     def forget(self, job_id: int) -> None:
-        """Forget the unnoted tries of a job: its note covers all tries again."""
+        """Forget the tries of a job without a note: its new note covers all tries."""
         self._outlived.pop(job_id, None)
 
     @contextmanager
     def outliving(self, job_id: int) -> Iterator[None]:
-        """Remember that this process lived on if an outage of the database is what ends the try of a job."""
+        """Count the try that the block runs as outlived if an outage of the database ends it."""
         try:
             yield
         except ConnectorException as error:
@@ -106,7 +106,7 @@ class Guard:
             raise
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do work while other work may run. Raises `OverTime`."""
+        """Do work beside other work. Raises `OverTime`."""
         await self._enter(alone=False)
         try:
             return await self._limited(work)
@@ -114,7 +114,7 @@ class Guard:
             self._leave()
 
     def too_young(self, alone: int) -> float:
-        """Return in how many seconds this process is old enough for a suspect; 0 if it is.
+        """Return the seconds until this process is old enough for a suspect; 0 if it is.
 
         `alone` is the number of processes in a row that ended while the suspect ran alone.
         """
@@ -123,9 +123,9 @@ class Guard:
     async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Do work while this process does nothing else.
 
-        Raises `Busy` if other work does not end, `Stopping` if the process is to stop, and `OverTime`.
+        Raises `Busy` if other work does not end in time, `Stopping` if the process stops, and `OverTime`.
         """
-        async with self._by_itself():
+        async with self._exclusive():
             self._suspect = asyncio.timeout(self._seconds)
             try:
                 if self._stopping:
@@ -139,7 +139,7 @@ class Guard:
                 self._suspect = None
 
     def stop(self) -> None:
-        """End the run of a suspect, and begin no other: if the process is killed now, that is no suspect's fault."""
+        """End the run of a suspect, and begin no other: if the process is killed now, no suspect is to blame."""
         self._stopping = True
         if self._suspect is not None and not self._suspect.expired():
             self._suspect.reschedule(asyncio.get_running_loop().time())
@@ -150,24 +150,24 @@ class Guard:
             async with clock:
                 return await work()
         except TimeoutError:
-            # Any other TimeoutError is the work's own, such as a request that took too long.
+            # Otherwise the work itself raised it, such as for a request that took too long.
             if clock.expired():
                 raise OverTime(self._seconds) from None
             raise
 
     @asynccontextmanager
-    async def _by_itself(self) -> AsyncIterator[None]:
+    async def _exclusive(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._patience):
                 await self._enter(alone=True)
         except TimeoutError:
             raise Busy from None
-        # If the suspect is only slow, the other jobs must not wait for all of its 15 minutes.
-        opening = asyncio.get_running_loop().call_later(self._alone_seconds, self._open)
+        # The suspect may only be slow, so the other jobs must not wait for 15 minutes.
+        timer = asyncio.get_running_loop().call_later(self._alone_seconds, self._end_exclusion)
         try:
             yield
         finally:
-            opening.cancel()
+            timer.cancel()
             self._leave()
 
     async def _enter(self, *, alone: bool) -> None:
@@ -180,28 +180,28 @@ class Guard:
             if turn.done() and not turn.cancelled():
                 self._leave()  # the turn came at the same moment
             else:
-                self._let_in()  # those behind waited for this one
+                self._let_in()  # the jobs behind this one may begin
             raise
 
     def _let_in(self) -> None:
-        """Let in those who wait, in order. Nobody overtakes a suspect that waits to run alone."""
-        while self._waiting and not self._alone:
+        """Let waiting jobs begin, in order. No job overtakes a suspect that waits to run alone."""
+        while self._waiting and not self._is_exclusive:
             alone, turn = self._waiting[0]
             # A turn that is already done was cancelled while it waited.
             if not turn.done():
-                if alone and self._inside:
+                if alone and self._running:
                     return
-                self._inside += 1
-                self._alone = alone
+                self._running += 1
+                self._is_exclusive = alone
                 turn.set_result(None)
             self._waiting.popleft()
 
     def _leave(self) -> None:
-        self._inside -= 1
-        if not self._inside:
-            self._alone = False
+        self._running -= 1
+        if not self._running:
+            self._is_exclusive = False
         self._let_in()
 
-    def _open(self) -> None:
-        self._alone = False
+    def _end_exclusion(self) -> None:
+        self._is_exclusive = False
         self._let_in()

@@ -1,9 +1,9 @@
-"""While many deliveries come in, they go before jobs that could begin.
+"""Throttle jobs while deliveries flood in.
 
-GitHub gives up after ten seconds, whereas a job may begin a moment later. Jobs and deliveries share one event loop, and
-each of its turns runs a step of every job that can go on. So while many deliveries come in, only `FEW` jobs run beside
-them. But every `PAUSE`, `AT_LEAST` more begin, so jobs never starve. A job that waits for GitHub counts as running, so
-if GitHub takes 200 ms to answer, about 20 run at once.
+GitHub waits ten seconds for the answer to a delivery, whereas a job can wait. Deliveries and jobs share one event loop,
+and each turn of it runs a step of every job that is ready. So during a flood, at most `FEW` jobs run beside the
+deliveries. But `AT_LEAST` more begin after every `PAUSE`, so jobs never starve. A job that waits for GitHub counts as
+running: if GitHub takes 200 ms to answer, about 20 run at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sized
 
 MANY, WITHIN = 8, 0.1
-"""So many deliveries within so many seconds are a flood. If a push causes as many, its jobs wait for a pause or two."""
+"""`MANY` deliveries within `WITHIN` seconds are a flood. If a push causes as many, its jobs wait for a pause or two."""
 
 FEW = 2
 """Jobs of one process that run beside a flood; up to this number, a job does not wait for deliveries."""
@@ -27,22 +27,22 @@ PAUSE = 0.02
 
 
 class Intake:
-    """The deliveries that lately came to one process; `pause` and `within` are in seconds."""
+    """The recent deliveries of one process; `pause` and `within` are in seconds."""
 
     def __init__(self, few: int = FEW, pause: float = PAUSE, many: int = MANY, within: float = WITHIN) -> None:
         self._few = few
         self._pause = pause
         self._within = within
-        self._came: deque[float] = deque(maxlen=many)
+        self._arrivals: deque[float] = deque(maxlen=many)
 
     def count(self) -> None:
         """Count a delivery."""
-        self._came.append(time.monotonic())
+        self._arrivals.append(time.monotonic())
 
     async def room(self, running: Sized, most: int) -> int:
-        """Return how many jobs may begin, at least one, for a worker that may run `most` and already runs some.
+        """Return how many jobs may begin, at least one, for a worker that runs the jobs `running` and at most `most`.
 
-        Pause first if enough jobs run beside a flood.
+        Pauses first if enough jobs run beside a flood.
         """
         if self._is_flooded() and len(running) >= self._few:
             await asyncio.sleep(self._pause)
@@ -51,4 +51,4 @@ class Intake:
         return max(1, most - len(running))
 
     def _is_flooded(self) -> bool:
-        return len(self._came) == self._came.maxlen and time.monotonic() - self._came[0] < self._within
+        return len(self._arrivals) == self._arrivals.maxlen and time.monotonic() - self._arrivals[0] < self._within

@@ -1,11 +1,11 @@
-"""Procrastinate's job manager, with five habits changed.
+"""Override five behaviors of Procrastinate's job manager.
 
-- A job shows its name and id alone when it is logged: its arguments hold whole webhook bodies.
-- It fetches as many jobs at once as the worker can begin: with one job per commit, the disk would limit the rate.
-- A job and the note of how it ended are written in one statement, so no crash falls between them.
-- The end of a job is written even if the database is unavailable for a moment: its worker is
-  alive, so the job would stay `doing` for ever and block all jobs under its lock.
-- Only the worker that holds a job may end it: a worker that was frozen may find that others have taken the job over.
+- The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
+- One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
+- One statement ends a job and stores the note of its outcome, so no crash falls between them.
+- The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
+  job would stay `doing` for ever and block all jobs under its lock.
+- Only the worker that holds a job may end it: while a worker was frozen, others may have taken its job over.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
 
 WRITE_PATIENCE = 12.0
-"""Seconds to go on trying to write how a job ended: less than `WorkerPace.stalled`, after which others take it over."""
+"""Seconds for which to retry storing the end of a job: less than `WorkerPace.stalled`, when others take it over."""
 
 WRITE_PAUSE = 0.3
 
@@ -47,7 +47,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NoteHolder:
-    """Holds the note of how a try of a job ended, until the job itself ends."""
+    """Holds the note of a job's try until the job ends."""
 
     __slots__ = ("note",)
 
@@ -57,7 +57,7 @@ class NoteHolder:
 
 @attr.dataclass(frozen=True, kw_only=True)
 class QuietJob(procrastinate_jobs.Job):
-    """A job whose arguments never reach a log, and which holds the note of how it ended."""
+    """A job whose arguments never reach a log, and which holds the note of its try."""
 
     holder: NoteHolder = attr.field(factory=NoteHolder, repr=False, eq=False)
 
@@ -67,7 +67,7 @@ class QuietJob(procrastinate_jobs.Job):
         return f"{self.task_name}[{self.id}]"
 
     def log_context(self) -> types.JSONDict:
-        """Return what Procrastinate's own log lines carry."""
+        """Return the fields of Procrastinate's own log lines."""
         return {"id": self.id, "task_name": self.task_name, "attempts": self.attempts}
 
 
@@ -84,7 +84,7 @@ def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How a job ends: the statement for it, the one that stores its note as well, and their values."""
+    """The end of a job: the statement `plain`, the statement `noted` that also stores the note, and their values."""
 
     plain: LiteralString
     noted: LiteralString
@@ -92,9 +92,9 @@ class _Ending:
 
 
 class EngineJobManager(JobManager):
-    """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all.
+    """The job manager of one worker; `give_up` is called if the end of a job cannot be stored.
 
-    The manager tries for `patience` seconds to write it, and tells the `guard` whether the note of a try was stored.
+    The manager tries for `patience` seconds to store it, and tells the `guard` whether the note of the try was stored.
     The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries.
     """
 
@@ -116,7 +116,7 @@ class EngineJobManager(JobManager):
         self._fetched: deque[QuietJob] = deque()
         self._begun: set[int] = set()
         self._seen_all: int | None = None
-        """How many notices there were when the last fetch began, if it fetched all that could run."""
+        """The number of notifications before the last fetch, if that fetched all jobs that could run."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
@@ -126,8 +126,8 @@ class EngineJobManager(JobManager):
         if not self._fetched:
             seen, self._seen_all = self._seen_all, None
             if seen is not None and seen == self._heard():
-                # The worker always asks once more. The last fetch found nothing else to run, and nothing has been
-                # announced since it began.
+                # The worker always asks once more. The last fetch found no other job, and no notification has arrived
+                # since it began.
                 return None
             most = await self._intake.room(self._begun, self._concurrency)
             heard = self._heard()
@@ -136,7 +136,7 @@ class EngineJobManager(JobManager):
             )
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
             if jobs and not any(row.get("more", True) for row in rows):
-                # SQLite also counts what was announced before the fetch began there, such as the end of the last job.
+                # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
                 self._seen_all = rows[0].get(HEARD, heard)
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
@@ -151,28 +151,27 @@ class EngineJobManager(JobManager):
         return heard
 
     async def register_worker(self) -> int:
-        """Put a worker on the list, which begins without jobs."""
+        """Register a worker, which begins without jobs."""
         self._seen_all = None
         self._fetched.clear()
         self._begun.clear()
         return await super().register_worker()
 
     async def unregister_worker(self, worker_id: int) -> None:
-        """Take a worker off the list; jobs that it has not begun go back to the queue, and lose no try."""
+        """Unregister a worker, and return the jobs that it has not begun to the queue, where they lose no try."""
         unbegun = [job.id for job in self._fetched]
         self._fetched.clear()
         if unbegun:
-            with contextlib.suppress(
-                ConnectorException
-            ):  # other workers take them over, as they would those of a crash
+            # If this fails, other workers take the jobs over, as after a crash.
+            with contextlib.suppress(ConnectorException):
                 await self.connector.execute_query_async(RETURN_UNBEGUN, ids=unbegun, worker_id=worker_id)
         await super().unregister_worker(worker_id)
 
     async def finish_job(
         self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
     ) -> None:
-        """Write that a job has ended, and its note."""
-        # `delete_job` is ignored: our worker never deletes, because the rows make a key unique.
+        """Store the end of a job, and its note."""
+        # `delete_job` is ignored: the stored rows make keys unique.
         await self._end(job, _Ending(FINISH, FINISH_NOTED, {"status": status.value}))
 
     async def retry_job(
@@ -183,7 +182,7 @@ class EngineJobManager(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Return a job to the queue, and write its note."""
+        """Return a job to the queue, and store its note."""
         # As a duration, because the database's clock decides when the wait is over.
         wait = (retry_at - datetime.datetime.now(datetime.UTC)).total_seconds() if retry_at else 0.0
         await self._end(job, _retrying(max(wait, 0.0), priority))
@@ -210,7 +209,7 @@ class EngineJobManager(JobManager):
                 # Only the kind of the error: its text may quote the values of the statement.
                 kind = type(error.__cause__ or error).__name__
                 if note is not None and not away:
-                    # The try then counts as lost, so a job whose note can never be stored fails in the end.
+                    # The try then counts as a crash, so a job whose note can never be stored fails in the end.
                     log.error(NOT_NOTED, job=job_id, error=kind)  # noqa: TRY400
                     ending, note = _retrying(unnoted_wait(job.attempts), None), None
                     continue

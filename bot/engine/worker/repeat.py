@@ -1,7 +1,7 @@
-"""Run failed jobs of a delivery again: all of them, on request, or one by itself after a quiet hour.
+"""Run failed jobs of a delivery again: all of them on request, or a single job after a quiet hour.
 
-What made a job fail may have ended meanwhile without the job: processes that something outside killed, or a release
-that could not read what another one had stored.
+The cause of a failure may end without the job: something outside killed the processes, or a release could not read the
+data that another release had stored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ UPDATE procrastinate_jobs SET status = 'cancelled'
 
 
 async def resume_later(connector: BaseAsyncConnector, job: Job) -> bool:
-    """Store that a job, which is about to fail, runs again after `QUIET_SECONDS`; return whether it will.
+    """Schedule another run of a job, which is about to fail, after `QUIET_SECONDS`; return whether it is scheduled.
 
-    It will not if the job belongs to no delivery, or if GitHub no longer offers to redeliver that.
+    It is not if the job belongs to no delivery, or if the delivery is then too old for GitHub to redeliver it.
     """
-    now = time.time()
+    moment = time.time()
     guid, received_at = job.task_kwargs.get("guid"), job.task_kwargs.get("received_at")
     # The job of a delivery has the delivery's own ID.
     delivery_job = job.task_kwargs.get("delivery_job", job.id)
@@ -40,15 +40,15 @@ async def resume_later(connector: BaseAsyncConnector, job: Job) -> bool:
         return False
     if not isinstance(delivery_job, int):
         return False
-    if now + QUIET_SECONDS > received_at + OUTAGE_PATIENCE:
+    if moment + QUIET_SECONDS > received_at + OUTAGE_PATIENCE:
         return False
     # When the job ends as failed, this try is counted as well.
-    await defer_once(connector, [resume_job(guid, delivery_job, job.id, job.attempts + 1, now, QUIET_SECONDS)])
+    await defer_once(connector, [resume_job(guid, delivery_job, job.id, job.attempts + 1, moment, QUIET_SECONDS)])
     return True
 
 
 async def resume(store: Store, journal: Journal, guid: str, job_id: int, attempts: int) -> bool:
-    """Queue a failed job of a delivery again, with its note and tries; return False if it is no longer as it failed."""
+    """Requeue a failed job of a delivery with its note and tries; return False if it has been tried again meanwhile."""
     record = await journal.delivery(guid)
     jobs = record.jobs if record is not None else []
     job = next((job for job in jobs if job.job_id == job_id), None)
@@ -59,33 +59,33 @@ async def resume(store: Store, journal: Journal, guid: str, job_id: int, attempt
 
 
 async def repeat(store: Store, record: DeliveryRecord, failed: Sequence[int], resumed: int | None = None) -> None:
-    """Queue failed jobs again, and the conclusions from them. The job `resumed` keeps its note and tries."""
+    """Requeue failed jobs and the conclusions that depend on them. The job `resumed` keeps its note and tries."""
     conclusions = _conclusions_again(record, failed)
     superseded = _superseded(record, failed, conclusions)
-    # What failed returns to the queue last: after a crash in between it is still failed, and the command can be
+    # The failed jobs return to the queue last: after a crash in between they are still failed, and the command can be
     # repeated.
     await store.connector.execute_query_async(CANCEL, ids=superseded)
-    again = [plan.job.job_id for plan in conclusions]
-    for job in again:
-        await store.restart_conclusion(job)
-    jobs = dict.fromkeys([*failed, *again])
+    conclusion_ids = [plan.job.job_id for plan in conclusions]
+    for conclusion_id in conclusion_ids:
+        await store.restart_conclusion(conclusion_id)
+    jobs = dict.fromkeys([*failed, *conclusion_ids])
     await store.begin_anew([job for job in jobs if job not in superseded], resumed)
 
 
 def _superseded(record: DeliveryRecord, failed: Sequence[int], conclusions: Sequence[PlanRecord]) -> list[int]:
-    """Find the jobs that would report a failure to people although a failed plan is now tried again."""
-    again = {plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.job_id in failed}
-    answers = [plan for plan in record.plans if plan.stage is PlanStage.ANSWER and plan.handler in again]
+    """Return the IDs of the jobs that would report a failure to people although the failed plan is now tried again."""
+    replanned = {plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.job_id in failed}
+    answers = [plan for plan in record.plans if plan.stage is PlanStage.ANSWER and plan.handler in replanned]
     effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
     jobs = [*(plan.job for plan in answers), *effects]
     return [job.job_id for job in jobs if job.state == FAILED or not job.settled]
 
 
 def _conclusions_again(record: DeliveryRecord, failed: Sequence[int]) -> list[PlanRecord]:
-    """Find the conclusions from failed effects that are now tried again."""
+    """Return the ended conclusions that depend on failed effects which are now tried again."""
     effects = [
         (plan.handler, effect) for plan in record.plans if plan.stage is PlanStage.PLAN for effect in plan.effects
     ]
-    again = {handler for handler, effect in effects if effect.job.job_id in failed}
-    concluded = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in again]
+    handlers = {handler for handler, effect in effects if effect.job.job_id in failed}
+    concluded = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in handlers]
     return [plan for plan in concluded if plan.job.settled]

@@ -17,7 +17,7 @@ from procrastinate.worker import Worker
 
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
-from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
+from bot.engine.upkeep import TOLERATED, clock, raise_oldest, requeue_stalled, restart_waits
 from bot.engine.worker.guard import JOB_SECONDS, MIN_AGE, Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.manager import EngineJobManager
@@ -71,9 +71,9 @@ class EngineWorker(Worker):
 
 
 class Supervisor:
-    """Run workers one after the other until `stop`, and requeue the jobs that dead workers left.
+    """Run workers one after the other until `stop`, and requeue the jobs of dead workers.
 
-    `outage` is called with the reason whenever the database fails; whoever is called calls `recover` afterwards.
+    `outage` is called with the reason whenever the database fails; `recover` must be called once it works again.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Supervisor:
         self._reap_now = asyncio.Event()
         self._problem = NOT_STARTED
         self._ahead: float | None = None
-        logging.getLogger("procrastinate.worker").addFilter(_not_reported_yet)
+        logging.getLogger("procrastinate.worker").addFilter(_is_unreported)
         app.job_manager = self._manager
 
     @property
@@ -108,13 +108,13 @@ class Supervisor:
         return None if self._worker is not None and self._worker.worker_id is not None else NOT_RUNNING
 
     def stop(self) -> None:
-        """Fetch no more jobs. `run` returns when the running jobs have ended, and cancels late ones after a while."""
+        """Fetch no more jobs. `run` returns when the running jobs have ended; it cancels those that take long."""
         self._stopping.set()
         self._guard.stop()
         self._restart()
 
     def recover(self) -> None:
-        """Look at the database now, and start a worker that failed: the database works."""
+        """Restart a failed worker and search for dead workers now, because the database works again."""
         self._recovered.set()
         self._reap_now.set()
 
@@ -140,7 +140,7 @@ class Supervisor:
                 self._worker = self._new_worker()
                 self._problem = ""
                 await self._worker.run()  # type: ignore[no-untyped-call]
-            except Exception as error:  # whatever stopped the worker, the next one starts
+            except Exception as error:  # the next worker starts whatever the error is
                 log.warning("the worker ended", error=_kind(error))
                 if is_outage(error):
                     self._outage(_cause(error))
@@ -192,21 +192,21 @@ class Supervisor:
         if worker is not None and worker.worker_id is not None:
             # First our own heartbeat: if the whole process paused (the machine slept), our worker is not dead.
             await self._manager.update_heartbeat(worker.worker_id)
-        now = await clock(self._connector)
-        if self._jumped_back(now) and (jobs := await count_anew(self._connector)):
+        moment = await clock(self._connector)
+        if self._jumped_back(moment) and (jobs := await restart_waits(self._connector)):
             log.warning("the clock was set back; waiting jobs are scheduled again from now", jobs=len(jobs))
-        await let_old_go_first(self._connector, now)
+        await raise_oldest(self._connector, moment)
         for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
             log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
 
-    def _jumped_back(self, now: float) -> bool:
-        """Say whether the database's clock was set back since the last call; the first call returns True."""
-        ahead, before = now - time.monotonic(), self._ahead
+    def _jumped_back(self, moment: float) -> bool:
+        """Return whether the database's clock was set back since the last call; the first call returns True."""
+        ahead, last_ahead = moment - time.monotonic(), self._ahead
         self._ahead = ahead
-        return before is None or ahead < before - TOLERATED
+        return last_ahead is None or ahead < last_ahead - TOLERATED
 
     async def _wait(self, seconds: float, earlier: asyncio.Event) -> None:
-        """Wait for so long, or until `stop` or the other event."""
+        """Wait for some seconds, or until `stop` or the event `earlier`."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stopping, earlier)]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -215,8 +215,8 @@ class Supervisor:
                 wait.cancel()
 
 
-def _not_reported_yet(record: logging.LogRecord) -> bool:
-    """Drop Procrastinate's record of a failed job: `attempt` has logged why, with the delivery's id."""
+def _is_unreported(record: logging.LogRecord) -> bool:
+    """Return False for Procrastinate's log record of a failed job: `attempt` has logged the reason already."""
     return not (record.exc_info and isinstance(record.exc_info[1], Failed))
 
 

@@ -1,7 +1,7 @@
 """The tasks that a delivery goes through: deliver (or replay), handle, effect.
 
-A task may crash at any point and then runs again, so it writes in an order that shows the second run what the first
-has done: new jobs first, all in one statement, then the end of its own job together with its note.
+A task may crash at any point and then runs again. So it first inserts its new jobs, all in one statement; then it ends
+its own job together with its note. A second run finds the jobs of the first.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Tasks:
         """Apply one effect."""
         job, origin = context.job, Origin.read(args, context.job.lock)
         kind = str(args["effect"].get("kind", ""))
-        # `Attempt` has not begun yet, so an outage of the database is remembered here.
+        # `Attempt` has not begun yet, so an outage of the database must be counted here.
         with self._guard.outliving(id_of(job)):
             writes = await writes_of(self._store.connector, job, self._check_after)
 
@@ -154,7 +154,7 @@ class Tasks:
         ).run(self._store.connector)
 
     async def conclude(self, context: JobContext, **args: Any) -> None:
-        """Once all effects of a plan have ended, let its handler decide what follows."""
+        """Let the handler of a plan decide what follows, once all effects of the plan have ended."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
         async def work() -> JobOutcome:
@@ -203,7 +203,7 @@ class Tasks:
         return delivery
 
     async def _answer(self, origins: Sequence[Origin], message: str, *, interim: bool) -> None:
-        """Let handlers tell people that their work has failed for good; one that reported a failure before does not."""
+        """Let handlers tell people that their work has failed for good, unless that work is such an answer itself."""
         await self._store.defer_again(
             [plan_job(origin.answer(message, interim=interim)) for origin in origins if origin.message is None]
         )
@@ -236,9 +236,9 @@ class Tasks:
         ).run(self._store.connector)
 
     async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
-        about = subject_of(delivery)
-        # Before routing, and also for deliveries that no handler accepts: commands rely on what is noted, such as the
-        # newest head.
+        subject = subject_of(delivery)
+        # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
+        # of the newest head.
         try:
             await self.processor.note(delivery)
         except PayloadError as error:
@@ -246,16 +246,16 @@ class Tasks:
             log.warning("could not note anything from the payload", path=error.path, error=str(error))
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
-            return JobOutcome(notes.IGNORED, routing.reason, about)
+            return JobOutcome(notes.IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
         deferred = await self._store.defer([plan_job(origin) for origin in origins])
         # On a second try, existing jobs are most likely those of the first try.
-        wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
-        text = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
-        if len(wanted) < len(origins):
-            text.append(ALREADY_HANDLED.format(intent=intent))
-        return JobOutcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(text), about)
+        handlers = [origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or job.attempts]
+        texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
+        if len(handlers) < len(origins):
+            texts.append(ALREADY_HANDLED.format(intent=intent))
+        return JobOutcome(notes.ROUTED if handlers else notes.IGNORED, "; ".join(texts), subject)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
@@ -272,16 +272,16 @@ class Tasks:
         number = int(args["conclusion"])
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
             return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
-        found = await self._store.ended(origin)
-        if isinstance(found, Unfinished):
-            # It now waits behind the effects' retries; at first it goes before all retries.
-            raise Again(0, min(CONCLUSION_RETRY_PRIORITY, found.priority - 1))
-        ended, answered = found
+        outcome = await self._store.ended(origin)
+        if isinstance(outcome, Unfinished):
+            # From now on the conclusion waits behind the effects' retries.
+            raise Again(0, min(CONCLUSION_RETRY_PRIORITY, outcome.priority - 1))
+        effects, is_answered = outcome
         delivery = await self.delivery(origin.delivery_job)
-        planned = await self.processor.conclude(
-            delivery,
-            ConclusionJob(origin.handler, origin.intent, args["conclusion_basis"], ended, again=answered or number > 1),
+        conclusion = ConclusionJob(
+            origin.handler, origin.intent, args["conclusion_basis"], effects, again=is_answered or number > 1
         )
+        planned = await self.processor.conclude(delivery, conclusion)
         repository = Repository.of(delivery.payload)
         await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
         return JobOutcome(notes.CONCLUDED, planned.why)
@@ -328,14 +328,17 @@ def _outcome(applied: AppliedEffect) -> JobOutcome:
 
 
 async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float) -> Writes:
-    """Return what earlier tries of a job have sent. What this try sends is stored before it is sent."""
+    """Return the writes that earlier tries of an effect's job have sent; a new write is stored there before it is sent.
+
+    They are stored with the note of the job, so that every worker knows them.
+    """
     job_id = id_of(job)
     note = await read_note(connector, job_id) if job.attempts else Note()
 
     async def save(state: Mapping[str, Any]) -> None:
-        # Read again, because this try may have noted that it runs alone. A first try has noted nothing else.
-        now = await read_note(connector, job_id) if job.attempts else note
-        await write_note(connector, job_id, replace(now, outcome=WRITING, writes=state))
+        # Read the note again, because this try may have noted that it runs alone. A first try has no such note.
+        latest = await read_note(connector, job_id) if job.attempts else note
+        await write_note(connector, job_id, replace(latest, outcome=WRITING, writes=state))
 
     return Writes(note.writes, save, check_after)
 
@@ -343,25 +346,25 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float)
 async def apply_and_heal(
     writes: Writes, apply: Callable[[], Awaitable[JobOutcome]], kind_of: Callable[[BaseException], ErrorKind]
 ) -> JobOutcome:
-    """Apply an effect. Where a write had to be sent again, come back until twins of it would have been found.
+    """Apply an effect; if a write had to be sent again, check for its twin in later tries.
 
-    Raises `CheckAgain` to come back, and what `apply` raises.
+    Raises `CheckAgain` until the checks are done, and the errors of `apply`.
     """
     outcome = JobOutcome(**writes.outcome) if writes.outcome else None
     try:
         applied = await apply()
     except CheckAgain:
-        # It was applied before. That it wanted to write now, which it may not while it looks for twins, is no failure.
+        # The effect was applied before. It wanted to write now, which is forbidden during these checks: no failure.
         if outcome is None:
             raise
     except Exception as error:
-        # It was applied before: that it cannot be applied once more is no failure.
+        # The effect was applied before, so a failure to apply it once more does not count.
         if outcome is None or not is_final(error, kind_of(error)):
             raise
     else:
         outcome = outcome or applied
     if outcome is None:
         raise AssertionError("an effect that was not applied raises")
-    if again := writes.check_for_twins(asdict(outcome)):
-        raise again
+    if check_again := writes.check_for_twins(asdict(outcome)):
+        raise check_again
     return outcome

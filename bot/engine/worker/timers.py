@@ -1,7 +1,7 @@
-"""Work that a clock starts: once for each tick, however many replicas there are.
+"""Run timers: once for each tick, however many replicas there are.
 
-Procrastinate ticks on every worker; a tick only defers the job that does the work, under a key of name and moment. If
-a replica that lags ticks again for the same moment, the key prevents a second job.
+Procrastinate ticks on every worker. A tick only inserts the job that does the work, under a key of the timer's name and
+the moment. If a slow replica ticks again for the same moment, the key prevents a second job.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ TimerWork = Callable[[], Awaitable[object]]
 
 
 class LatestTicks(PeriodicDeferrer):
-    """Ticks once for each timer, however many ticks were missed while the machine slept or the clock was wrong."""
+    """Ticks once for each timer, however many ticks were missed while the machine slept or its clock was wrong."""
 
     def get_timestamps(
         self, periodic_task: PeriodicTask[Any, Any, Any], since: int | None, until: float
     ) -> Iterator[int]:
         """Yield the latest moment of a timer until a time, in seconds since 1970, if it is after `since`."""
-        # Without `since`, it is what a worker that starts catches up with.
+        # Without `since`, Procrastinate yields only the tick that a starting worker catches up with.
         for timestamp in super().get_timestamps(periodic_task, None, until):
             if since is None or timestamp > since:
                 yield timestamp
@@ -72,7 +72,7 @@ class EngineTimers:
         app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(readable)
 
     def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool) -> None:
-        """Have `work` run by a schedule, and when a worker starts if `at_start`."""
+        """Run `work` by a schedule, and with `at_start` also when a worker starts."""
         self._work[name] = work
         registered = cast("Any", self._app.periodic(cron=cron, periodic_id=name, task_kwargs={"name": name}))
         registered(self._tick)
@@ -80,8 +80,8 @@ class EngineTimers:
             self._at_start.append(name)
 
     async def start(self) -> None:
-        """Defer what runs when a worker starts."""
-        # A key of its own for every start, however soon after another. If several wait, only the newest one works.
+        """Insert the jobs of the timers that run when a worker starts."""
+        # Every start has a separate key. If several jobs of a timer wait, only the newest one works.
         moment = f"start:{uuid.uuid4()}"
         self._started, self._no_tick_yet = time.time(), set(self._at_start)
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
@@ -102,8 +102,8 @@ class EngineTimers:
                 return JobOutcome(SKIPPED, GAVE_WAY)
             if name not in self._work:
                 raise UserError(UNKNOWN_TIMER.format(name=name))
-            done = await self._work[name]()
-            return JobOutcome(RAN, done if isinstance(done, str) else "")
+            result = await self._work[name]()
+            return JobOutcome(RAN, result if isinstance(result, str) else "")
 
         await Attempt(
             job=context.job,

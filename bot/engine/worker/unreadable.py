@@ -1,7 +1,7 @@
-"""End a job whose stored form cannot be read, in the open: its lock must not wait for it, and somebody must know.
+"""Fail a job whose stored form cannot be read, and log why: otherwise the jobs under its lock would wait for ever.
 
-It is damaged, or another version wrote it. The note stays as it is, because it may say what the job has sent. The job
-runs again after a quiet hour, when a version that can read it may be running.
+The job is damaged, or another version wrote it. Its note stays unchanged, because it may list sent writes. The job runs
+again after a quiet hour, when a version that can read it may be running.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.engine.worker.attempt import describe, id_of
 from bot.engine.worker.manager import leave_note
 from bot.engine.worker.repeat import resume_later
 
-UNREADABLE = "what is stored of a job cannot be read"
+UNREADABLE = "the stored form of a job cannot be read"
 UNREADABLE_JOB = "its stored arguments cannot be read: {error}"
 
 Task = Callable[..., Awaitable[None]]
@@ -32,7 +32,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def fail_unreadable(name: str, task: Task, connector: BaseAsyncConnector, observer: JobObserver) -> Task:
-    """Return a task that fails if anything but a try itself raises: a try handles the errors of its work."""
+    """Wrap a task so that the job fails if reading it raises; `Attempt` handles the errors of its work."""
 
     async def run(context: JobContext, **args: Any) -> None:
         try:
@@ -53,7 +53,7 @@ def fail_unreadable(name: str, task: Task, connector: BaseAsyncConnector, observ
 
 
 def _count(observer: JobObserver, task: str, args: Mapping[str, Any]) -> None:
-    """Count the failure as the job's own tries would."""
+    """Report the failure to the observer, as `Attempt` would."""
     match task:
         case definitions.HANDLE | definitions.CONCLUDE:
             observer.handler(str(args.get("handler", "")), FAILED, 0.0)
@@ -65,7 +65,7 @@ def _count(observer: JobObserver, task: str, args: Mapping[str, Any]) -> None:
 
 
 async def _note_reason(connector: BaseAsyncConnector, job: Job, error: Exception) -> None:
-    """Leave the reason with the job, unless its note cannot be read; then those who show the note say so."""
+    """Leave the reason in the job's note, unless the note itself cannot be read: `Note.shown` then says so."""
     try:
         note = await read_note(connector, id_of(job))
     except UnreadableNote:
