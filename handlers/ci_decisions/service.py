@@ -166,7 +166,7 @@ class Decisions:
             return (
                 SeenPull(known.repository_id, known.head, "", unknown) if known else SeenPull(None, None, "", unknown)
             )
-        head = PullHead.of(proposed.pull).after(known.head) if known else PullHead.of(proposed.pull)
+        head = PullHead.of(proposed.pull).merged_into(known.head) if known else PullHead.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
             # A webhook has reported a newer head than GitHub's API shows: neither cached answer may serve the next
             # caller.

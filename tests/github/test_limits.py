@@ -28,8 +28,8 @@ from bot.github.limits.ledger import (
     Quota,
     SlidingWindow,
     TokenBucket,
-    part,
     quota_in,
+    share_of,
 )
 from bot.github.limits.ranks import Rank
 from tests.github.support import quota
@@ -192,7 +192,7 @@ def spare(remaining: int, *, reset: int = 1000, ends: float = 1000.0, resource: 
 
 def test_a_used_up_quota_stops_its_own_resource_until_the_reset() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
+    ledger.learn(spare(0), moment=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
     assert ledger.earliest(10.0, Demand("search"))[0] == 10
     assert ledger.earliest(1000.0, READ)[0] == 1000
@@ -230,13 +230,13 @@ def test_the_share_above_a_lower_rank_is_left_for_higher_ranks() -> None:
 def test_the_last_fifth_of_the_quota_is_reserved_for_webhooks(rank: Rank, reserve: int) -> None:
     for remaining in (reserve - 1, reserve, reserve + 1):
         ledger = Ledger(Allowance())
-        ledger.learn(spare(remaining), now=0.0)
+        ledger.learn(spare(remaining), moment=0.0)
         assert ledger.earliest(10.0, Demand(rank=rank))[0] == (10 if remaining > reserve else 1000)
 
 
 def test_anonymous_questions_have_a_twentieth_of_the_quota_in_any_hour() -> None:
     ledger, ask = Ledger(Allowance()), Demand(rank=Rank.ANONYMOUS)
-    ledger.learn(spare(4000, ends=9000.0), now=0.0)
+    ledger.learn(spare(4000, ends=9000.0), moment=0.0)
     for _ in range(250):
         assert ledger.earliest(5.0, ask) == (5, PACED)
         ledger.book(5.0, ask)
@@ -259,7 +259,7 @@ def test_of_reasons_that_end_together_the_first_is_given() -> None:
     ledger = Ledger(Allowance())
     ledger.book(0.0, Demand(points=900))
     assert ledger.earliest(0.0, READ) == (60, PACED)
-    ledger.learn(spare(0, ends=60.0), now=0.0)
+    ledger.learn(spare(0, ends=60.0), moment=0.0)
     assert ledger.earliest(0.0, READ) == (60, EXHAUSTED)
     ledger.strike(0.0, sent_at=0.0, retry_after=60.0)
     assert ledger.earliest(0.0, READ) == (60, LIMITED)
@@ -268,7 +268,7 @@ def test_of_reasons_that_end_together_the_first_is_given() -> None:
 def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_zero() -> None:
     ask = Demand(rank=Rank.ANONYMOUS)
     generous = Ledger(Allowance(anonymous_share=0.5))
-    generous.learn(Quota("core", 100, 90, 1000, 1000.0), now=0.0)
+    generous.learn(Quota("core", 100, 90, 1000, 1000.0), moment=0.0)
     for _ in range(50):
         assert generous.earliest(0.0, ask)[0] == 0
         generous.book(0.0, ask)
@@ -278,16 +278,16 @@ def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_zero() ->
 
 def test_an_overtaken_answer_does_not_give_quota_back() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
-    ledger.learn(spare(3), now=0.0)
-    ledger.learn(spare(4000, reset=900, ends=900.0), now=0.0)
+    ledger.learn(spare(0), moment=0.0)
+    ledger.learn(spare(3), moment=0.0)
+    ledger.learn(spare(4000, reset=900, ends=900.0), moment=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
-    ledger.learn(spare(4999, reset=4600, ends=4600.0), now=500.0)
+    ledger.learn(spare(4999, reset=4600, ends=4600.0), moment=500.0)
     assert ledger.earliest(510.0, READ)[0] == 510
 
 
 def test_the_reset_is_measured_on_githubs_clock() -> None:
-    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", now=5.0)
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", moment=5.0)
     assert retry_after == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
 
 
@@ -296,7 +296,7 @@ def test_the_reset_is_measured_on_githubs_clock() -> None:
 
 @pytest.mark.parametrize(("reset", "ends"), [(-5, 6), (0, 6), (1, 7), (90, 96)])
 def test_a_past_reset_counts_as_now(reset: int, ends: float) -> None:
-    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", moment=5.0)
     assert retry_after is not None
     assert retry_after.ends == ends
 
@@ -304,7 +304,7 @@ def test_a_past_reset_counts_as_now(reset: int, ends: float) -> None:
 @pytest.mark.parametrize(("now", "at"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
 def test_a_quota_ends_in_the_second_of_its_reset(now: float, at: float) -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
+    ledger.learn(spare(0), moment=0.0)
     assert ledger.earliest(now, READ)[0] == at
 
 
@@ -313,8 +313,8 @@ def test_a_quota_ends_in_the_second_of_its_reset(now: float, at: float) -> None:
 )
 def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, now: float, known: bool) -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(5), now=0.0)
-    ledger.learn(spare(0, reset=reset, ends=2000.0), now=now)
+    ledger.learn(spare(5), moment=0.0)
+    ledger.learn(spare(0, reset=reset, ends=2000.0), moment=now)
     assert (ledger.earliest(now, READ)[0] == 2000.0) is known
 
 
@@ -358,7 +358,7 @@ def test_a_window_is_full_at_its_limit(cost: int, earliest: float) -> None:
     ("whole", "share", "expected"), [(80, 0.9, 72), (450, 0.8, 360), (10, 0.1, 1), (10, 0.01, 1), (15, 2 / 3, 10)]
 )
 def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: int) -> None:
-    assert part(whole, share) == expected
+    assert share_of(whole, share) == expected
 
 
 def test_processes_share_the_pace_of_the_rank() -> None:
@@ -367,9 +367,9 @@ def test_processes_share_the_pace_of_the_rank() -> None:
     assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER), 0.0) == WritePace(80, 450, 15, 2.0)
     assert ledger.shared_pace(READ, 0.0) is None
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
-    ledger.learn(spare(4000), now=0.0)
+    ledger.learn(spare(4000), moment=0.0)
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
-    ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), now=0.0)
+    ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), moment=0.0)
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
     assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(1, 1, 1, 0.0)
@@ -377,7 +377,7 @@ def test_processes_share_the_pace_of_the_rank() -> None:
 
 def test_the_anonymous_share_is_taken_from_the_quota_of_the_resource() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(Quota("search", 60, 60, 1000, 1000.0), now=0.0)
+    ledger.learn(Quota("search", 60, 60, 1000, 1000.0), moment=0.0)
     ask = Demand("search", rank=Rank.ANONYMOUS)
     assert ledger.shared_pace(ask, 0.0) == WritePace(3, 3, 3, 0.0)
     assert ledger.shared_pace(replace(ask, resource="core"), 0.0) == WritePace(250, 250, 250, 0.0)

@@ -13,7 +13,7 @@ from tests.github.test_limits import DATE, READ, answer
 @pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
 def test_headers_without_a_readable_quota_report_none(broken: dict[str, str]) -> None:
     whole = quota(10) if broken else {}
-    assert quota_in(answer(200, **{**whole, **broken}), "core", now=0.0) is None
+    assert quota_in(answer(200, **{**whole, **broken}), "core", moment=0.0) is None
 
 
 SECONDARY = b'{"message": "x", "documentation_url": "https://docs.github.com/rest/overview/rate-limits#about-secondary-rate-limits"}'
@@ -74,11 +74,11 @@ def test_each_address_has_its_quota(url: str, resource: str) -> None:
 
 def test_the_answers_resource_wins_over_the_requested_one() -> None:
     named = quota(10, resource="search")
-    retry_after = quota_in(answer(200, **named), "core", now=0.0)
+    retry_after = quota_in(answer(200, **named), "core", moment=0.0)
     assert retry_after is not None
     assert retry_after.resource == "search"
     del named["x-ratelimit-resource"]
-    retry_after = quota_in(answer(200, **named), "graphql", now=0.0)
+    retry_after = quota_in(answer(200, **named), "graphql", moment=0.0)
     assert retry_after is not None
     assert retry_after.resource == "graphql"
 

@@ -20,9 +20,9 @@ FILE, FOLDER = "file", "dir"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """What is at a path: `kind` is file, dir, symlink or submodule; `sha` identifies the content (for a dir: `dir`).
+    """The object at a path: `kind` is file, dir, symlink or submodule; `sha` identifies its content (for a dir: `dir`).
 
-    `raw` is empty if it is not a file, and for a file that is too large for GitHub to include (1 MB).
+    `raw` is empty for other kinds than files, and for a file that is too large for GitHub to include (1 MB).
     """
 
     kind: str
@@ -32,7 +32,7 @@ class FoundFile:
 
 
 async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> FoundFile | None:
-    """Return what is at a path at a commit or branch, by default the default branch; None if nothing is there.
+    """Return the object at a path of a commit or branch, by default the default branch; None if there is none.
 
     Costs one request. GitHub itself follows a symbolic link to a file of the repository.
     """

@@ -26,9 +26,9 @@ MOST_COMMITS = 5
 
 
 async def expected_of(
-    github: GitHub, repository: str, branch: str, required: Sequence[str], ours: Ours
+    github: GitHub, repository: str, branch: str, required: Sequence[str], own_reports: Ours
 ) -> tuple[Expected, ...]:
-    """Return the names that each pattern stands for.
+    """Return the names that each pattern matched on the newest commits of a branch.
 
     CI may report on the heads of pull requests under other names than on the branch. So for each commit, the bot also
     reads the head of the pull request that was merged as this commit. It stops when every pattern has a settled commit,
@@ -38,24 +38,24 @@ async def expected_of(
     patterns = [name for name in required if is_glob(name)]
     if not patterns:
         return ()
-    now = github.now()
-    seen: list[BaseCommit] = []
+    moment = github.now()
+    commits: list[BaseCommit] = []
     unsettled = set(patterns)
-    async for one in _seen(github, repository, branch, ours):
-        seen.append(one)
-        unsettled = {pattern for pattern in unsettled if not one.is_settled(pattern, now)}
+    async for commit in _base_commits(github, repository, branch, own_reports):
+        commits.append(commit)
+        unsettled = {pattern for pattern in unsettled if not commit.is_settled(pattern, moment)}
         if not unsettled:
             break
-    return tuple(found for pattern in patterns for found in stands_for(pattern, seen, now))
+    return tuple(expected for pattern in patterns for expected in stands_for(pattern, commits, moment))
 
 
-async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[BaseCommit]:
-    """Yield the newest commits, each followed by the head that was merged as it; send requests only when needed."""
+async def _base_commits(github: GitHub, repository: str, branch: str, own_reports: Ours) -> AsyncIterator[BaseCommit]:
+    """Yield the newest commits, each followed by the pull request's head that became it; send requests on demand."""
     for sha in await _commits(github, repository, branch):
-        yield BaseCommit(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
-        head = await _head_that_brought(github, repository, branch, sha)
+        yield BaseCommit(sha, tuple(await signals_of(github, repository, sha, own_reports.on(branch))))
+        head = await _merged_head(github, repository, branch, sha)
         if head is not None:
-            yield BaseCommit(head, tuple(await signals_of(github, repository, head, ours)))
+            yield BaseCommit(head, tuple(await signals_of(github, repository, head, own_reports)))
 
 
 async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
@@ -68,7 +68,7 @@ async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
         raise
 
 
-async def _head_that_brought(github: GitHub, repository: str, branch: str, sha: str) -> str | None:
+async def _merged_head(github: GitHub, repository: str, branch: str, sha: str) -> str | None:
     """Return the head of the pull request that was merged as this commit, None if there is none."""
     async for item in github.getiter(PULLS, url_vars={"repo": repository, "sha": sha}):
         pull = Payload(item, "pull request")

@@ -28,8 +28,8 @@ OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 class Ours:
     """Recognizes our own reports: by their creator, or by their names in app.yaml.
 
-    `app_id` is the App's ID and `user_id` that of its account. `contexts` are in lower case, because GitHub ignores
-    their case. `branches` are those that we push to.
+    `app_id` is the App's ID, `user_id` the ID of its account. `contexts` are in lower case, because GitHub ignores
+    their case. `branches` are the branches that we push to.
     """
 
     app_id: int
@@ -38,11 +38,11 @@ class Ours:
     branches: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
-        """Return what identifies our own reports in a repository."""
-        pushed = (config.nightly, config.last_good, config.docker_update)
-        branches = frozenset(one.branch for one in pushed if one is not None)
-        return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
+    def of(cls, identity: AppIdentity, config: RepositoryConfig) -> Self:
+        """Return the marks of our own reports in a repository."""
+        tracking_branches = (config.nightly, config.last_good, config.docker_update)
+        branches = frozenset(key.branch for key in tracking_branches if key is not None)
+        return cls(identity.app_id, identity.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
 
     def on(self, branch: str) -> Self:
         """Return a copy that does not count runs on `branch` as ours, for callers that ask about `branch` itself."""
@@ -50,9 +50,9 @@ class Ours:
 
     def has_status(self, status: Payload) -> bool:
         """Return whether a status is ours: lists of statuses have the creator, a combined status only the avatar."""
-        by = status.integer("creator", "id") if status.has("creator", "id") else 0
-        reported = by == self.user_id or app_of(status) == self.app_id
-        return reported or status.text("context").casefold() in self.contexts
+        creator_id = status.integer("creator", "id") if status.has("creator", "id") else 0
+        is_by_us = creator_id == self.user_id or app_of(status) == self.app_id
+        return is_by_us or status.text("context").casefold() in self.contexts
 
     def has_check(self, app_id: int) -> bool:
         """Return whether a check run of the App with this ID is ours."""
@@ -62,9 +62,9 @@ class Ours:
         """Return whether a workflow run, from the API or a webhook, began because we pushed to our own branch."""
         heads = [run.integer(name, "id") for name in ("head_repository", "repository") if run.has(name, "id")]
         # A run for a fork's branch has two repositories, and its branch may have any name.
-        from_here = len(set(heads)) == 1
-        of_pull = run.text("event") in OF_PULL_REQUESTS
-        return from_here and not of_pull and run.text("head_branch") in self.branches
+        is_from_repository = len(set(heads)) == 1
+        is_of_pull = run.text("event") in OF_PULL_REQUESTS
+        return is_from_repository and not is_of_pull and run.text("head_branch") in self.branches
 
 
 def own_contexts(config: RepositoryConfig) -> set[str]:
@@ -79,5 +79,5 @@ def own_contexts(config: RepositoryConfig) -> set[str]:
 
 def app_of(status: Payload) -> int:
     """Return the ID of the App that set a status, from its avatar; 0 for a person."""
-    found = _APP_PICTURE.search(status.text("avatar_url"))
-    return int(found[1]) if found else 0
+    match = _APP_PICTURE.search(status.text("avatar_url"))
+    return int(match[1]) if match else 0

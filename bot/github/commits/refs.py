@@ -62,12 +62,12 @@ async def compared(github: GitHub, repository: str, base: str, head: str) -> Com
     return Compared(comparison.string("status"), comparison.integer("ahead_by"))
 
 
-async def is_update_of(github: GitHub, repository: str, sha: str, before: str) -> bool:
-    """Return whether a commit is a merge whose first parent is `before`, as GitHub makes it to update a branch."""
+async def is_update_of(github: GitHub, repository: str, sha: str, old_head: str) -> bool:
+    """Return whether a commit is a merge whose first parent is `old_head`, as GitHub makes to update a branch."""
     answer = await github.getitem(ONE_COMMIT, url_vars={"repo": repository, "sha": sha})
     parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
     # "Update branch" merges the base into the branch, so the branch's old head is the first parent.
-    return len(parents) == 2 and parents[0] == before
+    return len(parents) == 2 and parents[0] == old_head
 
 
 async def message_at(github: GitHub, repository: str, sha: str) -> str:
@@ -92,11 +92,12 @@ async def first_parents(
 ) -> list[Commit]:
     """Return a branch's newest commits along first parents, newest first, at least as many or down to `until`.
 
-    Fewer only if the branch has fewer, or after `MOST_PAGES` requests. One request is enough unless merges brought in
-    many commits: GitHub lists these as well, so the first parent of a merge may be on no page that was read. They are
-    left out: they were never the head of the branch, so no result says whether they are good.
+    It returns fewer if the branch has fewer, or after `MOST_PAGES` requests. One request is enough unless merges
+    brought in many commits: GitHub lists these as well, so the first parent of a merge may be on a later page. The
+    result omits commits of merged branches: they were never the head of this branch, so no result says whether they
+    are good.
     """
-    found: list[Commit] = []
+    commits: list[Commit] = []
     start = branch
     for _ in range(MOST_PAGES):
         page = await github.getitem(COMMITS, url_vars={"repo": repository, "sha": start, "per_page": str(PER_PAGE)})
@@ -105,15 +106,15 @@ async def first_parents(
         start = next(iter(listed), "")
         while start in listed:
             commit = listed.pop(start)
-            found.append(Commit(start, _title(commit), _committed_at(commit)))
+            commits.append(Commit(start, _title(commit), _committed_at(commit)))
             start = next((parent.string("sha") for parent in commit.items("parents")), "")
-        if not start or len(found) >= at_least or any(commit.sha == until for commit in found):
+        if not start or len(commits) >= at_least or any(commit.sha == until for commit in commits):
             break
-    return found
+    return commits
 
 
 async def first_between(github: GitHub, repository: str, base: str, head: str) -> str:
-    """Return when the oldest commit in `head` but not in `base` was committed; empty if there is none.
+    """Return the committer date of the oldest commit in `head` that is not in `base`; empty if there is none.
 
     Call it rarely: GitHub's answer also lists up to 300 files.
     """

@@ -45,7 +45,7 @@ class Signal:
     is_workflow_run: bool = field(default=False, compare=False)
 
     def counts_for(self, pattern: str) -> bool:
-        """Return whether it counts as CI, and a pattern matches it."""
+        """Return whether the signal counts as CI, and a pattern matches its name."""
         return not self.ours and matches([pattern], self.name) and (is_glob(pattern) or not self.is_workflow_run)
 
 
@@ -60,48 +60,47 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class BaseCommit:
-    """A commit of the base branch, or the head that was merged as one, with everything reported on it."""
+    """A commit of the base branch, or the pull request's head that was merged as one, with all its signals."""
 
     sha: str
     signals: tuple[Signal, ...]
 
     def matched(self, pattern: str) -> list[Signal]:
-        """Return what a pattern matches on this commit, except for the bot's own reports."""
+        """Return the signals of this commit that a pattern matches, except for the bot's own reports."""
         return [signal for signal in self.signals if signal.counts_for(pattern)]
 
     def is_green(self, pattern: str) -> bool:
-        """Return whether a pattern matches something on this commit, and all of it is green."""
-        theirs = self.matched(pattern)
-        return bool(theirs) and all(signal.state is State.GREEN for signal in theirs)
+        """Return whether a pattern matches signals of this commit, and all of them are green."""
+        matched = self.matched(pattern)
+        return bool(matched) and all(signal.state is State.GREEN for signal in matched)
 
-    def is_settled(self, pattern: str, now: float) -> bool:
+    def is_settled(self, pattern: str, moment: float) -> bool:
         """Return whether a pattern is green on this commit and nothing new was reported for `SETTLED_SECONDS`.
 
         Only then does a missing job show that CI has no such job: a job that `needs:` others has no check run before
         they end. After a failure it shows nothing, because the failure may have stopped other jobs from starting.
         """
         return self.is_green(pattern) and all(
-            signal.at is not None and now - signal.at >= SETTLED_SECONDS for signal in self.matched(pattern)
+            signal.at is not None and moment - signal.at >= SETTLED_SECONDS for signal in self.matched(pattern)
         )
 
 
-def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Expected]:
+def stands_for(pattern: str, commits: Sequence[BaseCommit], moment: float) -> list[Expected]:
     """Return the names that a pattern stands for, each with the newest commit that has it.
 
-    `seen` has the newest commit first; commits after the first settled one are ignored. If one is settled, the names
-    are those of the green commits; otherwise those of all commits, whatever their state. `now` is in seconds since
-    1970.
+    `commits` are sorted from newest to oldest; commits after the first settled one are ignored. If there is a settled
+    one, only green commits count; otherwise all commits count, whatever their state. `moment` is in seconds since 1970.
     """
-    end = next((place for place, one in enumerate(seen) if one.is_settled(pattern, now)), None)
-    counting = seen if end is None else [one for one in seen[: end + 1] if one.is_green(pattern)]
-    found: list[Expected] = []
-    known: set[str] = set()
-    for one in counting:
-        names = {signal.name for signal in one.matched(pattern) if not signal.is_workflow_run} - known
-        known |= names
+    end = next((index for index, commit in enumerate(commits) if commit.is_settled(pattern, moment)), None)
+    counted_commits = commits if end is None else [commit for commit in commits[: end + 1] if commit.is_green(pattern)]
+    expected: list[Expected] = []
+    known_names: set[str] = set()
+    for commit in counted_commits:
+        names = {signal.name for signal in commit.matched(pattern) if not signal.is_workflow_run} - known_names
+        known_names |= names
         if names:
-            found.append(Expected(pattern, tuple(sorted(names)), one.sha))
-    return found
+            expected.append(Expected(pattern, tuple(sorted(names)), commit.sha))
+    return expected
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:

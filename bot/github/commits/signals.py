@@ -36,22 +36,22 @@ GREEN_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """Conclusions that satisfy GitHub's own required checks."""
 
 
-async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> list[Signal]:
+async def signals_of(github: GitHub, repository: str, sha: str, own_reports: Ours) -> list[Signal]:
     """Return all statuses and checks of a commit, over all pages. Raises GitHub's errors.
 
     The bot's own reports are marked. Jobs that its pushes to its own branches started are left out.
     """
-    where = {"repo": repository, "sha": sha}
-    found = []
+    url_vars = {"repo": repository, "sha": sha}
+    statuses = []
     # The combined status has only the latest status of each context.
-    async for item in github.getiter(STATUSES, url_vars=where, iterable_key="statuses"):
-        found.append(_of_status(Payload(item, "status"), ours))
-    return found + await _of_checks(github, where, ours)
+    async for item in github.getiter(STATUSES, url_vars=url_vars, iterable_key="statuses"):
+        statuses.append(_status_signal(Payload(item, "status"), own_reports))
+    return statuses + await _check_signals(github, url_vars, own_reports)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A check run, and what decides whether it counts."""
+    """A check run, with the fields that decide whether it counts."""
 
     id: int
     suite: int
@@ -63,19 +63,19 @@ class _Run:
 class _WorkflowRun:
     """The workflow run that a check suite belongs to.
 
-    `workflow` is what it is a run of: the workflow's ID, the event, and whether one of our own pushes began it.
-    `started_at` is when the current attempt began, in seconds since 1970, None if GitHub names no time.
+    `workflow` identifies the workflow: its ID, the event, and whether one of our own pushes began the run. `started_at`
+    is the start of the current attempt, in seconds since 1970; None if GitHub names no time.
     """
 
     workflow: tuple[int, str, bool]
-    ours: bool
+    is_ours: bool
     completed: bool
     attempt: int
     started_at: float | None
     signal: Signal
 
     def signal_of(self, run: _Run) -> Signal:
-        """Return the signal of one of its check runs: pending if the check run may be that of an earlier attempt."""
+        """Return the signal of one of its check runs: pending if the check run may be of an earlier attempt."""
         signal = run.signal
         if self.completed or self.attempt == 1 or signal.state is State.PENDING:
             return signal
@@ -85,31 +85,31 @@ class _WorkflowRun:
         return replace(signal, state=State.PENDING, result="")
 
 
-async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> list[Signal]:
-    # Before the check runs: a workflow run that has completed begins no job between the two requests.
-    workflow_runs, refusal = await _workflow_runs(github, where, ours)
-    same: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
+async def _check_signals(github: GitHub, url_vars: Mapping[str, str], own_reports: Ours) -> list[Signal]:
+    # Read them before the check runs: a workflow run that has completed begins no job between the two requests.
+    workflow_runs, refusal = await _workflow_runs(github, url_vars, own_reports)
+    runs_by_name: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
     pending_suites = set[int]()
-    async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs"):
-        run = _of_run(Payload(item, "check run"), ours)
+    async for item in github.getiter(CHECK_RUNS, url_vars=url_vars, iterable_key="check_runs"):
+        run = _check_run(Payload(item, "check run"), own_reports)
         if run.of_actions and refusal is not None:
             raise refusal
         if run.of_actions and (workflow_run := workflow_runs.get(run.suite)) is not None:
-            if workflow_run.ours:
+            if workflow_run.is_ours:
                 continue
             run = replace(run, signal=workflow_run.signal_of(run))
-        same[run.signal.app, run.signal.name].append(run)
+        runs_by_name[run.signal.app, run.signal.name].append(run)
         if run.signal.state is State.PENDING:
             pending_suites.add(run.suite)
-    return [_counting(runs, workflow_runs) for runs in same.values()] + [
+    return [_counted_signal(runs, workflow_runs) for runs in runs_by_name.values()] + [
         workflow_run.signal
         for suite, workflow_run in workflow_runs.items()
-        if not (workflow_run.completed or workflow_run.ours or suite in pending_suites)
+        if not (workflow_run.completed or workflow_run.is_ours or suite in pending_suites)
     ]
 
 
 async def _workflow_runs(
-    github: GitHub, where: Mapping[str, str], ours: Ours
+    github: GitHub, url_vars: Mapping[str, str], own_reports: Ours
 ) -> tuple[dict[int, _WorkflowRun], Exception | None]:
     """Return the workflow run of each check suite, and GitHub's refusal to list them.
 
@@ -117,10 +117,10 @@ async def _workflow_runs(
     """
     workflow_runs: dict[int, _WorkflowRun] = {}
     try:
-        async for item in github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs"):
+        async for item in github.getiter(WORKFLOW_RUNS, url_vars=url_vars, iterable_key="workflow_runs"):
             run = Payload(item, "workflow run")
             if run.has("check_suite_id"):
-                workflow_runs[run.integer("check_suite_id")] = _of_workflow_run(run, ours)
+                workflow_runs[run.integer("check_suite_id")] = _workflow_run(run, own_reports)
     except Exception as error:
         if not (is_not_found(error) or is_forbidden(error)):
             raise
@@ -133,8 +133,8 @@ def name_of_run(run: Payload) -> str:
     return run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}"
 
 
-def _counting(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
-    """Return the check run that counts among those of one App and name.
+def _counted_signal(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
+    """Return the signal of the check run that counts among those of one App and name.
 
     GitHub Actions creates a suite for each run of a workflow, so the latest run of each workflow counts, and the worst
     of these; a suite without a known workflow counts as a workflow of its own. Any other App reuses its suite, so its
@@ -150,7 +150,7 @@ def _counting(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -
     return min(latest.values(), key=lambda run: (order.index(run.signal.state), -run.id)).signal
 
 
-def _of_status(status: Payload, ours: Ours) -> Signal:
+def _status_signal(status: Payload, own_reports: Ours) -> Signal:
     result = status.string("state")
     # `error` and `failure` are both red: https://docs.github.com/en/rest/commits/statuses#create-a-commit-status
     state = OF_STATUS.get(result, State.RED)
@@ -162,22 +162,22 @@ def _of_status(status: Payload, ours: Ours) -> Signal:
         status.text("target_url"),
         app_of(status),
         _moment(status, "updated_at"),
-        ours.has_status(status),
+        own_reports.has_status(status),
     )
 
 
-def _of_run(run: Payload, ours: Ours) -> _Run:
+def _check_run(run: Payload, own_reports: Ours) -> _Run:
     app = run.integer("app", "id") if run.has("app", "id") else 0
     suite = run.integer("check_suite", "id") if run.has("check_suite", "id") else 0
-    signal = replace(_signal(run, app), ours=ours.has_check(app))
+    signal = replace(_signal(run, app), ours=own_reports.has_check(app))
     return _Run(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, signal)
 
 
-def _of_workflow_run(run: Payload, ours: Ours) -> _WorkflowRun:
-    is_ours = ours.has_run(run)
+def _workflow_run(run: Payload, own_reports: Ours) -> _WorkflowRun:
+    is_ours = own_reports.has_run(run)
     return _WorkflowRun(
         workflow=(run.integer("workflow_id"), run.text("event"), is_ours),
-        ours=is_ours,
+        is_ours=is_ours,
         completed=run.text("status") == "completed",
         attempt=run.integer("run_attempt") if run.has("run_attempt") else 0,
         started_at=_moment(run, "run_started_at"),

@@ -36,22 +36,22 @@ def may_lack_workflows(error: BaseException) -> bool:
 
 async def pull_changes_workflows(github: GitHub, repository: str, number: int) -> bool:
     """Return whether a pull request changes workflow files."""
-    where, listed = {"repo": repository, "number": str(number)}, 0
-    async for item in github.getiter(PULL_FILES, url_vars=where):
+    url_vars, listed = {"repo": repository, "number": str(number)}, 0
+    async for item in github.getiter(PULL_FILES, url_vars=url_vars):
         if _is_workflow(Payload(item, "file")):
             return True
         listed += 1
     if listed < MOST_PULL_FILES:
         return False
-    pull = Payload(await github.getitem(PULL, url_vars=where), "pull request")
+    pull = Payload(await github.getitem(PULL, url_vars=url_vars), "pull request")
     return await move_changes_workflows(github, repository, pull.string("base", "sha"), pull.string("head", "sha"))
 
 
-async def move_changes_workflows(github: GitHub, repository: str, before: str | None, sha: str) -> bool:
-    """Return whether moving a branch from `before` (None if it is new) to `sha` changes its workflow files."""
-    if before is None:
+async def move_changes_workflows(github: GitHub, repository: str, old_sha: str | None, sha: str) -> bool:
+    """Return whether moving a branch from `old_sha` (None if it is new) to `sha` changes its workflow files."""
+    if old_sha is None:
         return await _exists(github, repository, sha)
-    answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": before, "head": sha})
+    answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": old_sha, "head": sha})
     comparison = Payload(answer, "comparison")
     files = list(comparison.items("files"))
     if any(map(_is_workflow, files)):

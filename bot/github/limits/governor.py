@@ -1,4 +1,4 @@
-"""Every request to GitHub goes through here: it waits briefly, or is refused at once if the wait would be long."""
+"""Make every request to GitHub wait for its turn, or refuse it at once if the wait would be long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.github.limits.ledger import LIMITED, PACED, Allowance, Demand, Ledger, 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
 SHORT_WAIT = 5.0  # seconds that a request waits here; for a longer wait, its job returns to the queue
 BOOKING_TIMEOUT = 2.0  # seconds to wait for the database to book a write
-SHARE_ALONE = 0.25  # part of the write limits for a process that cannot see what the others write
+SHARE_ALONE = 0.25  # part of the write limits for a process that cannot see the writes of others
 ALONE_FOR = 10.0  # seconds after a failure before the process tries the database again
 SPREAD = 10.0  # seconds over which requests that were refused together are spread
 
@@ -41,10 +41,10 @@ class Timing:
 
 
 class SharedBudget(Protocol):
-    """The budget of an installation that all processes share: `bot.engine.budget.Budget`."""
+    """The budget of an installation that all processes share: `bot.engine.budget.WriteBudget`."""
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
-        """Return in how many seconds the next request may be sent; book it if that is at most `patience`.
+        """Return the seconds until the next request may be sent; book it if that is at most `patience`.
 
         Raises ConnectorException when the database cannot be reached.
         """
@@ -89,8 +89,8 @@ class Governor:
             starts_at = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
             # Book before sleeping, so that the next request queues behind this one.
             ledger.book(starts_at, demand)
-            while (left := starts_at - self._timing.clock()) > 0:
-                await self._timing.sleep(left)
+            while (seconds_left := starts_at - self._timing.clock()) > 0:
+                await self._timing.sleep(seconds_left)
             # Meanwhile GitHub may have limited another request.
             while (blocked := ledger.blocked(self._timing.clock())) > 0:
                 self._refuse_long(blocked, LIMITED, ledger, demand)
@@ -99,22 +99,22 @@ class Governor:
 
     def learn(self, installation: str, demand: Demand, answer: Answer) -> Quota | None:
         """Record the quota in an answer, even a failed one; return it, None if the answer has none."""
-        now = self._timing.clock()
-        quota = quota_in(answer, demand.resource, now)
+        moment = self._timing.clock()
+        quota = quota_in(answer, demand.resource, moment)
         if quota is not None:
-            self._ledger(installation).learn(quota, now)
+            self._ledger(installation).learn(quota, moment)
         return quota
 
     def judge(self, installation: str, demand: Demand, answer: Answer, quota: Quota | None, sent_at: float) -> None:
         """Raise `RateLimited` if the answer reports a limit, and hold the installation's requests until it ends."""
-        now = self._timing.clock()
+        moment = self._timing.clock()
         ledger = self._ledger(installation)
-        limit = limit_in(answer, demand, quota, now)
+        limit = limit_in(answer, demand, quota, moment)
         if limit is None:
             ledger.succeed(sent_at)
             return
         # For a used-up quota, the ledger already holds back that resource. Any other limit stops all requests.
-        retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.retry_after)
+        retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(moment, sent_at, limit.retry_after)
         log.warning(
             "github rate limit reached", installation=installation, status=answer.status, retry_in=round(retry_in)
         )
@@ -124,7 +124,7 @@ class Governor:
         return self._ledgers.setdefault(installation, Ledger(self._allowance))
 
     async def _book(self, installation: str, ledger: Ledger, demand: Demand) -> tuple[float, float]:
-        """Book in the shared budget; return the wait, and which share of the limits the own ledger may use."""
+        """Book in the shared budget; return the wait, and the share of the limits that the own ledger may use."""
         shared, pace = self._shared, ledger.shared_pace(demand, self._timing.clock())
         if shared is None or pace is None:
             return 0.0, 1.0
@@ -146,16 +146,16 @@ class Governor:
         return wait, 1.0
 
     def _wait(self, ledger: Ledger, demand: Demand, share: float = 1.0) -> float:
-        now = self._timing.clock()
-        at, why = ledger.earliest(now, demand, share)
-        self._refuse_long(at - now, why, ledger, demand)
-        return at - now
+        moment = self._timing.clock()
+        allowed_at, reason = ledger.earliest(moment, demand, share)
+        self._refuse_long(allowed_at - moment, reason, ledger, demand)
+        return allowed_at - moment
 
-    def _refuse_long(self, seconds: float, why: str, ledger: Ledger, demand: Demand) -> None:
+    def _refuse_long(self, seconds: float, reason: str, ledger: Ledger, demand: Demand) -> None:
         if seconds > SHORT_WAIT:
             retry_in = self._spread(seconds)
             ledger.put_off(self._timing.clock() + retry_in, demand)
-            raise RateLimited(why, retry_in=retry_in)
+            raise RateLimited(reason, retry_in=retry_in)
 
     def _spread(self, seconds: float) -> float:
         return seconds + self._timing.jitter() * min(seconds, SPREAD) if seconds > SHORT_WAIT else seconds

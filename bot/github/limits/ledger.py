@@ -45,10 +45,10 @@ class Allowance:
     anonymous_share: float = ANONYMOUS_SHARE
 
 
-def part(whole: int, share: float) -> int:
-    """Return the share of a limit in whole requests, at least one: with zero, a rank would wait forever."""
+def share_of(limit: int, share: float) -> int:
+    """Return a share of a limit in whole requests, at least one: with zero, a rank would wait forever."""
     # A product may be just below the intended whole number: 100 * 0.29 is 28.999999999999996.
-    return max(1, floor(whole * share + 1e-9))
+    return max(1, floor(limit * share + 1e-9))
 
 
 LIMITED = "GitHub's rate limit is reached"
@@ -60,7 +60,7 @@ PACED = "too many requests in a short time"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request costs, its rank, and the head that it is about, if any."""
+    """The cost of a request, its rank, and the head that it is about, if any."""
 
     resource: str = "core"
     points: int = READ_POINTS
@@ -92,14 +92,14 @@ def resource_of(url: str) -> str:
     return "core"
 
 
-def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
+def quota_in(answer: Answer, resource: str, moment: float) -> Quota | None:
     """Return the quota in an answer's headers, None if there is none; `resource` is used if they name no resource."""
     headers = answer.headers
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
         reset = int(headers["x-ratelimit-reset"])
         # Compare with GitHub's own clock, because ours may be wrong.
-        ends = now + max(0.0, reset - parsedate_to_datetime(headers["date"]).timestamp()) + 1
+        ends = moment + max(0.0, reset - parsedate_to_datetime(headers["date"]).timestamp()) + 1
     except (KeyError, ValueError):
         return None
     return Quota(headers.get("x-ratelimit-resource", resource), limit, remaining, reset, ends)
@@ -114,25 +114,25 @@ class SlidingWindow:
         self._entries: list[tuple[float, int]] = []
         self._total = 0
 
-    def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
-        """Return when there is room for `cost`. Costs that are booked for later count as if they were spent now."""
+    def earliest(self, moment: float, cost: int = 1, *, limit: float | None = None) -> float:
+        """Return the time when there is room for `cost`. Costs booked for later count as if they were spent now."""
         expired = 0
-        while expired < len(self._entries) and self._entries[expired][0] <= now - self._seconds:
+        while expired < len(self._entries) and self._entries[expired][0] <= moment - self._seconds:
             self._total -= self._entries[expired][1]
             expired += 1
         del self._entries[:expired]
         excess = self._total + cost - (self.limit if limit is None else limit)
         if excess <= 0:
-            return now
-        for at, spent in self._entries:
+            return moment
+        for booked_at, spent in self._entries:
             excess -= spent
             if excess <= 0:
-                return at + self._seconds
+                return booked_at + self._seconds
         return inf
 
-    def book(self, at: float, cost: int = 1) -> None:
+    def book(self, moment: float, cost: int = 1) -> None:
         """Count `cost` at a moment, which may be in the future."""
-        insort(self._entries, (at, cost))
+        insort(self._entries, (moment, cost))
         self._total += cost
 
 
@@ -143,16 +143,16 @@ class TokenBucket:
         self._spacing = spacing
         self._full_at = -inf
 
-    def earliest(self, now: float, *, burst: int) -> float:
-        """Return when the next request may be sent, for a caller who may send `burst` at once.
+    def earliest(self, moment: float, *, burst: int) -> float:
+        """Return the time when the next request may be sent, for a caller who may send `burst` at once.
 
         A burst below 1 adds one spacing for each request below 1.
         """
-        return max(now, self._full_at - self._spacing * (burst - 1))
+        return max(moment, self._full_at - self._spacing * (burst - 1))
 
-    def book(self, at: float) -> None:
+    def book(self, moment: float) -> None:
         """Count one request at a moment."""
-        self._full_at = max(self._full_at, at) + self._spacing
+        self._full_at = max(self._full_at, moment) + self._spacing
 
 
 class Ledger:
@@ -175,101 +175,103 @@ class Ledger:
         self._struck_at = -inf
         self._strikes = 0
 
-    def earliest(self, now: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
-        """Return when the request may be sent, and why not sooner; `share`: the usable part of the limits on writes."""
-        waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
-        waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
+    def earliest(self, moment: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
+        """Return when the request may be sent, and why not sooner; `share` is the usable part of the write limits."""
+        waits = [(moment, PACED), (self._not_before, LIMITED), self._quota_allows(moment, demand)]
+        waits.append((self._points_of(demand).earliest(moment, demand.points), PACED))
         if demand.write:
-            pace = self._pace_of(demand, now, share)
-            waits.append((self._bucket.earliest(now, burst=pace.burst), PACED))
-            waits.append((self._per_minute.earliest(now, limit=pace.per_minute), PACED))
-            waits.append((self._per_hour.earliest(now, limit=pace.per_hour), PACED))
+            pace = self._pace_of(demand, moment, share)
+            waits.append((self._bucket.earliest(moment, burst=pace.burst), PACED))
+            waits.append((self._per_minute.earliest(moment, limit=pace.per_minute), PACED))
+            waits.append((self._per_hour.earliest(moment, limit=pace.per_hour), PACED))
         elif demand.rank is Rank.ANONYMOUS:
             limit = self._anonymous_limit(demand.resource)
-            at = min(self._anonymous.earliest(now, demand.points, limit=limit), now + 3600)  # `inf` for a share of 0
-            waits.append((at, ANONYMOUS_SPENT))
+            allowed_at = min(
+                self._anonymous.earliest(moment, demand.points, limit=limit), moment + 3600
+            )  # `inf` for a share of 0
+            waits.append((allowed_at, ANONYMOUS_SPENT))
         return max(waits, key=lambda wait: wait[0])
 
-    def book(self, at: float, demand: Demand) -> None:
-        """Count a request that will be sent at `at`, a moment that `earliest` returned."""
-        self._points_of(demand).book(at, demand.points)
+    def book(self, moment: float, demand: Demand) -> None:
+        """Count a request that will be sent at `moment`, which `earliest` returned."""
+        self._points_of(demand).book(moment, demand.points)
         if demand.write:
             self._waiting.end(demand.head)
             for limit in (self._bucket, self._per_minute, self._per_hour):
-                limit.book(at)
+                limit.book(moment)
         elif demand.rank is Rank.ANONYMOUS:
-            self._anonymous.book(at, demand.points)
+            self._anonymous.book(moment, demand.points)
 
-    def put_off(self, at: float, demand: Demand) -> None:
-        """Record that a request will be tried again at `at`, so that writes about older heads leave room for it."""
+    def put_off(self, retry_at: float, demand: Demand) -> None:
+        """Record that a request will be retried at `retry_at`, so that writes about older heads leave room for it."""
         if demand.write:
-            self._waiting.wait(demand.head, at)
+            self._waiting.wait(demand.head, retry_at)
 
-    def learn(self, quota: Quota, now: float) -> None:
-        """Record a quota. Answers arrive out of order, so an older quota than the known one is ignored."""
-        known = self._quotas.get(quota.resource)
-        if known is not None and now < known.ends:
-            if quota.reset < known.reset:
+    def learn(self, quota: Quota, moment: float) -> None:
+        """Record a quota. Answers arrive out of order, so a quota that is older than the current one is ignored."""
+        current = self._quotas.get(quota.resource)
+        if current is not None and moment < current.ends:
+            if quota.reset < current.reset:
                 return
-            if quota.reset == known.reset and quota.remaining > known.remaining:
+            if quota.reset == current.reset and quota.remaining > current.remaining:
                 return
         self._quotas[quota.resource] = quota
 
-    def blocked(self, now: float) -> float:
-        """Return for how many seconds GitHub accepts no request of this installation."""
-        return self._not_before - now
+    def blocked(self, moment: float) -> float:
+        """Return the seconds for which GitHub accepts no request of this installation."""
+        return self._not_before - moment
 
     def succeed(self, sent_at: float) -> None:
         """Record that a request was not limited, so that the next back-off starts at the minimum."""
         if sent_at > self._struck_at:
             self._strikes = 0
 
-    def strike(self, now: float, sent_at: float, retry_after: float | None) -> float:
-        """Pause the whole installation after a rate-limited answer; return for how many seconds.
+    def strike(self, moment: float, sent_at: float, retry_after: float | None) -> float:
+        """Pause the whole installation after a rate-limited answer; return the seconds.
 
-        `retry_after` is the time that GitHub asked for. Without it, the pause doubles with each limited answer in a
-        row; answers to requests that were in flight together count as one.
+        `retry_after` is the wait that GitHub named. Without it, the pause doubles with each limited answer in a row;
+        answers to requests that were in flight together count as one.
         """
         if retry_after is None and sent_at > self._struck_at:
             retry_after = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
             self._strikes += 1
-            self._struck_at = now
+            self._struck_at = moment
         elif retry_after is None:
-            retry_after = max(self._not_before - now, 0.0) or FIRST_BACKOFF
-        self._not_before = max(self._not_before, now + retry_after)
-        return self._not_before - now
+            retry_after = max(self._not_before - moment, 0.0) or FIRST_BACKOFF
+        self._not_before = max(self._not_before, moment + retry_after)
+        return self._not_before - moment
 
-    def shared_pace(self, demand: Demand, now: float) -> WritePace | None:
-        """Return the pace that all processes share for a request like this one; None if it is not shared."""
+    def shared_pace(self, demand: Demand, moment: float) -> WritePace | None:
+        """Return the pace that all processes share for such a request; None if the budget is not shared."""
         if demand.write:
-            return self._pace_of(demand, now)
+            return self._pace_of(demand, moment)
         if demand.rank is Rank.ANONYMOUS:
             limit = max(1, self._anonymous_limit(demand.resource))
             return WritePace(per_minute=limit, per_hour=limit, burst=limit, spacing=0.0)
         return None
 
-    def _pace_of(self, demand: Demand, now: float, share: float = 1.0) -> WritePace:
-        of_rank, whole, newer = SHARES[demand.rank], self._allowance, self._waiting.newer(demand.head, now)
+    def _pace_of(self, demand: Demand, moment: float, share: float = 1.0) -> WritePace:
+        rank_share, allowance, newer = SHARES[demand.rank], self._allowance, self._waiting.newer(demand.head, moment)
         # Waiting writes about newer heads count as already sent. A burst below 1 adds spacings
         # (`TokenBucket.earliest`).
         return WritePace(
-            per_minute=max(1, part(whole.writes_per_minute, of_rank.writes * share) - newer),
-            per_hour=max(1, part(whole.writes_per_hour, of_rank.writes * share) - newer),
-            burst=part(whole.write_burst, of_rank.burst * share) - newer,
-            spacing=whole.write_spacing,
+            per_minute=max(1, share_of(allowance.writes_per_minute, rank_share.writes * share) - newer),
+            per_hour=max(1, share_of(allowance.writes_per_hour, rank_share.writes * share) - newer),
+            burst=share_of(allowance.write_burst, rank_share.burst * share) - newer,
+            spacing=allowance.write_spacing,
         )
 
     def _points_of(self, demand: Demand) -> SlidingWindow:
         return self._points["graphql" if demand.resource == "graphql" else "rest"]
 
-    def _quota_allows(self, now: float, demand: Demand) -> tuple[float, str]:
+    def _quota_allows(self, moment: float, demand: Demand) -> tuple[float, str]:
         quota = self._quotas.get(demand.resource)
-        if quota is None or now >= quota.ends:
-            return now, PACED
+        if quota is None or moment >= quota.ends:
+            return moment, PACED
         if quota.remaining <= 0:
             return quota.ends, EXHAUSTED
-        reserve = quota.limit - part(quota.limit, SHARES[demand.rank].reads)
-        return (quota.ends, RESERVED) if quota.remaining <= reserve else (now, PACED)
+        reserve = quota.limit - share_of(quota.limit, SHARES[demand.rank].reads)
+        return (quota.ends, RESERVED) if quota.remaining <= reserve else (moment, PACED)
 
     def _anonymous_limit(self, resource: str) -> int:
         quota = self._quotas.get(resource)
@@ -284,7 +286,7 @@ class Limit:
     ends_in: float | None = None
 
 
-def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) -> Limit | None:
+def limit_in(answer: Answer, demand: Demand, quota: Quota | None, moment: float) -> Limit | None:
     """Return the limit that an answer reports, None if it reports none: a plain 403 is a missing permission.
 
     Judged by status, headers and the machine-readable fields of the body, never by its message: see
@@ -295,7 +297,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
         return None
     retry_after = seconds_in(answer.headers.get("retry-after"))
     if quota is not None and quota.remaining <= 0:
-        return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
+        return Limit(ends_in=max(retry_after or 0.0, quota.ends - moment))
     if retry_after is not None:
         return Limit(retry_after=retry_after)
     # Read this header again: `quota` is None if another of its headers is missing or not a number.
@@ -318,4 +320,6 @@ def _names_a_limit(answer: Answer) -> bool:
     if str(data.get("documentation_url")).endswith(_LIMIT_PAGES):
         return True
     errors = data.get("errors")
-    return isinstance(errors, list) and any(isinstance(e, Mapping) and e.get("type") == "RATE_LIMITED" for e in errors)
+    return isinstance(errors, list) and any(
+        isinstance(error, Mapping) and error.get("type") == "RATE_LIMITED" for error in errors
+    )

@@ -16,7 +16,7 @@ RETURNS_WITHIN = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HeadWrite:
-    """A write about a head: `key` names what is written, `since` is when the head appeared, in seconds since 1970."""
+    """A write about a head: `key` names the written object, `since` is the time of the head, in seconds since 1970."""
 
     key: str
     since: float
@@ -27,7 +27,7 @@ _WRITE: ContextVar[HeadWrite | None] = ContextVar("head write", default=None)
 
 @contextmanager
 def about_head(write: HeadWrite | None) -> Iterator[None]:
-    """Let the writes made inside the block wait behind those about newer heads; None: behind none."""
+    """Make the writes inside the block wait behind those about newer heads; with None they wait behind none."""
     token = _WRITE.set(write)
     try:
         yield
@@ -46,20 +46,20 @@ class WaitingWrites:
     def __init__(self) -> None:
         self._until: dict[HeadWrite, float] = {}
 
-    def wait(self, write: HeadWrite | None, at: float) -> None:
-        """Record that a write is postponed until `at`."""
+    def wait(self, write: HeadWrite | None, retry_at: float) -> None:
+        """Record that a write is postponed until `retry_at`."""
         if write is not None:
-            self._until[write] = at + RETURNS_WITHIN
+            self._until[write] = retry_at + RETURNS_WITHIN
 
     def end(self, write: HeadWrite | None) -> None:
         """Record that a write no longer waits."""
         if write is not None:
             self._until.pop(write, None)
 
-    def newer(self, write: HeadWrite | None, now: float) -> int:
+    def newer(self, write: HeadWrite | None, moment: float) -> int:
         """Return how many waiting writes are about newer heads, in time linear in the number of waiting writes."""
         if write is None or not self._until:
             return 0
-        for other in [other for other, until in self._until.items() if until <= now]:
-            del self._until[other]
-        return sum(other.since > write.since for other in self._until)
+        for waiting in [other for other, until in self._until.items() if until <= moment]:
+            del self._until[waiting]
+        return sum(waiting.since > write.since for waiting in self._until)

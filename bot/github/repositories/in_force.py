@@ -93,40 +93,40 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
 
     Reads one record.
     """
-    given = config.repository(repository)
-    if given is None or not given.repository_file:
-        return given
-    return await with_file(given, (await stored_file_of(records, repository)).good.text)
+    settings = config.repository(repository)
+    if settings is None or not settings.repository_file:
+        return settings
+    return await with_file(settings, (await stored_file_of(records, repository)).good.text)
 
 
-async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
-    """Return a repository's settings overlaid with a text of its own file; a text with faults changes nothing."""
+async def with_file(settings: RepositoryConfig, text: str) -> RepositoryConfig:
+    """Return a repository's settings overlaid with the text of its file; a text with faults changes nothing."""
     if not text:
-        return given
-    said = await run_in_thread(partial(_parsed, text), text)
-    return overlaid(given, said) if said is not None else given
+        return settings
+    keys = await run_in_thread(partial(_parsed, text), text)
+    return overlaid(settings, keys) if keys is not None else settings
 
 
-def name_of(found: FoundFile | None) -> str:
+def name_of(file: FoundFile | None) -> str:
     """Return the SHA of a file's content, empty if there is no file."""
-    return found.sha if found is not None else ""
+    return file.sha if file is not None else ""
 
 
-async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[str, Sequence[ConfigFault]]:
-    """Return the text of a file, or its faults; `given` is the repository's settings in app.yaml."""
-    if found is None:
+async def read_found(file: FoundFile | None, settings: RepositoryConfig) -> tuple[str, Sequence[ConfigFault]]:
+    """Return the text of a file, or its faults; `settings` are the repository's settings in app.yaml."""
+    if file is None:
         return "", ()
-    if found.kind != FILE:
-        return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
+    if file.kind != FILE:
+        return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(file.kind, file.kind))),)
     # Check the size before parsing: GitHub sends no content for a file over 1 MB, which would look like an empty file.
-    if found.size > MOST_BYTES:
+    if file.size > MOST_BYTES:
         return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
-    parse = partial(parse_repository_file, found.raw, PATH, given)
+    parse = partial(parse_repository_file, file.raw, PATH, settings)
     try:
-        await run_in_thread(parse, found.raw.decode(errors="replace"))
+        await run_in_thread(parse, file.raw.decode(errors="replace"))
     except ConfigError as error:
         return "", error.faults
-    return found.raw.decode(), ()
+    return file.raw.decode(), ()
 
 
 @lru_cache(PARSED_FILES)

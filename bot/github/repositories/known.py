@@ -60,7 +60,7 @@ _STORED_AS_TEXT = {
 """Version 1 of the record stored these sentences. They must not change, even if the texts above do."""
 
 AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, "unarchived": LeftAlone.NO}
-"""What the action of a `repository` event changes about whether the bot works on it; other actions change nothing.
+"""How the action of a `repository` event changes whether the bot works on the repository; other actions change nothing.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
 """Reasons after which another repository may get the name, for example if somebody creates it again."""
@@ -109,8 +109,7 @@ KNOWN_REPOSITORY = Record(
 class Repositories:
     """The repositories of one configuration.
 
-    `release` lets the jobs that wait for an answer of GitHub run now: it is called when an owner has changed what the
-    App has access to.
+    `release` runs the jobs that wait for GitHub now: it is called when an owner has changed the App's access.
     """
 
     def __init__(self, config: Config, records: Records, release: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -122,76 +121,82 @@ class Repositories:
 
     async def all(self) -> list[KnownRepository]:
         """Return every repository of app.yaml that the bot knows. Reads many records, so only timers should call it."""
-        known = await self._records.under(KNOWN_REPOSITORY)
-        return [one for one in known.values() if self._config.repository(one.name)]
+        stored = await self._records.under(KNOWN_REPOSITORY)
+        return [repository for repository in stored.values() if self._config.repository(repository.name)]
 
     async def get(self, repository_id: int) -> KnownRepository | None:
         """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it."""
-        known = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
-        return known if known is not None and self._config.repository(known.name) is not None else None
+        repository = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
+        return repository if repository is not None and self._config.repository(repository.name) is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
         """Return a repository's name in app.yaml, None if it is not listed."""
-        known = self._seen.get(repository.id) or await self.get(repository.id)
-        if known is not None:
-            return known.name
-        named = self._config.repository(repository.full_name) is not None
-        return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
+        known_repository = self._seen.get(repository.id) or await self.get(repository.id)
+        if known_repository is not None:
+            return known_repository.name
+        is_named = self._config.repository(repository.full_name) is not None
+        return repository.full_name if is_named and not await self.holder(repository.full_name, repository.id) else None
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
-        """Return the other repository that has this name in app.yaml; None if the one with this ID may have it."""
-        others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
-        return next((one for one in others if one.name.lower() == name.lower()), None)
+        """Return another repository that has this name in app.yaml; None if the repository with this ID may have it."""
+        candidates = [
+            repository
+            for repository in await self.all()
+            if repository.id != repository_id and repository.away not in NO_LONGER_OURS
+        ]
+        return next((repository for repository in candidates if repository.name.lower() == name.lower()), None)
 
     async def named(self, name: str) -> KnownRepository | None:
         """Return the repository that has this name in app.yaml; None if the bot has not seen it. Reads many records."""
-        return next((one for one in await self.all() if one.name.lower() == name.lower()), None)
+        return next((repository for repository in await self.all() if repository.name.lower() == name.lower()), None)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
-        """Store what GitHub says about a repository if app.yaml lists it, by `name` or its full name, or used to.
+        """Store a repository's names and state on GitHub if app.yaml lists it, by `name` or its full name, or used to.
 
         With `away` None, the stored reason stays.
         """
         if away is not None:
-            self._seen.pop(repository_id, None)  # another process may have stored another reason since
-        before = self._seen.get(repository_id) or await self.get(repository_id)
-        given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
-        if not given:
+            self._seen.pop(repository_id, None)  # another process may have stored another reason
+        old = self._seen.get(repository_id) or await self.get(repository_id)
+        configured_name = (
+            full_name if self._config.repository(full_name) is not None else name or (old.name if old else "")
+        )
+        if not configured_name:
             return
-        if before is None and (holder := await self.holder(given, repository_id)) is not None:
-            log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
+        if old is None and (holder := await self.holder(configured_name, repository_id)) is not None:
+            log.warning(TAKEN, repository=configured_name, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        stored = before.away if before else LeftAlone.NO
-        now = KnownRepository(repository_id, given, full_name, stored if away is None else away)
-        if now == self._seen.get(repository_id):
+        old_reason = old.away if old else LeftAlone.NO
+        new = KnownRepository(repository_id, configured_name, full_name, old_reason if away is None else away)
+        if new == self._seen.get(repository_id):
             return
-        if now != before:
-            # Store the ID first: after a crash between the two writes, `now` still differs from `before`, and both are
+        if new != old:
+            # Store the ID first: after a crash between the two writes, `new` still differs from `old`, and both are
             # repeated.
-            await note_id(self._records, given, repository_id)
-            await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
-            _report(before, now)
-        self._seen[repository_id] = now
-        if before is not None and before.away in PAUSED and before.away != now.away:
+            await note_id(self._records, configured_name, repository_id)
+            await self._records.put(KNOWN_REPOSITORY.of(repository_id), new)
+            _report(old, new)
+        self._seen[repository_id] = new
+        if old is not None and old.away in PAUSED and old.away != new.away:
             await self._release()
 
     async def note(self, delivery: Delivery) -> None:
-        """Store what a delivery says about repositories. Raises `PayloadError` if it lacks a needed field."""
+        """Store the names and states of the repositories in a delivery. Raises `PayloadError` if a field is missing."""
         payload, action = delivery.payload, delivery.action
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
             if action == "deleted":
                 await self._see_uninstalled(payload.text("installation", "account", "login"))
-            # Not only after `unsuspend`: a job may wait although the bot never received that event's counterpart.
+            # After every action: a job may wait although the bot never received the event `suspend`.
             await self._release()
         elif delivery.event == "installation_repositories":
             await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
             await self._see_all(delivery, "repositories_added", LeftAlone.NO)
         elif delivery.event == "repository":
             repository = Repository.of(payload)
-            self._seen.pop(repository.id, None)  # another process may have stored more since
+            self._seen.pop(repository.id, None)  # another process may have stored a newer state
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
-        # Events with a dot in their names are our own: their bodies repeat what we know already.
+        # Events with a dot in their names are internal: their bodies repeat stored data.
         elif "." not in delivery.event and payload.has("repository", "id"):
             repository = Repository.of(payload)
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
@@ -205,17 +210,17 @@ class Repositories:
         return bool(await self._called_private.by(name))
 
     async def _see_all(self, delivery: Delivery, key: str, away: LeftAlone | None) -> None:
-        for one in delivery.payload.items(key) if delivery.payload.has(key) else ():
-            self._seen.pop(one.integer("id"), None)
-            await self.see(one.integer("id"), one.string("full_name"), away=away)
-            await self._note_private(delivery, one)
+        for repository in delivery.payload.items(key) if delivery.payload.has(key) else ():
+            self._seen.pop(repository.integer("id"), None)
+            await self.see(repository.integer("id"), repository.string("full_name"), away=away)
+            await self._note_private(delivery, repository)
 
     async def _see_uninstalled(self, account: str) -> None:
         """Store that repositories that the App was taken off before cannot come back: GitHub does not list them."""
-        for one in await self.all():
-            owner = one.full_name.partition("/")[0]
-            if one.away in PAUSED and owner.lower() == account.lower():
-                await self.see(one.id, one.full_name, away=LeftAlone.UNINSTALLED)
+        for repository in await self.all():
+            owner = repository.full_name.partition("/")[0]
+            if repository.away in PAUSED and owner.lower() == account.lower():
+                await self.see(repository.id, repository.full_name, away=LeftAlone.UNINSTALLED)
 
     async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
         """Store that a payload describes a repository of app.yaml as private. No payload makes one public."""
@@ -227,20 +232,24 @@ class Repositories:
 
 
 async def _release_nothing() -> None:
-    """Do nothing: where no jobs run, none waits."""
+    """Do nothing, for processes that run no jobs."""
 
 
-def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
-    """Return why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
-    known = list(known)
-    there = {one.name.lower() for one in known if not one.away}
-    return {one.name.lower(): one.reason for one in known if one.away and one.name.lower() not in there}
+def away_by_name(repositories: Iterable[KnownRepository]) -> dict[str, str]:
+    """Return the reasons why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
+    repositories = list(repositories)
+    active_names = {repository.name.lower() for repository in repositories if not repository.away}
+    return {
+        repository.name.lower(): repository.reason
+        for repository in repositories
+        if repository.away and repository.name.lower() not in active_names
+    }
 
 
-def _report(before: KnownRepository | None, now: KnownRepository) -> None:
-    if now.renamed and (before is None or before.full_name != now.full_name):
-        log.warning("repository was renamed: change its name in app.yaml", repository=now.name, now=now.full_name)
-    if now.away and (before is None or before.away != now.away):
-        log.warning("repository is left alone", repository=now.name, reason=now.reason)
-    elif before is not None and before.away and not now.away:
-        log.info("repository is back", repository=now.name)
+def _report(old: KnownRepository | None, new: KnownRepository) -> None:
+    if new.renamed and (old is None or old.full_name != new.full_name):
+        log.warning("repository was renamed: change its name in app.yaml", repository=new.name, now=new.full_name)
+    if new.away and (old is None or old.away != new.away):
+        log.warning("repository is left alone", repository=new.name, reason=new.reason)
+    elif old is not None and old.away and not new.away:
+        log.info("repository is back", repository=new.name)

@@ -60,9 +60,9 @@ class CalledPrivate:
 
     async def take_back(self, name: str, delivery: str) -> None:
         """Forget that this delivery called `owner/name` private, unless a later one has called it private since."""
-        said = CalledPrivateBy(delivery)
+        record = CalledPrivateBy(delivery)
         # Change the record only if it still names this delivery.
-        await self._records.change(_key(name), lambda known: CalledPrivateBy() if known == said else None)
+        await self._records.change(_key(name), lambda stored: CalledPrivateBy() if stored == record else None)
 
 
 def _key(name: str) -> Key[CalledPrivateBy]:

@@ -28,7 +28,7 @@ GitHub anyway.
 PATIENCE = 3.0
 """Seconds that a visitor waits for GitHub's answer before the repository counts as private."""
 AT_ONCE = 16
-"""Requests to GitHub at a time: the first question is about all repositories."""
+"""Simultaneous requests to GitHub: the first visitor makes the bot ask about all repositories."""
 PAUSE = 60.0
 """Seconds from a failed request to the next."""
 
@@ -36,17 +36,17 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Known:
+class _PublicAnswer:
     """GitHub's answer and the time of the request, by the given clock. `public` is None without an answer."""
 
     public: bool | None = None
-    at: float = 0.0
+    asked_at: float = 0.0
     not_before: float = 0.0
-    asking: asyncio.Task[None] | None = None
+    request: asyncio.Task[None] | None = None
 
 
 class Visibility:
-    """Say whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
+    """Tells whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
 
     `github_for` returns a client for `owner/name`; `clock` counts seconds from any start. Each process has one.
     """
@@ -63,7 +63,7 @@ class Visibility:
         self._records = records
         self._called_private = CalledPrivate(records)
         self._clock = clock
-        self._known: dict[str, _Known] = {}
+        self._answers: dict[str, _PublicAnswer] = {}
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def is_public(self, repository: str) -> bool:
@@ -77,63 +77,67 @@ class Visibility:
         if config is None or config.api.private is not None:
             is_open = config is not None and config.api.private is False
             if not is_open:
-                await self._wait_for_first_answers(_Known())
+                await self._wait_for_first_answers(_PublicAnswer())
             return is_open
-        known = self._known.setdefault(repository.lower(), _Known())
-        if not await self._holds(repository, known):
-            self._ask_unless_paused(repository, known)
-            if known.public is None:
-                await self._wait_for_first_answers(known)
-            elif known.public and known.asking is not None:
+        answer = self._answers.setdefault(repository.lower(), _PublicAnswer())
+        if not await self._holds(repository, answer):
+            self._ask_unless_paused(repository, answer)
+            if answer.public is None:
+                await self._wait_for_first_answers(answer)
+            elif answer.public and answer.request is not None:
                 # `wait_for` would cancel the request at the time-out, but others wait for the same answer.
-                await asyncio.wait({known.asking}, timeout=PATIENCE)
+                await asyncio.wait({answer.request}, timeout=PATIENCE)
         # Check again: a payload may have called the repository private meanwhile.
-        return known.public is True and await self._holds(repository, known)
+        return answer.public is True and await self._holds(repository, answer)
 
-    def _ask_unless_paused(self, repository: str, known: _Known) -> None:
-        if known.asking is None and self._clock() >= known.not_before:
-            known.asking = asyncio.create_task(self._ask(repository, known))
+    def _ask_unless_paused(self, repository: str, answer: _PublicAnswer) -> None:
+        if answer.request is None and self._clock() >= answer.not_before:
+            answer.request = asyncio.create_task(self._ask(repository, answer))
 
-    async def _wait_for_first_answers(self, known: _Known) -> None:
+    async def _wait_for_first_answers(self, answer: _PublicAnswer) -> None:
         """Wait until GitHub has answered about all repositories without an answer, or has called this one public."""
         for name, config in self._config.repositories.items():
-            other = self._known.setdefault(name.lower(), _Known())
-            if config.api.private is None and other.public is None:
-                self._ask_unless_paused(name, other)
+            first_answer = self._answers.setdefault(name.lower(), _PublicAnswer())
+            if config.api.private is None and first_answer.public is None:
+                self._ask_unless_paused(name, first_answer)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
-        pending = {other.asking for other in self._known.values() if other.asking and other.public is None}
-        while pending and not known.public and (left := deadline - loop.time()) > 0:
-            _, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        pending = {
+            first_answer.request
+            for first_answer in self._answers.values()
+            if first_answer.request and first_answer.public is None
+        }
+        while pending and not answer.public and (seconds_left := deadline - loop.time()) > 0:
+            _, pending = await asyncio.wait(pending, timeout=seconds_left, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _holds(self, repository: str, known: _Known) -> bool:
-        """Return whether GitHub's answer is recent, and no payload has called the repository private since."""
-        if known.public is None or self._clock() - known.at >= FRESH_SECONDS:
+    async def _holds(self, repository: str, answer: _PublicAnswer) -> bool:
+        """Return whether GitHub's answer is recent, and no later payload has called the repository private."""
+        if answer.public is None or self._clock() - answer.asked_at >= FRESH_SECONDS:
             return False
-        return known.public is False or not await self._called_private.by(repository)
+        return answer.public is False or not await self._called_private.by(repository)
 
-    async def _is_same(self, repository: str, found: Payload) -> bool:
-        return await repository_id_of(self._records, repository) in (None, found.integer("id"))
+    async def _is_same(self, repository: str, description: Payload) -> bool:
+        return await repository_id_of(self._records, repository) in (None, description.integer("id"))
 
-    async def _ask(self, repository: str, known: _Known) -> None:
+    async def _ask(self, repository: str, answer: _PublicAnswer) -> None:
         async with self._at_once:
-            await self._read(repository, known)
+            await self._read(repository, answer)
 
-    async def _read(self, repository: str, known: _Known) -> None:
+    async def _read(self, repository: str, answer: _PublicAnswer) -> None:
         try:
             # Read both before the request: GitHub's answer may be older than a payload that arrives meanwhile, and must
             # not override it.
-            called, at = await self._called_private.by(repository), self._clock()
+            private_delivery, asked_at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
-            found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+            description = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
             # The name may belong to another repository by now; its visibility says nothing about our records.
-            public = is_called_public(found) and await self._is_same(repository, found)
-            if public and called:
-                await self._called_private.take_back(repository, called)
-            known.public, known.at = public, at
+            public = is_called_public(description) and await self._is_same(repository, description)
+            if public and private_delivery:
+                await self._called_private.take_back(repository, private_delivery)
+            answer.public, answer.asked_at = public, asked_at
         except Exception as error:
             # A 404 is handled here too: the repository was deleted, or it is private and the App was removed from it.
-            known.public, known.not_before = None, self._clock() + PAUSE
+            answer.public, answer.not_before = None, self._clock() + PAUSE
             log.warning("cannot find out whether a repository is public", repository=repository, reason=str(error))
         finally:
-            known.asking = None
+            answer.request = None

@@ -1,4 +1,4 @@
-"""Write a merge commit's message: the pull request's title and text, without what is useless in a history. Pure.
+"""Write a merge commit's message: the pull request's title and text, without parts that are useless in a history. Pure.
 
 It removes HTML comments, the text of the repository's template, directives that make a CI skip the commit, and the `@`
 of mentions: GitHub notifies people about each commit that mentions them, in every fork. Except for the directives, code
@@ -120,34 +120,36 @@ def without_template(body: str, templates: Iterable[str]) -> str:
 
 
 def co_authors(commits: Sequence[AuthoredCommit], named: Iterable[tuple[str, str]], author: Person) -> list[str]:
-    """Return a trailer for everybody but the author, in the order in which the commits, then the text, name them first.
+    """Return a trailer for everybody but the author, in the order of their first mention in the commits, then the text.
 
     `named` has the names and addresses that the text credits. An address counts once, regardless of case. A merge
-    credits nobody: whoever updates a branch with its base has written nothing of it.
+    credits nobody: a person who updates a branch with its base has not written the merged changes.
     """
-    theirs = {commit.email.casefold() for commit in commits if commit.author_id and commit.author_id == author.id}
-    written = [commit for commit in commits if not commit.is_merge]
-    everybody = [pair for one in written for pair in ((one.name, one.email), *_credited(one.message))]
+    author_emails = {
+        commit.email.casefold() for commit in commits if commit.author_id and commit.author_id == author.id
+    }
+    authored = [commit for commit in commits if not commit.is_merge]
+    credited = [pair for commit in authored for pair in ((commit.name, commit.email), *_credited(commit.message))]
     people: dict[str, str] = {}
-    for name, email in [*everybody, *named]:
-        if email and email.casefold() not in theirs and not _is_of(email, author):
+    for name, email in [*credited, *named]:
+        if email and email.casefold() not in author_emails and not _is_address_of(email, author):
             people.setdefault(email.casefold(), TRAILER.format(name=_one_line(name), email=_one_line(email)))
     return list(people.values())
 
 
 def _credited(text: str) -> list[tuple[str, str]]:
-    return [(found["name"], found["email"]) for found in _CO_AUTHOR.finditer(_plain_ends(text))]
+    return [(match["name"], match["email"]) for match in _CO_AUTHOR.finditer(_plain_ends(text))]
 
 
-def _is_of(email: str, author: Person) -> bool:
+def _is_address_of(email: str, author: Person) -> bool:
     """Return whether an address is the one that GitHub made for an account, by its ID if the address has one.
 
     https://docs.github.com/en/account-and-profile/reference/email-addresses-reference#your-noreply-email-address
     """
-    found = _NO_REPLY.fullmatch(email)
-    if found is None:
+    match = _NO_REPLY.fullmatch(email)
+    if match is None:
         return False
-    return int(found["id"]) == author.id if found["id"] else found["login"].casefold() == author.login.casefold()
+    return int(match["id"]) == author.id if match["id"] else match["login"].casefold() == author.login.casefold()
 
 
 def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -208,39 +210,39 @@ def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
         code, heading = line.code, not line.code and line.text.lstrip().startswith("#")
 
 
-class _Words(dict[str, "_Words"]):
-    """What may follow some words of a template, word by word; `ends`: a unit may end with them."""
+class _TemplateNode(dict[str, "_TemplateNode"]):
+    """A node of the tree of a template's units: the words that may come next; `ends`: a unit may end here."""
 
     ends = False
 
 
 def _without_units(lines: Sequence[_Line], units: Iterable[tuple[list[str], bool]]) -> list[_Line]:
-    """Return the lines without those that are a template's, however they are wrapped and indented."""
-    begins = {False: _Words(), True: _Words()}
+    """Return the lines without those of a template, however they are wrapped and indented."""
+    roots = {False: _TemplateNode(), True: _TemplateNode()}
     for words, code in units:
-        node = begins[code]
+        node = roots[code]
         for word in words:
-            node = node.setdefault(word, _Words())
+            node = node.setdefault(word, _TemplateNode())
         node.ends = True
     lines_left: list[_Line] = []
     words_of = [_words(line) for line in lines]
-    left = _LEAST_STEPS + _STEPS_A_WORD * sum(map(len, words_of))
-    at = 0
-    while at < len(lines):
-        end, compared = _end_of(lines, words_of, at, begins[lines[at].code]) if left > 0 else (None, 0)
-        left -= compared
+    steps_left = _LEAST_STEPS + _STEPS_A_WORD * sum(map(len, words_of))
+    index = 0
+    while index < len(lines):
+        end, compared = _end_of(lines, words_of, index, roots[lines[index].code]) if steps_left > 0 else (None, 0)
+        steps_left -= compared
         if end is None:
-            lines_left.append(lines[at])
-        at = end or at + 1
+            lines_left.append(lines[index])
+        index = end or index + 1
     return lines_left
 
 
 def _end_of(
-    lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, node: _Words
+    lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, node: _TemplateNode
 ) -> tuple[int | None, int]:
-    """Return the line after the longest unit that begins at a line and ends at the end of a line, None for no unit.
+    """Return the line after the longest unit that begins at `start` and ends at the end of a line; None for no unit.
 
-    The second value is how many words were compared.
+    The second value is the number of compared words.
     """
     end, compared = None, 0
     for number in range(start, len(lines)):
@@ -270,18 +272,18 @@ def _without_mentions(pieces: Iterable[tuple[str, str]]) -> str:
 
 
 def _unmentioned(text: str) -> str:
-    """Remove the `@` of what GitHub reads as a mention; leave addresses unchanged."""
+    """Remove the `@` of each mention, as GitHub reads them; leave addresses unchanged."""
 
-    def without(found: PatternMatch) -> str:
-        name = text[found.end() : found.end() + _LONGEST_LOGIN]
-        login = None if found["address"] else _LOGIN.match(name)
+    def replaced(match: PatternMatch) -> str:
+        name = text[match.end() : match.end() + _LONGEST_LOGIN]
+        login = None if match["address"] else _LOGIN.match(name)
         if login is None or _NAME_GOES_ON.match(name[login.end() :]):
-            return found[0]
-        if not _PART_OF_WORD.match(text[max(0, found.start() - 1) : found.start()]):
+            return match[0]
+        if not _PART_OF_WORD.match(text[max(0, match.start() - 1) : match.start()]):
             return ""
-        return "\\" if found[0] == "\\@" else found[0]
+        return "\\" if match[0] == "\\@" else match[0]
 
-    return _AT_OR_ADDRESS.sub(without, text)
+    return _AT_OR_ADDRESS.sub(replaced, text)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -320,16 +322,16 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
     for mark in marks:
         if mark[0][0] == "`":
             runs[len(mark[0])].append(mark.start())
-    begin = at = 0
+    begin = position = 0
     last_end = block.rfind("-->")
     for mark in marks:
-        start = max(mark.start(), at)
+        start = max(mark.start(), position)
         if start >= mark.end():
             continue  # part of a piece that was already read
-        at = mark.end()
+        position = mark.end()
         kind, end = TEXT, None
         if mark[0] == "\\":
-            at += 1
+            position += 1
         elif mark[0] == "<!--" and start > mark.start():
             continue  # escaped
         # Check that the comment ends: otherwise many unclosed ones would each be read to the end of the block.
@@ -338,11 +340,11 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
         elif mark[0] == "<!--" and unclosed_hides:
             kind, end = COMMENT, len(block)
         elif mark[0] != "<!--" and not unclosed_hides:
-            kind, end = CODE, _closing(runs[at - start], at, at - start)
+            kind, end = CODE, _closing(runs[position - start], position, position - start)
         if end is not None:
             yield block[begin:start], TEXT
             yield block[start:end], kind
-            begin = at = end
+            begin = position = end
     yield block[begin:], TEXT
 
 

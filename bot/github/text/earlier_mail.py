@@ -60,7 +60,7 @@ _LABELS: Mapping[str, str] = {
         "subjek/chủ đề/tiêu đề/เรื่อง/หัวเรื่อง/الموضوع/موضوع/נושא/विषय/제목/主题/主旨/主題/标题/標題/件名/題名"
     ),
 }
-"""What mail programs call the lines of a header, in the languages that they speak: Outlook, Gmail, Apple Mail,
+"""The labels that mail programs give to the lines of a header, in many languages: Outlook, Gmail, Apple Mail,
 Thunderbird, Foxmail, QQ, Zoho, Yahoo and Proton.
 
 `cc` is not here: people write it on GitHub.
@@ -111,7 +111,7 @@ _INVISIBLE = Pattern("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f
 _SPACES = Pattern(r"&nbsp;|[\t\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]")
 _LINE_END = Pattern(r"\r\n|\r|\n")
 _MARKS = rf"[^{LETTER_OR_DIGIT}@\n]*"
-"""What may stand before the first word: marks of quotations, lists, tables, bold text."""
+"""Characters before the first word: marks of quotations, lists, tables, bold text."""
 
 _LABEL = "|".join(f"(?P<{role}>{_words(words)})" for role, words in _LABELS.items())
 _LABELED = Pattern(rf"^{_MARKS}(?:{_LABEL})[ *_]*[:：︰|]", ignore_case=True)
@@ -173,25 +173,27 @@ def earlier_mail(text: str) -> float:
 def _first_title(lines: Sequence[str]) -> float:
     """Return the first line that is a header alone: `-----Original Message-----`, an address of GitHub."""
     text = "\n".join(lines)
-    found = _TITLE.search(text)
-    return text.count("\n", 0, found.start()) + 1 if found else inf
+    title = _TITLE.search(text)
+    return text.count("\n", 0, title.start()) + 1 if title else inf
 
 
 def _first_labels(lines: Sequence[str]) -> float:
     """Return the first of the lines `From: …`, `Date: …`: two or more in a row with different labels."""
     labels: set[str] = set()
-    first, others = inf, 0
+    first, other_lines = inf, 0
     for number, line in enumerate(lines, start=1):
         if label := _LABELED.match(line):
             if not labels:
                 first = number
-            labels |= {role for found in (label, *_LABELED_LATER.finditer(line)) for role in _LABELS if found[role]}
-            others = 0
+            labels |= {
+                role for label_match in (label, *_LABELED_LATER.finditer(line)) for role in _LABELS if label_match[role]
+            }
+            other_lines = 0
             if len(labels) >= _LEAST_LABELS:
                 return first
         elif line:
-            others += 1
-            if others > _MOST_BETWEEN:
+            other_lines += 1
+            if other_lines > _MOST_BETWEEN:
                 labels = set()
     return inf
 

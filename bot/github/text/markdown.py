@@ -89,13 +89,13 @@ def lines_alone(lines: Sequence[str]) -> list[Line]:
     Pass only lines that begin a paragraph: with a mention, not with a space, a fence or a tag. All are parsed as one
     document, so the cost is linear.
     """
-    found: list[Line] = []
+    visible: list[Line] = []
     for token in _PARSER.parse("\n\n".join(lines).replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
         if token.type == "inline" and token.map:
             reader = _Reader()
             reader.inline(token.children or (), first_line=token.map[0] // 2)
-            found += reader.lines
-    return found
+            visible += reader.lines
+    return visible
 
 
 def outside_code(text: str) -> str:
@@ -110,7 +110,7 @@ def outside_code(text: str) -> str:
     for token in _flat(_PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))):
         if token.type in ("html_block", "html_inline"):
             html, comment, _ = _without_comments(token.content).partition("<!--")
-            parts.append(_shown_of_html(html, quiet))
+            parts.append(_text_of_html(html, quiet))
             if comment and token.type == "html_block":
                 break  # it was never closed
         elif token.type in ("link_open", "link_close"):
@@ -135,15 +135,15 @@ _CODE_HTML = Pattern(rf"<(/?)(pre|code|tt|samp|kbd|script|style|a)(?:[{SPACE}/][
 _TAG = Pattern(r"<[^<>]*>")
 
 
-def _shown_of_html(html: str, quiet: Counter[str]) -> str:
+def _text_of_html(html: str, quiet: Counter[str]) -> str:
     """Return the text of some HTML outside of code and links; updates `quiet`, the counts of open elements."""
-    shown, position = [], 0
+    pieces, position = [], 0
     for match in _CODE_HTML.finditer(html):
-        shown.append(HOLE if any(quiet.values()) else html[position : match.start()])
+        pieces.append(HOLE if any(quiet.values()) else html[position : match.start()])
         name, position = match[2].lower(), match.end()
         quiet[name] = max(0, quiet[name] + (-1 if match[1] else 1))
-    shown.append(HOLE if any(quiet.values()) else html[position:])
-    return _TAG.sub(HOLE, "".join(shown))
+    pieces.append(HOLE if any(quiet.values()) else html[position:])
+    return _TAG.sub(HOLE, "".join(pieces))
 
 
 @dataclass(slots=True)
@@ -259,7 +259,7 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 _ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
-"""How things begin that GitHub acts on *after* it undoes Markdown's escapes: mentions, issues, URLs, emoji."""
+"""Beginnings of mentions, issues, URLs and emoji, which GitHub recognizes *after* it undoes Markdown's escapes."""
 _EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
 _LONGEST_EMOJI = 41
 """Characters after a colon within which the closing colon of an emoji's name must be."""
@@ -281,22 +281,22 @@ def escape(text: str) -> str:
     not stop mentions: GitHub looks for those in the finished page, so they are broken by a zero-width space, as
     Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
     """
-    escaped = _AT_START.sub(_escape_start, _broken(_one_line(text)).translate(_ESCAPES))
+    escaped = _AT_START.sub(_escape_start, _with_breaks(_one_line(text)).translate(_ESCAPES))
     # A final `!` would turn a link after it into an image: https://github.github.com/gfm/#images
     return f"{escaped[:-1]}\\!" if escaped.endswith("!") else escaped
 
 
-def _broken(line: str) -> str:
-    """Insert a BREAK into everything that GitHub would act on."""
+def _with_breaks(line: str) -> str:
+    """Insert a BREAK into every mention, issue link, URL and emoji."""
     pieces, position = [], 0
-    for found in _ACTIVE.finditer(line):
-        if _acts(line, found[0].lower(), found.start(), found.end()):
-            pieces.append(line[position : found.end()])
-            position = found.end()
+    for match in _ACTIVE.finditer(line):
+        if _is_active(line, match[0].lower(), match.start(), match.end()):
+            pieces.append(line[position : match.end()])
+            position = match.end()
     return BREAK.join((*pieces, line[position:]))
 
 
-def _acts(line: str, begins: str, start: int, end: int) -> bool:
+def _is_active(line: str, begins: str, start: int, end: int) -> bool:
     rest = line[end : end + _LONGEST_EMOJI]
     match begins:
         case "#":
@@ -339,7 +339,7 @@ def fenced(text: str) -> str:
 def lines_of(text: str) -> str:
     """Return untrusted text without invisible characters that change how it reads; line ends and tabs stay."""
     lines = _LINE_END.split(text)
-    return "\n".join("".join(c if c == "\t" else _shown(c) for c in line) for line in lines)
+    return "\n".join("".join(c if c == "\t" else _visible(c) for c in line) for line in lines)
 
 
 def plain(text: str) -> str:
@@ -347,7 +347,7 @@ def plain(text: str) -> str:
 
     GitHub does not document that it ignores mentions and URLs there, so they are broken up as in `escape`.
     """
-    return _broken(_one_line(text))
+    return _with_breaks(_one_line(text))
 
 
 def truncate(text: str, limit: int) -> str:
@@ -361,11 +361,11 @@ def _one_line(text: str) -> str:
     """Join lines and drop invisible characters that change the visible text: control and text direction characters."""
     if text.isprintable() and HOLE not in text:  # below, only runs of spaces would change
         return " ".join(text.split())
-    visible = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
+    visible = "".join(_visible(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
     return " ".join(visible.split())
 
 
-def _shown(character: str) -> str:
+def _visible(character: str) -> str:
     if character.isspace():
         return " "
     category = unicodedata.category(character)

@@ -62,10 +62,14 @@ def mentioned(text: str, owner: str) -> tuple[str, ...]:
     and e-mail addresses, and names such as `@T.prim_func`. It notifies people who are named in quotes or after a
     backslash, because it searches the rendered page.
     """
-    shown = outside_code(text)
-    runs = (run for run in _RUN.finditer(shown) if not _is_part_of_more(shown[max(0, run.start() - 1) : run.start()]))
-    found = filter(None, (_name_of(run[0], shown[run.end() : run.end() + len("[bot]")]) for run in runs))
-    return _each_once(m[0][1:] for m in found if not m["team"] or m["name"].lower() == owner.lower())
+    visible_text = outside_code(text)
+    runs = (
+        run
+        for run in _RUN.finditer(visible_text)
+        if not _is_part_of_more(visible_text[max(0, run.start() - 1) : run.start()])
+    )
+    matches = filter(None, (_name_of(run[0], visible_text[run.end() : run.end() + len("[bot]")]) for run in runs))
+    return _each_once(match[0][1:] for match in matches if not match["team"] or match["name"].lower() == owner.lower())
 
 
 def login_or_team(written: str) -> str | None:
@@ -77,28 +81,28 @@ def login_or_team(written: str) -> str | None:
 def _read_names(listed: str, users: list[str], teams: list[str]) -> None:
     """Read a list that begins with a name."""
     position = 0
-    for one in _LISTED.finditer(listed):
-        run = _RUN.match(one["name"])
-        if one.start() != position or run is None:
+    for listed_name in _LISTED.finditer(listed):
+        run = _RUN.match(listed_name["name"])
+        if listed_name.start() != position or run is None:
             return
-        match = _name_of(run[0], one["name"][run.end() :])
+        match = _name_of(run[0], listed_name["name"][run.end() :])
         if match:
             (teams if match["team"] else users).append(match[0][1:])
-        if one["separator"] is None or (match and match[0] != one["name"]):
+        if listed_name["separator"] is None or (match and match[0] != listed_name["name"]):
             return
-        position = one.end()
+        position = listed_name.end()
 
 
-def _name_of(run: str, after: str) -> PatternMatch | None:
-    """Match an account or team that a run of characters names in full; `after` is what follows it."""
+def _name_of(run: str, following: str) -> PatternMatch | None:
+    """Match an account or team that a run of characters names in full; `following` is the text behind it."""
     match = _NAME.fullmatch(run)
-    is_name = match is not None and len(match["name"]) <= _LONGEST_LOGIN and not _GOES_ON.match(after)
+    is_name = match is not None and len(match["name"]) <= _LONGEST_LOGIN and not _GOES_ON.match(following)
     return match if is_name else None
 
 
-def _is_part_of_more(before: str) -> bool:
+def _is_part_of_more(preceding: str) -> bool:
     """Return whether an `@` after this character is inside a word, an address or a path."""
-    return before != "" and (before in "@/.+-_" or (before.isascii() and before.isalnum()))
+    return preceding != "" and (preceding in "@/.+-_" or (preceding.isascii() and preceding.isalnum()))
 
 
 def _each_once(names: Iterable[str]) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ def without_directives(text: str) -> str:
     """
     if not (_DIRECTIVE.search(text) or _TRAILER.search(text)):
         return text
-    once = _TRAILER.sub("", _DIRECTIVE.sub("", text))
-    return _DIRECTIVE.sub(_bare, once)
+    stripped = _TRAILER.sub("", _DIRECTIVE.sub("", text))
+    return _DIRECTIVE.sub(_bare, stripped)
 
 
 def skips_ci(text: str) -> bool:
@@ -47,5 +47,5 @@ def skips_ci(text: str) -> bool:
     return without_directives(text) != text
 
 
-def _bare(found: PatternMatch) -> str:
-    return found[0].translate(_MARKS)
+def _bare(directive: PatternMatch) -> str:
+    return directive[0].translate(_MARKS)

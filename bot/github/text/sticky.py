@@ -42,15 +42,15 @@ def sections_of(body: str) -> dict[str, str]:
     lines = _LINE_END.sub("\n", body)
     boundaries = list(_BOUNDARY.finditer(lines))
     last_end = {boundary["ends"]: boundary.start() for boundary in boundaries}
-    found: dict[str, str] = {}
+    sections: dict[str, str] = {}
     name, start = "", 0
     for boundary in boundaries:
         begins = boundary["begins"]
         if not name and begins and last_end.get(begins, -1) >= boundary.end():
             name, start = begins, boundary.end()
         elif name and boundary["ends"] == name:
-            found[name], name = lines[start : boundary.start()], ""
-    return found
+            sections[name], name = lines[start : boundary.start()], ""
+    return sections
 
 
 def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bool = False) -> dict[str, str]:
@@ -62,17 +62,17 @@ def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bo
         raise ValueError(f"a section is named by lowercase letters, digits and hyphens, not {name!r}")
     # A marker inside a section's text would end the section early and break its neighbors.
     clean = _ANY_MARKER.sub("<!-- ", _LINE_END.sub("\n", text)).strip()
-    others = {key: value for key, value in sections.items() if key != name}
-    changed = {name: clean, **others} if first else {**sections, name: clean}
+    remaining = {key: value for key, value in sections.items() if key != name}
+    changed = {name: clean, **remaining} if first else {**sections, name: clean}
     return {key: value for key, value in changed.items() if value}
 
 
 def merged_sections(twins: Iterable[PostedComment]) -> dict[str, str]:
     """Merge the sections of several sticky comments that a race created; the newest of each section wins."""
-    whole: dict[str, str] = {}
+    merged: dict[str, str] = {}
     for comment in sorted(twins, key=lambda twin: (twin.updated_at, twin.id)):
-        whole |= sections_of(comment.body)
-    return whole
+        merged |= sections_of(comment.body)
+    return merged
 
 
 def render(sections: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Circuit breakers: while GitHub does not answer an installation, one request at a time probes and the others wait."""
+"""Circuit breakers: while GitHub does not answer an installation, one request at a time probes; the others wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Breaker:
         """Whether GitHub counts as unavailable."""
         return self.failures >= FAILURES
 
-    def may_ask(self, now: float) -> bool:
+    def may_ask(self, moment: float) -> bool:
         """Return whether a request may be sent now.
 
         While GitHub is unavailable, one caller at a time may send a request, as a probe for all.
@@ -32,25 +32,25 @@ class Breaker:
         if not self.is_open:
             return True
         # Use a time instead of a flag: a probe whose task was cancelled never reports, and would leave a flag set.
-        if now < self.next_probe:
+        if moment < self.next_probe:
             return False
-        self._wait(now)
+        self._wait(moment)
         return True
 
     def succeed(self) -> None:
         """Record that GitHub has answered."""
         self.failures, self.pause = 0, 0.0
 
-    def fail(self, now: float) -> None:
+    def fail(self, moment: float) -> None:
         """Record that GitHub gave no answer, or a 5xx."""
         self.failures += 1
         # `==` and not `>=`: requests that were in flight together fail together, and each would double the pause.
         if self.failures == FAILURES:
-            self._wait(now)
+            self._wait(moment)
 
-    def _wait(self, now: float) -> None:
+    def _wait(self, moment: float) -> None:
         self.pause = min(self.pause * 2, LONGEST_PAUSE) or FIRST_PAUSE
-        self.next_probe = now + self.pause
+        self.next_probe = moment + self.pause
 
 
 class Breakers:

@@ -34,12 +34,12 @@ UrlVars = Mapping[str, VariableValue] | None
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """What the client's `_request` needs to know about a request and cannot read from its method and URL."""
+    """Facts about a request that the client's `_request` needs and cannot read from its method and URL."""
 
     route: str
     write: bool
     repeatable: bool
-    once: str = ""
+    write_key: str = ""
     """The key of a write that must not be sent twice; empty for every other request."""
     follow: bool = True
     """Whether a GET follows GitHub's redirects."""
@@ -56,17 +56,19 @@ class ApiCall:
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
         # For a POST, the pattern lists what may be repeated; for any other method, what may not.
         repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
-        return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
+        return cls(
+            route, write=method != "GET", repeatable=repeatable, write_key="" if repeatable else f"{method} {path}"
+        )
 
     @classmethod
     def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
         """Describe a GraphQL document: a mutation counts as a POST, a query as a GET."""
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
-        asked = json.dumps([query, variables], sort_keys=True).encode()
+        document = json.dumps([query, variables], sort_keys=True).encode()
         # 64 bits of the digest are enough for the few mutations of one job.
-        once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
-        return cls("/graphql", write=write, repeatable=repeatable, once=once)
+        write_key = "" if repeatable else f"POST /graphql {hashlib.sha256(document).hexdigest()[:16]}"
+        return cls("/graphql", write=write, repeatable=repeatable, write_key=write_key)
 
 
 CALL: ContextVar[ApiCall] = ContextVar("call")

@@ -29,17 +29,17 @@ def is_mutation(query: str) -> bool:
 def refuses_data(response: Any) -> bool:
     """Return whether a GraphQL answer, whose status is 200, means what a 403 means in REST."""
     errors = response.get("errors") if isinstance(response, Mapping) else None
-    found = errors if isinstance(errors, list) else ()
-    return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in found)
+    listed = errors if isinstance(errors, list) else ()
+    return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in listed)
 
 
 def is_unknown_field(error: QueryError) -> bool:
     """Return whether the server refused a query because it does not know a field, as old servers do."""
     answer = error.response if isinstance(error.response, Mapping) else {}
     listed = answer.get("errors")
-    extensions = [one.get("extensions") for one in listed if isinstance(one, Mapping)] if listed else []
+    extensions = [error.get("extensions") for error in listed if isinstance(error, Mapping)] if listed else []
     # Compare the code of GitHub's validation: the message contains the name of the field.
-    return any(isinstance(one, Mapping) and one.get("code") == "undefinedField" for one in extensions)
+    return any(isinstance(extension, Mapping) and extension.get("code") == "undefinedField" for extension in extensions)
 
 
 def data_of(response: Any) -> Any:
@@ -51,10 +51,10 @@ def data_of(response: Any) -> Any:
     if isinstance(response, Mapping):
         errors = response.get("errors")
         if errors:
-            first, *others = errors if isinstance(errors, list) else [errors]
+            first, *other_errors = errors if isinstance(errors, list) else [errors]
             # QueryError reads the first error's message, so make sure that there is one.
             first = {"message": "GraphQL error", **(first if isinstance(first, Mapping) else {})}
-            answer = {**response, "errors": [first, *others]}
+            answer = {**response, "errors": [first, *other_errors]}
             locked = cause_of(str(first["message"])) is Cause.LOCKED
             raise LockedForGraphQL(answer) if locked else QueryError(answer)
         if "data" in response:
