@@ -79,14 +79,14 @@ WRITES = {
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, rank=st.sampled_from(Rank))
 def test_writes_stay_within_every_limit_whatever_their_times(crowds: list[Crowd], rank: Rank) -> None:
-    ledger, now, sent = Ledger(Allowance()), 0.0, []
+    ledger, moment, sent = Ledger(Allowance()), 0.0, []
     demand = Demand(points=5, write=True, rank=rank)
     for gap, count in crowds:
         for _ in range(count):
-            now += gap
-            at, _ = ledger.earliest(now, demand)
-            ledger.book(at, demand)
-            sent.append(at)
+            moment += gap
+            sent_at, _ = ledger.earliest(moment, demand)
+            ledger.book(sent_at, demand)
+            sent.append(sent_at)
     per_minute, per_hour, burst = WRITES[rank]
     assert most_within(60, sent) <= per_minute
     assert most_within(3600, sent) <= per_hour
@@ -97,18 +97,18 @@ def test_writes_stay_within_every_limit_whatever_their_times(crowds: list[Crowd]
 @settings(deadline=None, max_examples=40)
 @given(
     crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 300)), min_size=1, max_size=6),
-    every=st.integers(1, 40),
+    reads_per_write=st.integers(1, 40),
 )
-def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
+def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], reads_per_write: int) -> None:
     """Some of the requests are writes, which may have to wait while reads go on."""
-    ledger, now, spent = Ledger(Allowance()), 0.0, []
+    ledger, moment, spent = Ledger(Allowance()), 0.0, []
     for gap, count in crowds:
         for number in range(count):
-            now += gap
-            demand = READ if number % every else WRITE
-            at, _ = ledger.earliest(now, demand)
-            ledger.book(at, demand)
-            spent += [at] * demand.points
+            moment += gap
+            demand = READ if number % reads_per_write else WRITE
+            sent_at, _ = ledger.earliest(moment, demand)
+            ledger.book(sent_at, demand)
+            spent += [sent_at] * demand.points
     assert most_within(60, spent) <= 900
 
 
@@ -127,11 +127,11 @@ def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: i
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
 def test_a_window_is_never_exceeded(crowds: list[Crowd], limit: int) -> None:
-    window, now, sent = SlidingWindow(limit, 60), 0.0, []
+    window, moment, sent = SlidingWindow(limit, 60), 0.0, []
     for gap, count in crowds:
         for _ in range(count):
-            now += gap
-            sent.append(window.earliest(now))
+            moment += gap
+            sent.append(window.earliest(moment))
             window.book(sent[-1])
     assert most_within(60, sent) <= limit
 
@@ -156,10 +156,10 @@ def test_a_cost_larger_than_the_window_never_fits() -> None:
 
 
 def test_the_first_backoff_is_a_minute_and_doubles_up_to_an_hour() -> None:
-    ledger, now, waits = Ledger(Allowance()), 0.0, []
+    ledger, moment, waits = Ledger(Allowance()), 0.0, []
     for _ in range(9):
-        waits.append(ledger.strike(now, sent_at=now, retry_after=None))
-        now += waits[-1]
+        waits.append(ledger.strike(moment, sent_at=moment, retry_after=None))
+        moment += waits[-1]
     assert waits[:4] == [FIRST_BACKOFF, 120, 240, 480]
     assert waits[-1] == LONGEST_BACKOFF
 
@@ -181,7 +181,7 @@ def test_a_limited_installation_waits_for_the_longest_time_that_github_named() -
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=100.0)
     ledger.strike(1.0, sent_at=0.0, retry_after=5.0)
-    assert [ledger.blocked(now) for now in (0.0, 50.0, 100.0, 101.0)] == [100, 50, 0, -1]
+    assert [ledger.blocked(moment) for moment in (0.0, 50.0, 100.0, 101.0)] == [100, 50, 0, -1]
     assert ledger.earliest(50.0, READ)[0] == 100
     assert ledger.earliest(101.0, READ)[0] == 101
 
@@ -301,21 +301,22 @@ def test_a_past_reset_counts_as_now(reset: int, ends: float) -> None:
     assert retry_after.ends == ends
 
 
-@pytest.mark.parametrize(("now", "at"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
-def test_a_quota_ends_in_the_second_of_its_reset(now: float, at: float) -> None:
+@pytest.mark.parametrize(("moment", "expected"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
+def test_a_quota_ends_in_the_second_of_its_reset(moment: float, expected: float) -> None:
     ledger = Ledger(Allowance())
     ledger.learn(spare(0), moment=0.0)
-    assert ledger.earliest(now, READ)[0] == at
+    assert ledger.earliest(moment, READ)[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("reset", "now", "known"), [(999, 999.0, False), (1000, 999.0, True), (1001, 999.0, True), (999, 1000.0, True)]
+    ("reset", "moment", "is_ignored"),
+    [(999, 999.0, False), (1000, 999.0, True), (1001, 999.0, True), (999, 1000.0, True)],
 )
-def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, now: float, known: bool) -> None:
+def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, moment: float, is_ignored: bool) -> None:
     ledger = Ledger(Allowance())
     ledger.learn(spare(5), moment=0.0)
-    ledger.learn(spare(0, reset=reset, ends=2000.0), moment=now)
-    assert (ledger.earliest(now, READ)[0] == 2000.0) is known
+    ledger.learn(spare(0, reset=reset, ends=2000.0), moment=moment)
+    assert (ledger.earliest(moment, READ)[0] == 2000.0) is is_ignored
 
 
 @pytest.mark.parametrize(("sent_at", "backoff"), [(-1.0, 120), (0.0, 120), (1.0, FIRST_BACKOFF)])
@@ -333,18 +334,18 @@ def test_a_request_sent_in_the_second_of_a_limit_belongs_to_it(sent_at: float, b
     assert ledger.strike(10.0, sent_at, retry_after=None) == backoff
 
 
-@pytest.mark.parametrize(("now", "left"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
-def test_after_an_incident_the_next_limit_is_a_minute_again(now: float, left: float) -> None:
+@pytest.mark.parametrize(("moment", "pause"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
+def test_after_an_incident_the_next_limit_is_a_minute_again(moment: float, pause: float) -> None:
     ledger = Ledger(Allowance())
     ledger.strike(10.0, sent_at=5.0, retry_after=None)
-    assert ledger.strike(now, sent_at=5.0, retry_after=None) == left
+    assert ledger.strike(moment, sent_at=5.0, retry_after=None) == pause
 
 
-@pytest.mark.parametrize(("at", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])
-def test_a_window_forgets_after_exactly_its_length(at: float, earliest: float) -> None:
+@pytest.mark.parametrize(("moment", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])
+def test_a_window_forgets_after_exactly_its_length(moment: float, earliest: float) -> None:
     window = SlidingWindow(1, 60)
     window.book(0.0)
-    assert window.earliest(at) == earliest
+    assert window.earliest(moment) == earliest
 
 
 @pytest.mark.parametrize(("cost", "earliest"), [(1, 0.0), (2, 0.0), (3, 60.0)])
@@ -355,10 +356,10 @@ def test_a_window_is_full_at_its_limit(cost: int, earliest: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("whole", "share", "expected"), [(80, 0.9, 72), (450, 0.8, 360), (10, 0.1, 1), (10, 0.01, 1), (15, 2 / 3, 10)]
+    ("limit", "share", "expected"), [(80, 0.9, 72), (450, 0.8, 360), (10, 0.1, 1), (10, 0.01, 1), (15, 2 / 3, 10)]
 )
-def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: int) -> None:
-    assert share_of(whole, share) == expected
+def test_a_part_is_whole_and_at_least_one(limit: int, share: float, expected: int) -> None:
+    assert share_of(limit, share) == expected
 
 
 def test_processes_share_the_pace_of_the_rank() -> None:
@@ -392,6 +393,6 @@ def test_a_process_without_the_shared_budget_has_a_share_of_each_hour() -> None:
 def test_a_process_without_the_shared_budget_has_a_share_of_each_limit() -> None:
     assert sent_at_once(Ledger(Allowance(write_spacing=0)), WRITE, 0.25) == 18
     ledger = Ledger(Allowance(write_burst=8))
-    for at in (0, 0, 1, 2):
-        assert ledger.earliest(0.0, Demand(write=True, rank=Rank.WRITER), 0.25)[0] == at
-        ledger.book(at, WRITE)
+    for sent_at in (0, 0, 1, 2):
+        assert ledger.earliest(0.0, Demand(write=True, rank=Rank.WRITER), 0.25)[0] == sent_at
+        ledger.book(sent_at, WRITE)
