@@ -71,7 +71,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     await engine.replay("guid-2")
     assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
     assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
-    assert [one.guid for one in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
+    assert [record.guid for record in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
     await engine.journal.failures(50)
     assert await engine.workers()
 
@@ -130,18 +130,18 @@ async def test_no_statement_scans_the_table_of_jobs_on_postgresql(
     url = explaining_server.create_database()
     async with Engine(url):
         fill_postgres(url)
-    before = len(explaining_server.log())
+    logged_before = len(explaining_server.log())
     async with running(url, world) as engine:
         await everything_that_a_delivery_causes(engine)
-    logged = explaining_server.log()[before:]
+    logged = explaining_server.log()[logged_before:]
     assert logged.count("plan:") > 100
     assert [scan for scan in postgres_scans(logged) if not scan[1].startswith(READ_BY_PEOPLE)] == []
 
 
 def test_a_scan_on_postgresql_is_detected(explaining_server: PostgresServer) -> None:
     url = explaining_server.create_database()
-    before = len(explaining_server.log())
+    logged_before = len(explaining_server.log())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE procrastinate_jobs (id integer)")
         connection.execute("SELECT count(*) FROM procrastinate_jobs")
-    assert [table for table, _ in postgres_scans(explaining_server.log()[before:])] == ["procrastinate_jobs"]
+    assert [table for table, _ in postgres_scans(explaining_server.log()[logged_before:])] == ["procrastinate_jobs"]

@@ -32,8 +32,8 @@ def job(number: int, task: str, key: str, args: JSONDict, status: str) -> str:
 
 
 def delivery(number: int, guid: str, handlers: JSONDict, status: str) -> str:
-    whole = body(handlers, issue={"number": 7, "body": LARGE})
-    args: JSONDict = {"guid": guid, "event": EVENT, "body": whole, "received_at": 1.5}
+    payload = body(handlers, issue={"number": 7, "body": LARGE})
+    args: JSONDict = {"guid": guid, "event": EVENT, "body": payload, "received_at": 1.5}
     return job(number, "deliver", f"delivery:{guid}", args, status)
 
 

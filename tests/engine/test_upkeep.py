@@ -66,8 +66,8 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     await silence(connector, silent, 25)
     await JobManager(connector).unregister_worker(stopped)
     # Operators are shown what happens next.
-    shown = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
-    assert (shown[silent], sorted(shown.values())) == (True, [False, True])
+    dead_by_worker = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
+    assert (dead_by_worker[silent], sorted(dead_by_worker.values())) == (True, [False, True])
     requeued = await requeue_stalled(connector, seconds=20)
     assert sorted((r.task, r.status, r.attempts) for r in requeued) == [("t", "todo", 1)] * 3
     assert await statuses(connector) == {"silent 1": "todo", "silent 2": "todo", "stopped": "todo", "live": "doing"}
