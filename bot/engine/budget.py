@@ -18,7 +18,7 @@ from procrastinate.exceptions import ConnectorException
 # If several processes book at one moment, one succeeds in each round: the last of twenty needs all twenty rounds.
 TRIES = 20
 SWEEP_EVERY = 100
-"""After this many bookings, those that no longer count are deleted."""
+"""Bookings after which the expired ones are deleted."""
 
 CONTENDED = "other processes reserved every number that we tried"
 

@@ -108,7 +108,7 @@ class Database:
             await _open_server(self.connector, self.name)
 
     def problem(self) -> str | None:
-        """Return what is wrong with the open file; None if nothing is, and on PostgreSQL. Quick."""
+        """Return the problem of an open SQLite file; None if there is none, and on PostgreSQL. Takes microseconds."""
         return self.connector.problem() if isinstance(self.connector, SqliteConnector) else None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Store durable state: what the bot remembers between deliveries, one typed value per key.
+"""Store the bot's durable state between deliveries: one typed value per key.
 
 Each kind of record is a `Record`. Its prefix and the shape of its values are durable names: a later version of the bot
 reads what this one wrote.
@@ -132,7 +132,7 @@ class StoredValue:
 
     @classmethod
     def of(cls, key: Key[T], value: T) -> StoredValue:
-        """Return what `Records.put` would write."""
+        """Return the stored form of a value, as `Records.put` writes it."""
         return cls(key.record.dump(value), key.record.version, key.record.days)
 
 

@@ -96,7 +96,7 @@ async def planned_for(processor: Processor, delivery: Delivery) -> dict[str, Any
 
 
 async def planned_by(processor: Processor, delivery: Delivery, handler: str) -> dict[str, Any]:
-    """Return as JSON what one handler would plan for a delivery and conclude, or why it cannot."""
+    """Return the plan and the conclusion that one handler would make for a delivery, or its error, as JSON."""
     intent = intent_key(delivery)
     try:
         planned = await processor.plan(delivery, handler, intent)
@@ -110,7 +110,7 @@ async def planned_by(processor: Processor, delivery: Delivery, handler: str) -> 
 async def _concluded(
     processor: Processor, delivery: Delivery, handler: str, intent: str, planned: PlannedEffects
 ) -> PlannedEffects | None:
-    """Return what a handler would conclude if every effect of its plan were applied; None without a conclude stage."""
+    """Return the conclusion of a handler if every effect of its plan were applied; None without a conclude stage."""
     if planned.conclusion_basis is None:
         return None
     ended = [

@@ -149,7 +149,7 @@ class Tries:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `asdict` wrote; missing counts are zero. Raises TypeError if a count is no number."""
+        """Read what `asdict` wrote; missing counts are zero. Raises TypeError if a count is not a number."""
         counts = {name: stored[name] for name in cls.__slots__ if name in stored}
         if not all(isinstance(count, int | float) for count in counts.values()):
             raise TypeError(NO_NUMBER)

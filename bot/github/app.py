@@ -153,7 +153,7 @@ class GitHubApp:
         return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
 
     async def reader(self, repository: str) -> GitHub:
-        """Return a client that reads `owner/name`; raises what `place_of` raises."""
+        """Return a client that reads `owner/name`. Raises the errors of `place_of`."""
         return self.client(await self.place_of(repository))
 
     async def place_of(self, repository: str) -> InstalledRepository:

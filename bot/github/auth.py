@@ -23,7 +23,7 @@ JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
 NEW_TOKEN = 60  # seconds for which we assume that a token has the current permissions
 MAX_TOKENS = 10_000
-CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
+CORRECTED = 5.0  # seconds; a new JWT whose times differ by less would be refused again
 APP = "app"
 """The name of the App itself, used where an installation has its number."""
 

@@ -229,7 +229,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """Return what an error of GitHub means for the next try."""
+    """Return the kind of an error of GitHub, which decides about the next try."""
     if is_not_found(error) and isinstance(error, BadRequest):
         return ErrorKind.MISSING
     return ErrorKind.REFUSED if is_refusal(error) else ErrorKind.OTHER

@@ -18,11 +18,11 @@ DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effe
 TICK, TIMER = "tick", "timer"
 RESUME = "resume"
 
-# Under one lock the highest number goes first. So all jobs of a delivery are done before the next one is read, and
-# a second try waits behind what was not tried yet.
+# Under one lock the highest number goes first. So all jobs of a delivery are done before the next delivery is read, and
+# a second try waits behind jobs that were not tried yet.
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
-"""Requests of people, timers and our own deliveries go before deliveries that are only noted. Both go behind all that
-an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.raise_oldest`."""
+"""Requests of people, timers and internal events go before other deliveries. Both go behind the remaining jobs of an
+earlier delivery under the same lock. The other deliveries do not starve: `bot.engine.upkeep.raise_oldest`."""
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
 CONCLUSION_PRIORITY, CONCLUSION_RETRY_PRIORITY = 7, 4

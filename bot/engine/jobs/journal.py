@@ -1,6 +1,6 @@
-"""Read deliveries and what the bot did about them, from the inbox, the jobs and their notes.
+"""Read deliveries, and the plans and effects that followed, from the inbox, the jobs and their notes.
 
-It only reads, with two queries a page, and works while a server runs.
+It only reads, with two queries a page, and works beside a running server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bot.engine.jobs.packing import unpacked
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 PAGE = 50
 ROWS_READ = 500
-"""Deliveries that are read at a time to find those that match a filter."""
+"""Deliveries that one query reads while searching for matches of a filter."""
 MOMENTS = ("at", "next_try", "received_at")
 """Fields that are moments, in seconds since 1970."""
 
@@ -106,14 +106,14 @@ class PlanStage(StrEnum):
 
     PLAN = "plan"
     ANSWER = "answer"
-    """It informs people that the real plan failed."""
+    """The answer to people after the plan has failed."""
     CONCLUSION = "conclusion"
-    """It decides what follows from the outcomes of the plan's effects."""
+    """The decision that follows from the outcomes of the plan's effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What one handler decided about a delivery."""
+    """The decision of one handler about a delivery."""
 
     job: JobState
     handler: str
@@ -184,7 +184,7 @@ def _with_text_moments(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries to list. Empty fields match all; `ignored`: also those that no handler accepted.
+    """The deliveries to list. Empty fields match all; `ignored`: include deliveries that no handler accepted.
 
     `event` is an event, or an event with its action: `issue_comment.created`.
     """

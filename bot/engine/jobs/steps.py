@@ -25,8 +25,8 @@ WINDOW = 4
 """A fetch of n jobs reads the first 4n that wait, so that its cost does not grow with a backlog."""
 
 # A job may run when no other of its lock runs, or waits with a higher priority, or with the same one for longer.
-# A job that was tried before is fetched alone: it may be what ended its process, and the others would count a try as
-# lost that had not begun.
+# A job that was tried before is fetched alone: it may have crashed its process, and jobs fetched with it would count a
+# lost try that never began.
 # `head` and `free` both say `status = 'todo'`: if a row changed since the snapshot, PostgreSQL checks only the
 # condition of the statement that locks it again
 # (https://www.postgresql.org/docs/current/transaction-iso.html#XACT-READ-COMMITTED). SKIP LOCKED leaves out the jobs

@@ -1,4 +1,4 @@
-"""What we add to Procrastinate's schema on PostgreSQL; see `bot.engine.sqlite.schema` for its twin."""
+"""Our additions to Procrastinate's schema on PostgreSQL; `bot.engine.sqlite.schema` has the same for SQLite."""
 
 # A worker sleeps until a notification says that there is a new job. Procrastinate notifies when a job is inserted, but
 # not when a job becomes free to run because its lock was released or it returned to the queue. Without this trigger,
@@ -22,7 +22,7 @@ CREATE TRIGGER nightjar_wake_deleted AFTER DELETE ON procrastinate_jobs FOR EACH
 """
 
 # Procrastinate leaves the last worker's id on a job that ended, and deleting a worker sets it to null on every job that
-# it ever ran: minutes of work after some months. A job that nobody runs names nobody.
+# it ever ran: minutes of work after some months. So a job that no worker runs names no worker.
 FORGET_WORKER = """
 CREATE FUNCTION nightjar_forget_worker() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

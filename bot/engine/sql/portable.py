@@ -84,7 +84,7 @@ def stored(value: object) -> Value:
         case datetime.datetime():
             return value.timestamp()
         case dict() | list() | tuple():
-            return encoding.dumps(value)  # type: ignore[arg-type]  # what is not JSON is refused there
+            return encoding.dumps(value)  # type: ignore[arg-type]  # `dumps` refuses other values
         case None | int() | float() | bytes():
             return value
         case _:

@@ -256,7 +256,7 @@ def create_privately(path: Path) -> None:
     A file that exists is not even opened: closing it would end SQLite's locks on it
     (https://sqlite.org/howtocorrupt.html).
     """
-    with contextlib.suppress(OSError):  # SQLite will say what is wrong
+    with contextlib.suppress(OSError):  # SQLite reports the error when it opens the file
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 

@@ -26,10 +26,10 @@ INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_
 VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
 
-# A job may run when its lock is not held and it is the first of those that wait for it: by priority, then by age. The
-# first one that may is wanted, so the scan in that order ends there.
+# A job may run if no running job holds its lock, and no waiting job of that lock goes before it: by priority, then by
+# age. The scan has that order, so it ends at the first job that may run.
 # INDEXED BY holds SQLite to the index in that order, and is an error if the index is changed
-# (https://sqlite.org/lang_indexedby.html). `(SELECT now())` is asked once for the statement, not for each row.
+# (https://sqlite.org/lang_indexedby.html). `(SELECT now())` runs once for the statement, not for each row.
 FETCH_JOB = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = :worker_id WHERE id = (
     SELECT job.id FROM procrastinate_jobs AS job INDEXED BY procrastinate_jobs_priority_idx_v1
@@ -52,7 +52,7 @@ SELECT {COLUMNS} FROM procrastinate_jobs
 
 
 def defer_jobs(connection: sqlite3.Connection, jobs: Iterable[JobToDefer]) -> list[Row]:
-    """Insert jobs, all or none of them."""
+    """Insert jobs: all, or none."""
     return [{"id": _insert(connection, job)} for job in jobs]
 
 
@@ -79,7 +79,7 @@ def defer_periodic_job(
     defer_timestamp: int,
     args: JSONDict,
 ) -> list[Row]:
-    """Insert the job of one tick unless some worker has done so, and forget the ticks before it."""
+    """Insert the job of one tick unless another worker has done so, and forget earlier ticks."""
     key = {"task_name": task_name, "periodic_id": periodic_id, "tick": defer_timestamp}
     new = connection.execute(
         "INSERT INTO procrastinate_periodic_defers (task_name, periodic_id, defer_timestamp)"
@@ -92,8 +92,8 @@ def defer_periodic_job(
     connection.execute("UPDATE procrastinate_periodic_defers SET job_id = ? WHERE id = ?", (job_id, new[0]["id"]))
     connection.execute(
         "DELETE FROM procrastinate_periodic_defers"
-        # As Procrastinate does it. A worker whose clock lags may insert such a tick again; the key of a timer's job
-        # makes that harmless (`bot.engine.worker.timers`).
+        # Like Procrastinate. A worker whose clock lags may insert such a tick again; the key of a timer's job makes
+        # that harmless (`bot.engine.worker.timers`).
         " WHERE task_name = :task_name AND periodic_id = :periodic_id AND defer_timestamp < :tick",
         key,
     )
@@ -123,14 +123,14 @@ def finish_job(connection: sqlite3.Connection, *, job_id: int, status: str, dele
         f"{change} WHERE id = :job_id AND status IN ('todo', 'doing')",
         {"job_id": job_id, "status": status},
     )
-    # The errors have the words of the PostgreSQL functions that these stand for.
+    # The errors have the texts of Procrastinate's PostgreSQL functions.
     if done.rowcount != 1:
         raise ConnectorException(f'Job was not found or not in "doing" or "todo" status (job id: {job_id})')
     return []
 
 
 def cancel_job(connection: sqlite3.Connection, *, job_id: int, abort: bool, delete_job: bool) -> list[Row]:
-    """Cancel a job that waits; with `abort`, ask one that runs to stop."""
+    """Cancel a waiting job; with `abort`, ask a running job to stop."""
     changes = []
     if delete_job:
         changes.append("DELETE FROM procrastinate_jobs WHERE id = ? AND status = 'todo' RETURNING id")
@@ -194,7 +194,7 @@ def select_stalled_jobs_by_heartbeat(
 ) -> list[Row]:
     """Return the running jobs whose worker was removed or is silent."""
     return connection.execute(
-        # Without a worker, too: Procrastinate removes silent workers, and their jobs would stay `doing` for ever
+        # Jobs without a worker too: Procrastinate removes silent workers, and their jobs would stay `doing` for ever
         # (https://github.com/procrastinate-org/procrastinate/issues/1518).
         f"{STALLED} AND (worker_id IS NULL OR worker_id IN"  # noqa: S608  # a constant
         " (SELECT id FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - :seconds))",
@@ -222,21 +222,21 @@ def get_job_status(connection: sqlite3.Connection, *, job_id: int) -> list[Row]:
 
 
 def check_connection(connection: sqlite3.Connection) -> list[Row]:
-    """Return the name of the jobs' table, or None if it is not there."""
+    """Return the name of the jobs' table, or None if it does not exist."""
     return connection.execute(
         "SELECT max(name) AS \"check\" FROM sqlite_schema WHERE type = 'table' AND name = 'procrastinate_jobs'"
     ).fetchall()
 
 
 def register_worker(connection: sqlite3.Connection) -> list[Row]:
-    """Put a worker on the list."""
+    """Register a worker."""
     return connection.execute(
         "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now()) RETURNING id AS worker_id"
     ).fetchall()
 
 
 def unregister_worker(connection: sqlite3.Connection, *, worker_id: int) -> list[Row]:
-    """Take a worker off the list; its running jobs have none from then on."""
+    """Unregister a worker; its running jobs then have no worker."""
     connection.execute("DELETE FROM procrastinate_workers WHERE id = ?", (worker_id,))
     return []
 
@@ -248,7 +248,7 @@ def update_heartbeat(connection: sqlite3.Connection, *, worker_id: int) -> list[
 
 
 def prune_stalled_workers(connection: sqlite3.Connection, *, seconds_since_heartbeat: float) -> list[Row]:
-    """Take silent workers off the list."""
+    """Unregister silent workers."""
     return connection.execute(
         "DELETE FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - ? RETURNING id AS worker_id",
         (seconds_since_heartbeat,),

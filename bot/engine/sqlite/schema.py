@@ -213,4 +213,4 @@ BEGIN
     SELECT nightjar_wake(NEW.queue_name, 'abort_job_requested', NEW.id);
 END;
 """
-"""Temporary triggers, for our connection only: they tell this process what PostgreSQL's triggers send by NOTIFY."""
+"""Temporary triggers, for our connection only: they notify this process where PostgreSQL's triggers use NOTIFY."""

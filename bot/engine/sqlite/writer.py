@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 from procrastinate.exceptions import ConnectorException
 
 MAX_BATCH = 200
-"""Operations per commit: bounds how long the first of them waits for the last."""
+"""The most operations of a commit, which bounds how long its first operation waits."""
 
 NOT_OPEN = "the database is not open"
 ENDED = "the database was closed before this was stored"

@@ -1,1 +1,1 @@
-"""Run jobs: the worker of a process, the tasks, and what protects them from each other."""
+"""Run jobs: the worker of a process, its tasks, and the guard that protects jobs from each other."""

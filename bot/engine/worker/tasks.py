@@ -259,7 +259,7 @@ class Tasks:
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
-            # A second plan would see what the first plan's effects may have changed already.
+            # A second plan would see the changes that the first plan's effects may have made already.
             return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)

@@ -1,1 +1,1 @@
-"""Keep to GitHub's rate limits: what may be sent when, and who goes first."""
+"""Keep to GitHub's rate limits: when a request may be sent, and which requests go first."""

@@ -18,12 +18,12 @@ from enum import IntEnum
 
 
 class Rank(IntEnum):
-    """Who waits for a request; higher numbers come first."""
+    """The rank of a request by the person who waits for it; higher numbers come first."""
 
     ANONYMOUS = 0
     """Somebody who asked the API without a token. Their reads also have a budget of their own."""
     STRANGER = 1
-    """A person who may not run the command that they wrote: the replies that say so. They wait for an hour at most."""
+    """Replies to a person who may not run the command that they wrote. They wait for an hour at most."""
     SWEEP = 2
     """Nobody waits for it: timers, reconciliation."""
     EVENT = 3

@@ -1,4 +1,4 @@
-"""The repositories that app.yaml names: their IDs, their current names on GitHub, and which ones the bot leaves alone.
+"""The repositories that app.yaml names: their IDs, their names on GitHub, and why the bot leaves some of them alone.
 
 A repository's ID survives renames and transfers, so everything from GitHub is matched by ID. The record
 `known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. If
@@ -216,7 +216,7 @@ class Repositories:
             await self._note_private(delivery, repository)
 
     async def _see_uninstalled(self, account: str) -> None:
-        """Store that repositories that the App was taken off before cannot come back: GitHub does not list them."""
+        """Store that the account's paused repositories cannot come back; the event of the uninstallation omits them."""
         for repository in await self.all():
             owner = repository.full_name.partition("/")[0]
             if repository.away in PAUSED and owner.lower() == account.lower():

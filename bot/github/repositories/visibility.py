@@ -1,4 +1,4 @@
-"""Find out whether a repository is public on GitHub, so that strangers may see what the bot knows about it."""
+"""Find out whether a repository is public on GitHub, so that strangers may see its pages."""
 
 from __future__ import annotations
 

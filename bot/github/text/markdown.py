@@ -1,4 +1,4 @@
-"""Read and write GitHub's Markdown: find what a person says in a comment, and make untrusted text harmless."""
+"""Read and write GitHub's Markdown: find a person's own words in a comment, and make untrusted text harmless."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class ApiCall:
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         path = urlsplit(sansio.format_url(url, url_vars)).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
-        # For a POST, the pattern lists what may be repeated; for any other method, what may not.
+        # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
         repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
         return cls(
             route, write=method != "GET", repeatable=repeatable, write_key="" if repeatable else f"{method} {path}"

@@ -27,7 +27,7 @@ def is_mutation(query: str) -> bool:
 
 
 def refuses_data(response: Any) -> bool:
-    """Return whether a GraphQL answer, whose status is 200, means what a 403 means in REST."""
+    """Return whether a GraphQL answer, whose status is 200, corresponds to a 403 in REST."""
     errors = response.get("errors") if isinstance(response, Mapping) else None
     listed = errors if isinstance(errors, list) else ()
     return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in listed)
