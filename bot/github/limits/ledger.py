@@ -186,10 +186,9 @@ class Ledger:
             waits.append((self._per_hour.earliest(moment, limit=pace.per_hour), PACED))
         elif demand.rank is Rank.ANONYMOUS:
             limit = self._anonymous_limit(demand.resource)
-            allowed_at = min(
-                self._anonymous.earliest(moment, demand.points, limit=limit), moment + 3600
-            )  # `inf` for a share of 0
-            waits.append((allowed_at, ANONYMOUS_SPENT))
+            allowed_at = self._anonymous.earliest(moment, demand.points, limit=limit)
+            # With a share of 0, `allowed_at` is infinite.
+            waits.append((min(allowed_at, moment + 3600), ANONYMOUS_SPENT))
         return max(waits, key=lambda wait: wait[0])
 
     def book(self, moment: float, demand: Demand) -> None:
