@@ -78,6 +78,7 @@ def steps_of(function: Callable[[], object]) -> int:
 
 def _memory(function: Callable[[], object]) -> int:
     gc.collect()
+    gc.freeze()  # what other tests have left would make each collection take a second
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()

@@ -115,8 +115,10 @@ async def test_every_status_fits_githubs_limit(tmp_path: Path) -> None:
         long = here.repo.open_pull_request("hubot", "Faster", branch="very" + "-long" * 40)
         await here.quiet()
         statuses = here.repo.all_statuses(pull.head_sha) + here.repo.all_statuses(long.head_sha)
-        assert len(statuses) == 3
-        assert all(len(status.description or "") <= 140 for status in statuses)
+        # A push and its pull request are two deliveries that run side by side, so both may write the same status.
+        descriptions = {status.description or "" for status in statuses}
+        assert len(descriptions) == 3
+        assert all(len(description) <= 140 for description in descriptions)
 
 
 async def test_ci_that_finished_runs_again_in_both_systems_and_is_named(site: Works) -> None:

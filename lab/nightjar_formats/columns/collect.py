@@ -145,7 +145,7 @@ def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None
 
 def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: HeadOf) -> list[str] | None:
     """Fold a run of cases all at once, and return their names; None where it has to be done one by one."""
-    reason_of: dict[str, int] = {}
+    reasons: dict[str, Reason] = {}
     packed_of: dict[str, Mapping[str, int]] = {}
     for kind in dict.fromkeys(run.kinds):
         like = run.templates[kind]
@@ -160,8 +160,7 @@ def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: 
             return None
         packed_of[kind] = _PACKED_OF_TIME[like.status]
         if kind:
-            reason = Reason(like.trouble, _cut_message(like.message))
-            reason_of[kind] = columns.whys.setdefault(reason, len(columns.whys))
+            reasons[kind] = Reason(like.trouble, _cut_message(like.message))
     heads = {classname: head_of(classname) for classname in set(run.classnames)}
     if len(heads) == 1:
         names = [*map(first_of(heads.values()).__add__, run.names)]
@@ -179,8 +178,9 @@ def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: 
         return None
     if attempts.own is not None:
         attempts.own.update((key, tests[key]) for key in keys)
-    if reason_of:
-        columns.reasons.update(zip(compress(keys, run.kinds), map(reason_of.__getitem__, filter(None, run.kinds))))
+    if reasons:  # numbered only now: a run that is folded one by one may need fewer of them, in another order
+        number_of = {kind: columns.whys.setdefault(why, len(columns.whys)) for kind, why in reasons.items()}
+        columns.reasons.update(zip(compress(keys, run.kinds), map(number_of.__getitem__, filter(None, run.kinds))))
     return names
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.limits import MAX_CASES
@@ -23,6 +23,8 @@ SKIP = (
     '<testcase classname="tests.test_add" name="skips[{}]">'
     '<skipped type="pytest.skip" message="{}">{}</skipped></testcase>'
 )
+SKIPPED = '<testcase name="a" classname="b"><skipped message="runtime filter"/></testcase>'
+XFAIL = '<testcase name="a" classname="b"><skipped type="pytest.xfail" message="known"/></testcase>'
 PIECES = (
     *(PLAIN.format(number, number) for number in range(4)),
     '<testcase name="kernel.poll" classname="kernel"/>',
@@ -60,9 +62,9 @@ PIECES = (
     SKIP.format(4, "a &gt; b", "why"),
     SKIP.format(5, "no GPU", "a ]]> b"),
     SKIP.format(6, "no GPU", "a &amp; b"),
-    '<testcase name="a" classname="b"><skipped message="runtime filter"/></testcase>',
+    SKIPPED,
     '<testcase name="a" classname="b"><skipped/></testcase>',
-    '<testcase name="a" classname="b"><skipped type="pytest.xfail" message="known"/></testcase>',
+    XFAIL,
     "<!-- ",
     ' <testcase classname="a" name="in a comment"/> -->',
     "<system-out><![CDATA[ ",
@@ -122,6 +124,8 @@ def runs_of_expat(document: bytes) -> list[CaseRun]:
 
 
 @given(documents)
+@example(("pytest", [XFAIL, SKIPPED]))  # attempts at one test, of which the second adds no reason
+@example(("pytest", [SKIPPED, XFAIL]))
 def test_runs_fold_to_the_same_columns_as_their_cases(made: tuple[str, list[str]]) -> None:
     document = document_of(*made)
     resolver = Resolver(["tests/test_add.py"])
