@@ -140,7 +140,7 @@ async def open_bot(
         except ValueError as error:
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
-        redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
+        redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known_guids, metrics, pace=spacing)
         engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:

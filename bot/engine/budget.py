@@ -39,7 +39,7 @@ _MOMENTS: LiteralString = """, recent AS (
         UNION ALL SELECT at + 60 FROM recent WHERE place = %(per_minute)s
         UNION ALL SELECT at + 3600 FROM recent WHERE place = %(per_hour)s) AS moments
 )"""
-_WHEN: LiteralString = _CLOCK + _MOMENTS
+_CLOCK_AND_EARLIEST: LiteralString = _CLOCK + _MOMENTS
 
 # Two processes that book at one moment choose the same number: the primary key lets one of them through.
 _INSERT: LiteralString = """
@@ -50,8 +50,8 @@ ON CONFLICT DO NOTHING
 RETURNING number, at - coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS wait
 """
 _SELECT: LiteralString = " SELECT at - now AS wait FROM earliest, clock"
-BOOK: LiteralString = _WHEN + _INSERT
-WAIT: LiteralString = _WHEN + _SELECT
+BOOK: LiteralString = _CLOCK_AND_EARLIEST + _INSERT
+WAIT: LiteralString = _CLOCK_AND_EARLIEST + _SELECT
 
 # Moments further ahead than anyone books are from before the clock was set back. They move to now and keep their
 # distances, so writes within one second still count as writes within one second.

@@ -49,14 +49,14 @@ async def finished(journal: Journal, guid: str, *, patience: float | None, progr
 
     `progress` is called with every change.
     """
-    seen = None
+    last_record = None
     clock = asyncio.get_running_loop().time
     deadline = None if patience is None else clock() + patience
     while True:
         record = await stored_record(journal, guid)
-        if record != seen and progress is not None:
+        if record != last_record and progress is not None:
             progress(record)
-        seen = record
+        last_record = record
         if record.settled or (deadline is not None and clock() >= deadline):
             return record
         await asyncio.sleep(POLL)

@@ -108,7 +108,7 @@ FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
 NO_NUMBER = "a count of tries is no number"
 
 
-class Again(Exception):
+class RunAgain(Exception):
     """Raised by a task to run again `seconds` from now; with `priority` None, the job's priority does not change."""
 
     def __init__(self, seconds: float, priority: int | None) -> None:
@@ -117,7 +117,7 @@ class Again(Exception):
         self.priority = priority
 
 
-class Postponed(Again):
+class Postponed(RunAgain):
     """Raised for a try that could not begin, or that the process stopped: it does not count against the job."""
 
 
@@ -175,7 +175,7 @@ class Tries:
             return replace(ended, away=self.away + 1, away_since=self.away_since or moment)
         if isinstance(error, CheckAgain):  # the wait between two checks of a write whose answer was lost
             return replace(ended, away=self.away + 1)
-        if isinstance(error, Again | GiveWay | asyncio.CancelledError):
+        if isinstance(error, RunAgain | GiveWay | asyncio.CancelledError):
             return replace(ended, stopped=self.stopped + 1)
         # From here on the service answered, so a later outage begins a new wait.
         answered = replace(ended, away_since=0.0)
@@ -260,7 +260,7 @@ class EngineRetry(BaseRetryStrategy):
         match exception:
             case Failed():
                 return None
-            case Again():
+            case RunAgain():
                 return RetryDecision(retry_at=_from_now(exception.seconds), priority=exception.priority)
             case asyncio.CancelledError():
                 # The worker is being stopped and could not wait any longer. The next worker runs the job again.

@@ -149,8 +149,8 @@ class GitHubApp:
         write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
         `NotInstalled` after the App was uninstalled, and `AccessPaused` while the installation is suspended.
         """
-        writing = self._with(place, Access.writing(permissions)) if permissions else None
-        return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
+        writing = self._credentials_for(place, Access.writing(permissions)) if permissions else None
+        return GitHub(self._wire, self._credentials_for(place, READING), writing=writing, writes=writes)
 
     async def reader(self, repository: str) -> GitHub:
         """Return a client that reads `owner/name`. Raises the errors of `place_of`."""
@@ -194,7 +194,7 @@ class GitHubApp:
         """Return a client that can only look up metadata in an installation, such as its repositories."""
         return GitHub(self._wire, InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY)))
 
-    def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
+    def _credentials_for(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
         return InstallationCredentials(
             self._tokens, TokenKey(place.installation, place.repository, access), place.paused
         )

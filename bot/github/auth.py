@@ -122,7 +122,7 @@ class TokenKey:
 @dataclass(frozen=True, slots=True)
 class _CachedToken:
     token: Token
-    made: float
+    made_at: float
 
 
 class InstallationTokens:
@@ -178,7 +178,7 @@ class InstallationTokens:
         # Another request has replaced or removed it already.
         if cached is None or cached.token.value != value:
             return True
-        if self._clock() - cached.made < NEW_TOKEN:
+        if self._clock() - cached.made_at < NEW_TOKEN:
             return False
         del self._tokens[key]
         return True

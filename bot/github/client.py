@@ -308,7 +308,7 @@ class GitHub(GitHubAPI):
         if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
             raise Vanished(f"{method} {CALL.get().route}")
         if 200 <= status < 300:
-            seen.removed(name, path) if method == "DELETE" else seen.there(name, path)
+            seen.note_removal(name, path) if method == "DELETE" else seen.note_object(name, path)
 
     def _refused(self, reason: str) -> AppRefused:
         refusal_text, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)

@@ -252,7 +252,7 @@ def error_of(answer: Answer, request: str) -> Exception:
         retry_in = seconds_in(answer.headers.get("retry-after"))
         return Unavailable(f"{request}: GitHub answered {answer.status}", status=answer.status, retry_in=retry_in)
     if answer.status < 400:
-        return RedirectionException(_known(answer.status), MOVED, headers=answer.headers)
+        return RedirectionException(_standard_status(answer.status), MOVED, headers=answer.headers)
     try:
         sansio.decipher_response(answer.status, answer.headers, answer.body)
     except HTTPException as error:
@@ -268,7 +268,7 @@ def error_of(answer: Answer, request: str) -> Exception:
     if answer.status == 422:
         text = ": ".join([message or HTTPStatus(422).phrase, *_details(data)])
         return InvalidField([], text, headers=answer.headers)
-    return BadRequest(_known(answer.status), message or f"status {answer.status}", headers=answer.headers)
+    return BadRequest(_standard_status(answer.status), message or f"status {answer.status}", headers=answer.headers)
 
 
 def _details(data: object) -> list[str]:
@@ -277,7 +277,7 @@ def _details(data: object) -> list[str]:
     return [detail for detail in errors if isinstance(detail, str)] if isinstance(errors, list) else []
 
 
-def _known(status: int) -> HTTPStatus:
+def _standard_status(status: int) -> HTTPStatus:
     try:
         return HTTPStatus(status)
     except ValueError:

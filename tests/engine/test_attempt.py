@@ -22,7 +22,7 @@ from bot.engine.jobs.notes import APPLIED, AWAY, RETRYING, Note, read_note, writ
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.store import Store
 from bot.engine.processor import NobodyWatches
-from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Again, EngineRetry, Postponed, Tries
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, EngineRetry, Postponed, RunAgain, Tries
 from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager, QuietJob
@@ -156,7 +156,7 @@ async def test_a_failed_try_is_counted_even_if_waiting_jobs_cannot_be_released(
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
     ending = Ending(connector)
-    assert isinstance(await ending.run(await ending.begun(job), job, TryAgain("answered, but not yet")), Again)
+    assert isinstance(await ending.run(await ending.begun(job), job, TryAgain("answered, but not yet")), RunAgain)
     note = await read_note(connector, job)
     assert (note.outcome, note.tries) == (RETRYING, replace(AFTER_AN_OUTAGE, away_since=0.0, backed_off=1))
     assert await status_of(connector, job) == "todo"
@@ -173,7 +173,7 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 
 
 @pytest.mark.parametrize(
-    "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None), asyncio.CancelledError()]
+    "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), RunAgain(1.0, None), asyncio.CancelledError()]
 )
 @pytest.mark.parametrize("attempts", [0, 1])
 async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_as_a_crash(

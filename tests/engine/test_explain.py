@@ -69,7 +69,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     await what_handlers_and_requests_cause(engine.database.connector)
     await engine.replay("guid-1")
     await engine.replay("guid-2")
-    assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
+    assert await engine.journal.known_guids(["guid-1", "guid-3"]) == {"guid-1"}
     assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
     assert [record.guid for record in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
     await engine.journal.failures(50)

@@ -186,7 +186,7 @@ async def listening(database: Database) -> AsyncIterator[None]:
         """Do nothing: no worker listens here."""
 
     task = asyncio.create_task(database.connector.listen_notify(hear, [ANY_QUEUE]))
-    await until(lambda: database.connector.heard is not None)
+    await until(lambda: database.connector.notification_count is not None)
     if not database.embedded:
         await until(lambda: database.connector.execute_query_all_async(LISTENS))
     yield
@@ -206,15 +206,15 @@ async def test_after_fetching_all_available_jobs_the_worker_asks_again_only_afte
     async with listening(database):
         await stored(connector, "a")
         await stored(connector, "-x")
-        await until(lambda: connector.heard == 2)
+        await until(lambda: connector.notification_count == 2)
         # There is no notification when a waiting job's time comes.
         await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
         assert await fetched(manager, worker, 1) == ["a"]
         await connector.execute_query_async(STARTS_AT.format(at="NULL"))
         assert await fetched(manager, worker, 2) == ["nothing", "-x"]
-        heard = connector.heard
+        count_before = connector.notification_count
         await stored(connector, "b")
-        await until(lambda: connector.heard != heard)
+        await until(lambda: connector.notification_count != count_before)
         assert await fetched(manager, worker, 1) == ["b"]
 
 
@@ -253,6 +253,6 @@ async def test_jobs_that_a_fetch_leaves_are_fetched_by_the_next_one(database: Da
     async with listening(database):
         for key in ("a", "-x", "-y", "-z"):
             await stored(connector, key)
-        await until(lambda: connector.heard == 4)
+        await until(lambda: connector.notification_count == 4)
         await connector.execute_query_async(TRIED, keys=["once:-y"])
         assert " ".join(await fetched(manager, worker, 4)) == order

@@ -66,7 +66,7 @@ async def test_of_deliveries_with_the_same_guid_one_is_stored(database: Database
     stored = await asyncio.gather(*(store(database, "a", ignored=n % 2 == ignored) for n in range(8)))
     assert sum(stored) == 1
     assert await guids(database) == ["a"]
-    assert await Journal(database.connector).known(["a", "b"]) == {"a"}
+    assert await Journal(database.connector).known_guids(["a", "b"]) == {"a"}
 
 
 async def test_concurrent_deliveries_are_stored_once_each_and_in_order(database: Database) -> None:

@@ -126,8 +126,8 @@ async def test_an_unknown_delivery_is_not_found(url_with_tables: str) -> None:
     async with opened(url_with_tables) as engine:
         await engine.accept("g", EVENT, "{}", LOCK)
         assert await engine.journal.delivery("other") is None
-        assert await engine.journal.known(["g", "other"]) == {"g"}
-        assert await engine.journal.known([]) == set()
+        assert await engine.journal.known_guids(["g", "other"]) == {"g"}
+        assert await engine.journal.known_guids([]) == set()
 
 
 async def test_the_deliveries_of_a_pull_request_are_found_by_its_lock(database_url: str) -> None:

@@ -27,11 +27,11 @@ from bot.engine.retry import (
     MAX_MISSING_TRIES,
     MAX_NAMED_WAITS,
     MAX_TRIES,
-    Again,
     EngineRetry,
     Failed,
     LostTooOften,
     Postponed,
+    RunAgain,
     Tries,
     next_try,
 )
@@ -150,7 +150,7 @@ def test_a_try_without_a_record_was_lost_with_its_worker(attempts: int, tries: T
     [
         (Unavailable("502"), {"away": 7}),
         (CheckAgain("on its way", retry_in=13), {"away": 7}),
-        (Again(1.0, None), {"stopped": 5}),
+        (RunAgain(1.0, None), {"stopped": 5}),
         (Postponed(1.0, None), {"stopped": 5, "alone": 5}),
         (LostTooOften(5, runs_again=True), {"stopped": 5, "alone": MAX_ALONE - 1}),
         (asyncio.CancelledError(), {"stopped": 5}),
@@ -275,7 +275,7 @@ JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effec
 @pytest.mark.one_clock
 def test_the_queue_gets_the_time_and_the_priority() -> None:
     began = datetime.now(UTC)
-    decision = EngineRetry().get_retry_decision(exception=Again(50, 6), job=JOB)
+    decision = EngineRetry().get_retry_decision(exception=RunAgain(50, 6), job=JOB)
     assert decision is not None
     assert decision.priority == 6
     assert decision.retry_at is not None

@@ -52,8 +52,8 @@ SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
 OF_LOCK: LiteralString = _DELIVERIES + (
     " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
 )
-ONE: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
-SOME: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
+DELIVERY_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
+DELIVERIES_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
 DERIVED: LiteralString = """
 SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
        note.outcome, note.text AS note, note.at
@@ -61,7 +61,7 @@ SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.ar
  WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
  ORDER BY job.id
 """
-KNOWN: LiteralString = "SELECT guid FROM nightjar_inbox WHERE guid = ANY(%(guids)s)"
+STORED_GUIDS: LiteralString = "SELECT guid FROM nightjar_inbox WHERE guid = ANY(%(guids)s)"
 BODY: LiteralString = "SELECT body FROM nightjar_inbox WHERE guid = %(guid)s"
 NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 
@@ -266,12 +266,12 @@ class Journal:
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, or None."""
-        records = await self._records(await self._connector.execute_query_all_async(ONE, guid=guid))
+        records = await self._records(await self._connector.execute_query_all_async(DELIVERY_BY_GUID, guid=guid))
         return records[0] if records else None
 
     async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
         """Return the deliveries that are still stored, by GUID."""
-        rows = await self._connector.execute_query_all_async(SOME, guids=list(guids)) if guids else []
+        rows = await self._connector.execute_query_all_async(DELIVERIES_BY_GUID, guids=list(guids)) if guids else []
         return {record.guid: record for record in await self._records(rows)}
 
     async def payload(self, guid: str) -> Payload | None:
@@ -279,9 +279,9 @@ class Journal:
         rows = await self._connector.execute_query_all_async(BODY, guid=guid)
         return Payload(unpacked(rows[0]["body"])) if rows else None
 
-    async def known(self, guids: Sequence[str]) -> set[str]:
+    async def known_guids(self, guids: Sequence[str]) -> set[str]:
         """Return the GUIDs whose deliveries are stored, with one query."""
-        rows = await self._connector.execute_query_all_async(KNOWN, guids=list(guids))
+        rows = await self._connector.execute_query_all_async(STORED_GUIDS, guids=list(guids))
         return {row["guid"] for row in rows}
 
     async def _records(self, rows: Sequence[Mapping[str, Any]]) -> list[DeliveryRecord]:

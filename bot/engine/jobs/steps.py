@@ -18,7 +18,7 @@ ANY_QUEUE = "procrastinate_any_queue_v1"
 # A notified worker of Procrastinate fetches any job; the ID must be present, but is not used.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
-HEARD = "heard"
+NOTIFICATIONS = "notifications"
 """The column of fetched jobs with the number of notifications before the fetch, if the database counts them."""
 
 WINDOW = 4

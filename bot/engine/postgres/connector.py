@@ -136,7 +136,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         )
         self._deliveries = Batcher[Values, list[Row]](self._store, is_outage, PATIENCE)
         self._listeners: list[connector.Notify] = []
-        self._heard = 0
+        self._notification_count = 0
         self._waking: set[asyncio.Task[None]] = set()
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
@@ -175,7 +175,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         The worker drops notifications that arrive during a fetch, and then sleeps until its next poll. If two replicas
         fetch jobs of one lock at the same time, the unique index refuses one of them, which is no error.
         """
-        heard = self._heard
+        count_before = self._notification_count
         try:
             rows = await super().execute_query_all_async(FETCH, **arguments)
             if rows[0]["id"] is None and rows[0]["scanned"] == arguments["window"]:
@@ -185,17 +185,17 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             if not _is_refused(error):
                 raise
             # Another job may be free, so make the worker fetch again: -1 differs from every count.
-            rows, heard = [{"id": None}], -1
-        if rows[0]["id"] is None and heard != self._heard:
+            rows, count_before = [{"id": None}], -1
+        if rows[0]["id"] is None and count_before != self._notification_count:
             waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
             self._waking.add(waking)
             waking.add_done_callback(self._waking.discard)
         return [_original(row) for row in rows]
 
     @property
-    def heard(self) -> int | None:
+    def notification_count(self) -> int | None:
         """How many notifications have arrived, None while nobody listens."""
-        return self._heard if self._listeners else None
+        return self._notification_count if self._listeners else None
 
     async def _wake(self) -> None:
         for listener in tuple(self._listeners):
@@ -205,7 +205,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         """Call back for every notification on these channels, until cancelled."""
 
         async def hear(*, channel: str, payload: str) -> None:
-            self._heard += 1
+            self._notification_count += 1
             await on_notification(channel=channel, payload=payload)
 
         self._listeners.append(on_notification)
@@ -261,8 +261,8 @@ async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
                     lock, args = job_row
                     values = {name: _storable(value) for name, value in moved_values(job_id, lock, args).items()}
                     await connection.execute(MOVE_BODY, values)
-                    rest = Jsonb({name: value for name, value in args.items() if name != "body"})
-                    await connection.execute(FORGET_BODY, {"id": job_id, "args": rest})
+                    args_without_body = Jsonb({name: value for name, value in args.items() if name != "body"})
+                    await connection.execute(FORGET_BODY, {"id": job_id, "args": args_without_body})
         last_id, remaining = (jobs[-1][0], True) if jobs else (last_id, False)
 
 

@@ -126,9 +126,9 @@ def add_functions(connection: Connection, clock: Callable[[], float] = time.time
     connection.create_function("date_part", 2, _date_part, deterministic=True)
 
 
-def _date_part(part: str, moment: float | None) -> float | None:
-    if part != "epoch":
-        raise ValueError(f"date_part knows 'epoch' alone, not {part!r}")
+def _date_part(field: str, moment: float | None) -> float | None:
+    if field != "epoch":
+        raise ValueError(f"date_part knows 'epoch' alone, not {field!r}")
     return moment
 
 

@@ -24,7 +24,7 @@ from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolati
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 
 from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, HEARD, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row, check_version
 from bot.engine.sqlite.lists import LISTS
@@ -67,7 +67,7 @@ ANSWERED = frozenset(CHANGES | LISTS)
 class _Listener:
     channels: frozenset[str]
     loop: asyncio.AbstractEventLoop
-    heard: asyncio.Queue[tuple[str, str]]
+    notices: asyncio.Queue[tuple[str, str]]
 
 
 class SqliteConnector(connector.BaseAsyncConnector):
@@ -97,7 +97,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._file = OpenFile(path)
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
-        self._noticed = 0
+        self._notification_count = 0
 
     def get_sync_connector(self) -> connector.BaseConnector:
         """Return this connector: Procrastinate runs its synchronous calls as asynchronous ones."""
@@ -154,14 +154,14 @@ class SqliteConnector(connector.BaseAsyncConnector):
         answer.
         """
         rows = await self._run(FETCH, arguments, has_rows=True)
-        if rows[0][HEARD] != self._noticed and all(row["id"] is None for row in rows):
+        if rows[0][NOTIFICATIONS] != self._notification_count and all(row["id"] is None for row in rows):
             self._publish([("", WAKE)])
         return rows
 
     def _fetch_noticing(self, connection: sqlite3.Connection, arguments: dict[str, object]) -> list[Row]:
         """Return the fetched jobs, each with the number of notifications before the fetch, published or not."""
         jobs = STEPS[FETCH](connection, **arguments)
-        return [{**row, HEARD: self._noticed} for row in jobs or [{"id": None}]]
+        return [{**row, NOTIFICATIONS: self._notification_count} for row in jobs or [{"id": None}]]
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
         if self._writer is None:
@@ -183,9 +183,9 @@ class SqliteConnector(connector.BaseAsyncConnector):
             raise ConnectorException(str(error)) from error
 
     @property
-    def heard(self) -> int | None:
+    def notification_count(self) -> int | None:
         """The number of notifications so far; None while nobody listens."""
-        return self._noticed if self._listeners else None
+        return self._notification_count if self._listeners else None
 
     async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
         """Call back for every job of these channels that may now run or is to stop, until cancelled."""
@@ -193,22 +193,22 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._listeners.append(listener)
         try:
             while True:
-                channel, payload = await listener.heard.get()
+                channel, payload = await listener.notices.get()
                 await on_notification(channel=channel, payload=payload)
         finally:
             self._listeners.remove(listener)
 
     def _publish(self, notices: Notices) -> None:
         for listener in tuple(self._listeners):
-            heard = [
+            matching = [
                 (channel, payload)
                 for queue_name, payload in notices
                 for channel in (ANY_QUEUE, QUEUE + queue_name)
                 if channel in listener.channels
             ]
-            if heard:
+            if matching:
                 with contextlib.suppress(RuntimeError):  # the listener's event loop was closed
-                    listener.loop.call_soon_threadsafe(_enqueue, listener, heard)
+                    listener.loop.call_soon_threadsafe(_enqueue, listener, matching)
 
     def _connect(self, notices: Notices) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -241,7 +241,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         portable.add_functions(connection, self._clock)
 
         def wake(queue_name: str, kind: str, job_id: int) -> None:
-            self._noticed += 1
+            self._notification_count += 1
             notices.append((queue_name, json.dumps({"type": kind, "job_id": job_id})))
 
         connection.create_function("nightjar_wake", 3, wake)
@@ -334,9 +334,9 @@ def _operation(
     return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
 
 
-def _enqueue(listener: _Listener, heard: list[tuple[str, str]]) -> None:
-    for notice in heard:
-        listener.heard.put_nowait(notice)
+def _enqueue(listener: _Listener, notices: list[tuple[str, str]]) -> None:
+    for notice in notices:
+        listener.notices.put_nowait(notice)
 
 
 class OpenFile:

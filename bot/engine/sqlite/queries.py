@@ -119,12 +119,12 @@ def finish_job(connection: sqlite3.Connection, *, job_id: int, status: str, dele
             # To SQLite a comparison is 0 or 1: a job that only waited has had no attempt.
             " attempts = attempts + (status = 'doing')"
         )
-    done = connection.execute(
+    ended = connection.execute(
         f"{change} WHERE id = :job_id AND status IN ('todo', 'doing')",
         {"job_id": job_id, "status": status},
     )
     # The errors have the texts of Procrastinate's PostgreSQL functions.
-    if done.rowcount != 1:
+    if ended.rowcount != 1:
         raise ConnectorException(f'Job was not found or not in "doing" or "todo" status (job id: {job_id})')
     return []
 

@@ -63,8 +63,8 @@ def end_noted(
     """End a job with a statement and store its note, if the worker still holds the job."""
     ended = portable.execute(connection, statement, values, has_rows=True)
     for row in ended:
-        noted = {"job_id": row["id"], "outcome": outcome, "text": note}
-        portable.execute(connection, WRITE, noted, has_rows=False)
+        note_values = {"job_id": row["id"], "outcome": outcome, "text": note}
+        portable.execute(connection, WRITE, note_values, has_rows=False)
     return ended
 
 

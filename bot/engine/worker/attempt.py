@@ -22,10 +22,10 @@ from bot.engine.retry import (
     MAX_ALONE,
     SUSPECT_AFTER,
     SUSPECT_PAUSE,
-    Again,
     Failed,
     LostTooOften,
     Postponed,
+    RunAgain,
     Tries,
     is_away,
     next_try,
@@ -80,7 +80,7 @@ class Attempt:
     first_wait: float = FIRST_WAIT
 
     async def run(self, connector: BaseAsyncConnector) -> None:
-        """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
+        """Try once. Raises `RunAgain` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
 
         Leaves the note of the outcome with the job. Raises ConnectorException if the database fails first.
         """
@@ -107,7 +107,7 @@ class Attempt:
             )
             leave_note(self.job, replace(suspended, writes=self.writes.state))
             raise
-        except (Again, asyncio.CancelledError) as ended:
+        except (RunAgain, asyncio.CancelledError) as ended:
             # It stopped on purpose, and must not look like a crash of its process.
             stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
             leave_note(self.job, stopped)
@@ -159,7 +159,7 @@ class Attempt:
 
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
-    ) -> Again | Failed | None:
+    ) -> RunAgain | Failed | None:
         """Leave the note of a failed try; return the error to raise, None if the job ends with a refusal."""
         moment = time.time()
         seconds = next_try(error, tries, moment, self.first_wait, self.kind_of(error))
@@ -184,7 +184,7 @@ class Attempt:
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:
-            return Again(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
+            return RunAgain(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
         # A refusal is not a failure: the job ends as succeeded, and its note says what was refused.
         return None if outcome == REFUSED else Failed()
 

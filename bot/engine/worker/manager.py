@@ -27,7 +27,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.notes import Note
-from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, HEARD, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
+from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NOTIFICATIONS, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
 from bot.engine.worker.guard import Guard
@@ -115,7 +115,7 @@ class EngineJobManager(JobManager):
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
         self._begun: set[int] = set()
-        self._seen_all: int | None = None
+        self._count_at_full_fetch: int | None = None
         """The number of notifications before the last fetch, if that fetched all jobs that could run."""
         self._guard = guard
         self._give_up = give_up
@@ -124,20 +124,20 @@ class EngineJobManager(JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
         if not self._fetched:
-            seen, self._seen_all = self._seen_all, None
-            if seen is not None and seen == self._heard():
+            count_then, self._count_at_full_fetch = self._count_at_full_fetch, None
+            if count_then is not None and count_then == self._notification_count():
                 # The worker always asks once more. The last fetch found no other job, and no notification has arrived
                 # since it began.
                 return None
             most = await self._intake.room(self._begun, self._concurrency)
-            heard = self._heard()
+            count_before = self._notification_count()
             rows = await self.connector.execute_query_all_async(
                 FETCH, worker_id=worker_id, most=most, window=WINDOW * most
             )
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
             if jobs and not any(row.get("more", True) for row in rows):
                 # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
-                self._seen_all = rows[0].get(HEARD, heard)
+                self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
@@ -146,13 +146,13 @@ class EngineJobManager(JobManager):
         self._begun.add(cast("int", job.id))
         return job
 
-    def _heard(self) -> int | None:
-        heard: int | None = getattr(self.connector, "heard", None)
-        return heard
+    def _notification_count(self) -> int | None:
+        count: int | None = getattr(self.connector, "notification_count", None)
+        return count
 
     async def register_worker(self) -> int:
         """Register a worker, which begins without jobs."""
-        self._seen_all = None
+        self._count_at_full_fetch = None
         self._fetched.clear()
         self._begun.clear()
         return await super().register_worker()

@@ -43,7 +43,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
-from bot.engine.retry import FIRST_WAIT, Again, is_final
+from bot.engine.retry import FIRST_WAIT, RunAgain, is_final
 from bot.engine.worker.attempt import Attempt, JobOutcome, id_of
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.repeat import resume
@@ -275,7 +275,7 @@ class Tasks:
         outcome = await self._store.ended(origin)
         if isinstance(outcome, Unfinished):
             # From now on the conclusion waits behind the effects' retries.
-            raise Again(0, min(CONCLUSION_RETRY_PRIORITY, outcome.priority - 1))
+            raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, outcome.priority - 1))
         effects, is_answered = outcome
         delivery = await self.delivery(origin.delivery_job)
         conclusion = ConclusionJob(

@@ -18,7 +18,7 @@ from procrastinate.jobs import Job
 from bot.engine.jobs import definitions
 from bot.engine.jobs.notes import FAILED, UnreadableNote, read_note
 from bot.engine.processor import JobObserver
-from bot.engine.retry import Again, Failed
+from bot.engine.retry import Failed, RunAgain
 from bot.engine.worker.attempt import describe, id_of
 from bot.engine.worker.manager import leave_note
 from bot.engine.worker.repeat import resume_later
@@ -37,7 +37,7 @@ def fail_unreadable(name: str, task: Task, connector: BaseAsyncConnector, observ
     async def run(context: JobContext, **args: Any) -> None:
         try:
             await task(context, **args)
-        except (Again, Failed, ConnectorException):
+        except (RunAgain, Failed, ConnectorException):
             raise
         except Exception as error:
             # A note that cannot be read names the reason; anything else needs the traceback.

@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Good:
+class ValidFile:
     """A valid file: the SHA of its content, the commit at which it was read, and its text.
 
     All are empty if there is no file, which is valid too.
@@ -57,7 +57,7 @@ class StoredFile:
     before: str = ""
     pushed_at: int = 0
     faults: int = 0
-    good: Good = field(default_factory=Good)
+    good: ValidFile = field(default_factory=ValidFile)
 
     def is_newer_than(self, pushed_at: int, commit: str) -> bool:
         """Return whether this is from a later push. Webhooks arrive in any order, and times are whole seconds."""

@@ -207,7 +207,7 @@ class Repositories:
 
     async def is_called_private(self, name: str) -> bool:
         """Return whether a payload has called a repository of app.yaml private."""
-        return bool(await self._called_private.by(name))
+        return bool(await self._called_private.delivery_of(name))
 
     async def _see_all(self, delivery: Delivery, key: str, away: LeftAlone | None) -> None:
         for repository in delivery.payload.items(key) if delivery.payload.has(key) else ():

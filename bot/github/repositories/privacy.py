@@ -44,7 +44,7 @@ class CalledPrivate:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    async def by(self, name: str) -> str:
+    async def delivery_of(self, name: str) -> str:
         """Return the GUID of the delivery that called `owner/name` private, empty if none did."""
         return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
 
@@ -55,7 +55,7 @@ class CalledPrivate:
         answer that GitHub sent before the change cannot undo it. Other payloads don't replace it, so all events of a
         private repository together write once.
         """
-        if changed or not await self.by(name):
+        if changed or not await self.delivery_of(name):
             await self._records.put(_key(name), CalledPrivateBy(delivery))
 
     async def take_back(self, name: str, delivery: str) -> None:

@@ -80,7 +80,7 @@ class Visibility:
                 await self._wait_for_first_answers(_PublicAnswer())
             return is_open
         answer = self._answers.setdefault(repository.lower(), _PublicAnswer())
-        if not await self._holds(repository, answer):
+        if not await self._is_current(repository, answer):
             self._ask_unless_paused(repository, answer)
             if answer.public is None:
                 await self._wait_for_first_answers(answer)
@@ -88,7 +88,7 @@ class Visibility:
                 # `wait_for` would cancel the request at the time-out, but others wait for the same answer.
                 await asyncio.wait({answer.request}, timeout=PATIENCE)
         # Check again: a payload may have called the repository private meanwhile.
-        return answer.public is True and await self._holds(repository, answer)
+        return answer.public is True and await self._is_current(repository, answer)
 
     def _ask_unless_paused(self, repository: str, answer: _PublicAnswer) -> None:
         if answer.request is None and self._clock() >= answer.not_before:
@@ -110,11 +110,11 @@ class Visibility:
         while pending and not answer.public and (seconds_left := deadline - loop.time()) > 0:
             _, pending = await asyncio.wait(pending, timeout=seconds_left, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _holds(self, repository: str, answer: _PublicAnswer) -> bool:
+    async def _is_current(self, repository: str, answer: _PublicAnswer) -> bool:
         """Return whether GitHub's answer is recent, and no later payload has called the repository private."""
         if answer.public is None or self._clock() - answer.asked_at >= FRESH_SECONDS:
             return False
-        return answer.public is False or not await self._called_private.by(repository)
+        return answer.public is False or not await self._called_private.delivery_of(repository)
 
     async def _is_same(self, repository: str, description: Payload) -> bool:
         return await repository_id_of(self._records, repository) in (None, description.integer("id"))
@@ -127,7 +127,7 @@ class Visibility:
         try:
             # Read both before the request: GitHub's answer may be older than a payload that arrives meanwhile, and must
             # not override it.
-            private_delivery, asked_at = await self._called_private.by(repository), self._clock()
+            private_delivery, asked_at = await self._called_private.delivery_of(repository), self._clock()
             github = await self._github_for(repository)
             description = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
             # The name may belong to another repository by now; its visibility says nothing about our records.

@@ -85,10 +85,10 @@ def rejoined(title: str, body: str) -> tuple[str, str]:
     `Update it to the v…` is the title, and the text begins with `…ectorized schedule`.
     """
     start = title.rstrip()
-    first, _, rest = _plain_ends(body).lstrip().partition("\n")
+    first, _, remaining_text = _plain_ends(body).lstrip().partition("\n")
     for mark in _CUT_MARKS:
         if start.endswith(mark) and first.startswith(mark) and (end := first.removeprefix(mark).rstrip()):
-            return start.removesuffix(mark) + end, rest
+            return start.removesuffix(mark) + end, remaining_text
     return title, body
 
 
@@ -264,11 +264,11 @@ def _end_of(
 
 def _without_comments(text: str) -> str:
     """Remove HTML comments, except in code, where GitHub shows them."""
-    return "".join(part for part, kind in _pieces(_plain_ends(text)) if kind != COMMENT)
+    return "".join(piece for piece, kind in _pieces(_plain_ends(text)) if kind != COMMENT)
 
 
 def _without_mentions(pieces: Iterable[tuple[str, str]]) -> str:
-    return "".join(_unmentioned(part) if kind == TEXT else part for part, kind in pieces)
+    return "".join(_unmentioned(piece) if kind == TEXT else piece for piece, kind in pieces)
 
 
 def _unmentioned(text: str) -> str:
@@ -291,14 +291,14 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     # `splitlines` would split at more characters than Markdown does.
     *ended, last = text.split("\n")
     lines = [*(f"{line}\n" for line in ended), last]
-    done = 0
+    next_line = 0
     for token in _PARSER.parse(text):
-        if token.type not in _BLOCKS or not token.map or token.map[0] < done:
+        if token.type not in _BLOCKS or not token.map or token.map[0] < next_line:
             continue
         start, end = token.map
-        for line in lines[done:start]:
+        for line in lines[next_line:start]:
             yield from _scan(line)
-        block, done = "".join(lines[start:end]), end
+        block, next_line = "".join(lines[start:end]), end
         if token.type == "inline":
             yield from _scan(block)
         elif token.type == "html_block":
@@ -306,7 +306,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             yield from _scan(block, unclosed_hides=True)
         else:
             yield block, CODE
-    for line in lines[done:]:
+    for line in lines[next_line:]:
         yield from _scan(line)
 
 

@@ -105,22 +105,22 @@ def outside_code(text: str) -> str:
     """
     if len(text) > TEXT_LIMIT:
         return ""
-    parts: list[str] = []
+    pieces: list[str] = []
     quiet: Counter[str] = Counter()
     for token in _flat(_PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))):
         if token.type in ("html_block", "html_inline"):
             html, comment, _ = _without_comments(token.content).partition("<!--")
-            parts.append(_text_of_html(html, quiet))
+            pieces.append(_text_of_html(html, quiet))
             if comment and token.type == "html_block":
                 break  # it was never closed
         elif token.type in ("link_open", "link_close"):
             quiet["link"] += token.nesting
         elif token.type in ("text", "text_special") and not any(quiet.values()):
-            parts.append(token.content)
+            pieces.append(token.content)
         else:
             # The end of a line or a block, code and images end a word.
-            parts.append("\n" if token.type in ("softbreak", "hardbreak") or token.block else HOLE)
-    return "".join(parts)
+            pieces.append("\n" if token.type in ("softbreak", "hardbreak") or token.block else HOLE)
+    return "".join(pieces)
 
 
 def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -297,16 +297,16 @@ def _with_breaks(line: str) -> str:
 
 
 def _is_active(line: str, begins: str, start: int, end: int) -> bool:
-    rest = line[end : end + _LONGEST_EMOJI]
+    following = line[end : end + _LONGEST_EMOJI]
     match begins:
         case "#":
-            return not rest or rest[0].isdecimal()
+            return not following or following[0].isdecimal()
         case "gh-":
-            return rest[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
+            return following[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
         case "www":
-            return rest.startswith(".")
+            return following.startswith(".")
         case ":":
-            return rest.startswith("//") or _EMOJI_FOLLOWS.match(rest) is not None
+            return following.startswith("//") or _EMOJI_FOLLOWS.match(following) is not None
         case _:
             return True
 

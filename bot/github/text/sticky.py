@@ -81,8 +81,8 @@ def render(sections: Mapping[str, str]) -> str:
         return ""
     frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)  # plus the empty line before it
     share = (SIZE_LIMIT - frame) // len(sections)
-    parts = [_frame(name, _cut(text, share)) for name, text in sections.items()]
-    return "\n\n".join([MARKER, *parts])
+    framed_sections = [_frame(name, _cut(text, share)) for name, text in sections.items()]
+    return "\n\n".join([MARKER, *framed_sections])
 
 
 def _frame(name: str, text: str) -> str:

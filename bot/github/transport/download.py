@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # A large artifact may take minutes; half a minute without a byte means a dead connection.
 TIMEOUT = aiohttp.ClientTimeout(total=300, sock_connect=5, sock_read=30)
 CHUNK = 1 << 18
-WHAT = "a file that GitHub redirects to"
+LABEL = "a file that GitHub redirects to"
 
 
 class TooLong(Exception):
@@ -37,7 +37,7 @@ async def fetch(session: aiohttp.ClientSession, url: str, file: BinaryIO, *, lim
         problem = f"no answer ({type(error).__name__})"
     if problem:
         # Raise outside the `except`: aiohttp's errors contain the URL.
-        raise Unavailable(f"GET {WHAT}: {problem}")
+        raise Unavailable(f"GET {LABEL}: {problem}")
 
 
 async def _write(chunks: AsyncIterator[bytes], file: BinaryIO, limit: int) -> None:

@@ -27,12 +27,12 @@ class SeenAddresses:
         self._clock = clock
         self._missing_since: LRUCache[tuple[str, str], float | None] = LRUCache(REMEMBERED)
 
-    def there(self, installation: str, path: str) -> None:
+    def note_object(self, installation: str, path: str) -> None:
         """Record that an object exists."""
         if not _COMES_AND_GOES.search(path):
             self._missing_since[installation, path] = None
 
-    def removed(self, installation: str, path: str) -> None:
+    def note_removal(self, installation: str, path: str) -> None:
         """Record that we have removed an object ourselves."""
         self._missing_since.pop((installation, path), None)
 
