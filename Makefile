@@ -17,7 +17,7 @@ UV  := $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps
 
 # Coverage is measured of what does no I/O: `[tool.coverage]` in pyproject.toml. Tracing makes tests almost twice as slow,
 # so those are not traced that show something else (the whole bot, a database, a server), or repeat the same lines often.
-TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retry text) \
+TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs portable retry) \
                $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
                $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))

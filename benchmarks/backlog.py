@@ -12,8 +12,8 @@ from benchmarks.report import Options, Row, command
 from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import COMMAND, UNWANTED, templates
 from bot.core.events import lock_key
-from bot.engine.inbox import store_delivery
-from bot.engine.jobs import delivery_job
+from bot.engine.jobs.definitions import delivery_job
+from bot.engine.jobs.inbox import store_delivery
 from bot.engine.service import Engine
 from sandbox import PullRequest
 

@@ -42,7 +42,7 @@ def moved(old_name: str, new_name: str) -> Any:
 
 def merge() -> Work:
     person = moved("bot.events", "bot.core.events").Person(5, "octocat", False)
-    messages = moved("bot.merge_message", "bot.github.commit_message")
+    messages = moved("bot.merge_message", "bot.github.text.commit_message")
 
     commits = [messages.Commit(1, "a", "a@b", f"Co-authored-by:{' ' * 4000}x")]
     return lambda: messages.message("", [], commits, person)

@@ -18,7 +18,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.app import serve
 from bot.cli.main import main
 from bot.engine.budget import WriteBudget, WritePace
-from bot.github.limits import WRITES_PER_HOUR, Allowance
+from bot.github.limits.ledger import WRITES_PER_HOUR, Allowance
 
 PLENTY = 10_000_000
 UNLIMITED = Allowance(

@@ -19,11 +19,11 @@ from bot.core.titles import folded, tags_of
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.feature import Feature
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined_blocks
-from bot.github.commit_message import without_template
-from bot.github.markdown import code, truncate
-from bot.github.mentions import mentioned, parse_ccs
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of, pulls_with_head
+from bot.github.text.commit_message import without_template
+from bot.github.text.markdown import code, truncate
+from bot.github.text.mentions import mentioned, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url

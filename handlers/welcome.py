@@ -12,7 +12,7 @@ from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.effects.comments import UpsertSection
 from bot.feature import Feature
-from bot.github.markdown import code, escape
+from bot.github.text.markdown import code, escape
 from bot.plan.handler import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:

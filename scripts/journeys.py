@@ -30,7 +30,7 @@ import structlog
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bot.aws.client import Aws
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from bot.timers.timers import TIMER_EVENT
 from sandbox.bucket import ENVIRONMENT, BucketServer

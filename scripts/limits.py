@@ -15,8 +15,9 @@ from bot.core import patterns
 from bot.core.docs import table
 from bot.core.untrusted import limits as untrusted
 from bot.core.untrusted.limits import AllLimits
-from bot.engine import guard, retry, service
-from bot.github import governor, limits
+from bot.engine import retry, service
+from bot.engine.worker import guard
+from bot.github.limits import governor, ledger
 from bot.results.compare import renames
 from bot.web import app, bodies, connections, login, pages, webhook
 from bot.web.sign_in import forms, sessions
@@ -122,7 +123,7 @@ def _github() -> list[tuple[str, str, str]]:
         ("Simultaneous requests to GitHub", f"{governor.IN_FLIGHT}", "wait"),
         (
             "Writes of one installation, by all replicas together",
-            f"{limits.WRITES_PER_MINUTE} a minute and {limits.WRITES_PER_HOUR} an hour",
+            f"{ledger.WRITES_PER_MINUTE} a minute and {ledger.WRITES_PER_HOUR} an hour",
             "wait; people with the write role go first",
         ),
     ]

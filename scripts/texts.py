@@ -26,8 +26,6 @@ that is not a constant.
 
 """
 NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
-NOT_SHOWN = frozenset({"bot/engine/text.py"})
-"""Modules with such a name that have no texts for people."""
 LEAST_WORDS = 4
 """The fewest words of a sentence. Shorter strings in other modules are names, marks or parts of patterns."""
 CODE = re.compile(
@@ -51,7 +49,7 @@ def holds_texts(path: Path) -> bool:
     """Return whether a module holds texts. A feature with one file has them at the top of that file."""
     alone = path.parts[0] == "handlers" and len(path.parts) == 2 and path.name != "__init__.py"
     named = path.name in NAMES or path.stem.endswith(("_text", "_texts"))
-    return (alone or named) and path.as_posix() not in NOT_SHOWN
+    return alone or named
 
 
 def is_sentence(text: str) -> bool:

@@ -20,8 +20,7 @@ from pydantic import TypeAdapter
 
 from bot.app.features import ALL_FEATURES, EVENTS, RECORDS, full_router
 from bot.core.events import Repository
-from bot.engine import postgres_schema, sqlite_schema
-from bot.engine.jobs import (
+from bot.engine.jobs.definitions import (
     Origin,
     conclusion_jobs,
     delivery_job,
@@ -31,7 +30,7 @@ from bot.engine.jobs import (
     resume_job,
     timer_job,
 )
-from bot.engine.notes import (
+from bot.engine.jobs.notes import (
     APPLIED,
     AWAY,
     CONCLUDED,
@@ -46,9 +45,11 @@ from bot.engine.notes import (
     WRITING,
     Note,
 )
-from bot.engine.once import ONCE
+from bot.engine.jobs.once import ONCE
+from bot.engine.postgres import schema as postgres_schema
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import Tries
+from bot.engine.sqlite import schema as sqlite_schema
 from bot.engine.writes import SentWrite, Writes
 from handlers.nightly.effects import FOR_LABS
 from handlers.tracking_branches.records import TrackingState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 
 JOBS = 200_000
 RUNS, TESTS = 50_000, 20

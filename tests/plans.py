@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from bot.engine.portable import add_functions
+from bot.engine.sql.portable import add_functions
 from tests.statements import Statement
 
 MANY = 1_000

@@ -20,9 +20,10 @@ from types import FrameType
 from typing import Any
 
 import psycopg
+from bot.engine.sql import portable
 from procrastinate import sql
 
-from bot.engine import portable, sqlite
+from bot.engine.sqlite import connector as sqlite
 from tests import unclosed
 
 FOLDER = "NIGHTJAR_STATEMENTS"
@@ -31,7 +32,12 @@ FOLDER = "NIGHTJAR_STATEMENTS"
 SQLITE, POSTGRES = "sqlite", "postgresql"
 _ROOT = f"{Path(__file__).parents[1]}/"
 # Functions that run statements for others.
-CARRIERS = {"bot/engine/postgres.py", "bot/engine/sqlite.py", "bot/engine/sqlite_writer.py", "bot/engine/portable.py"}
+CARRIERS = {
+    "bot/engine/postgres/connector.py",
+    "bot/engine/sqlite/connector.py",
+    "bot/engine/sqlite/writer.py",
+    "bot/engine/sql/portable.py",
+}
 CARRIERS |= {
     "bot/results/store/tables/database.py",
     "tests/statements.py",

@@ -20,11 +20,12 @@ import psycopg
 from bot.app.features import RECORDS
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.engine import postgres_schema, sqlite_schema
-from bot.engine.notes import RETRYING
+from bot.engine.jobs.notes import RETRYING
+from bot.engine.jobs.store import note_of_ignored
+from bot.engine.postgres import schema as postgres_schema
 from bot.engine.service import Engine
-from bot.engine.sqlite import create_privately
-from bot.engine.store import note_of_ignored
+from bot.engine.sqlite import schema as sqlite_schema
+from bot.engine.sqlite.connector import create_privately
 from bot.engine.tokens import TokenStore
 from bot.results.state import RunState
 from bot.results.store.store import ResultsStore

@@ -25,7 +25,7 @@ VERSIONS = ("nightjar_schema", "nightjar_results_version")
 
 def with_tables(url: str) -> str:
     """Create the file of a SQLite database with all tables, if it does not exist; return the URL."""
-    from bot.engine.sqlite import create_privately  # imported here, because every test imports this module
+    from bot.engine.sqlite.connector import create_privately  # imported here, because every test imports this module
 
     path = Path(url.removeprefix(SQLITE))
     if url.startswith(SQLITE) and not path.exists():

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OF_OURS = frozenset(
     {
-        "bot/engine/portable.py",
+        "bot/engine/sql/portable.py",
         "lab/nightjar_formats/patterns/possessive.py",
         "lab/nightjar_formats/patterns/with_re.py",
     }

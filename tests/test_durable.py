@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from bot.app.features import CODEC, EVENTS, RECORDS, full_router
 from bot.core.events import Repository
 from bot.core.payload import Payload
-from bot.engine.notes import Note
+from bot.engine.jobs.notes import Note
 from bot.engine.records import UnreadableRecord
 from bot.engine.writes import Writes
 from tests.durable import CLAIMS, GROUPS, RUN, example, jobs, migrations, stored

@@ -61,7 +61,7 @@ def test_the_root_of_the_bot_contains_only_its_folders() -> None:
 def test_an_effect_is_applied_in_only_one_place() -> None:
     """No effect applies another: what follows from an outcome is a plan of its own."""
     found = {path: list(applies(tree)) for path, tree in modules().items()}
-    assert [path for path, lines in found.items() if lines] == ["bot/app/processor.py", "bot/engine/tasks.py"]
+    assert [path for path, lines in found.items() if lines] == ["bot/app/processor.py", "bot/engine/worker/tasks.py"]
 
 
 def test_no_decision_reads_a_text_for_people() -> None:

@@ -23,7 +23,7 @@ def test_the_modules_that_coverage_measures_exist() -> None:
     [
         "bot/core/patterns.py",
         "bot/engine/retry.py",
-        "bot/github/mentions.py",
+        "bot/github/text/mentions.py",
         "bot/results/compare/flaky.py",
         "handlers/regressions/decide.py",
         "handlers/merge/readiness.py",
@@ -37,7 +37,8 @@ def test_a_module_that_decides_without_io_is_pure(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["bot/engine/attempt.py", "bot/github/client.py", "handlers/merge/commands.py", "bot/config/load.py"]
+    "module",
+    ["bot/engine/worker/attempt.py", "bot/github/client.py", "handlers/merge/commands.py", "bot/config/load.py"],
 )
 def test_a_module_that_reads_or_writes_is_not_pure(module: str) -> None:
     assert module not in PURE

@@ -17,7 +17,7 @@ from bot.effects.section_state import (
     with_mark,
 )
 from bot.effects.section_words import moment, seconds_since_1970, short
-from bot.github.sticky import with_section
+from bot.github.text.sticky import with_section
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 OF_A = "> **Out of date:** this is for `aaaaaaa`; the head is now `bbbbbbb`.\n\n"

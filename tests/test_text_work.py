@@ -20,10 +20,10 @@ from bot.core.errors import UserError
 from bot.core.events import Person
 from bot.core.patterns import normalized
 from bot.core.redaction import Redactor
-from bot.github import commit_message as merge_message
-from bot.github import markdown, mentions, sticky
-from bot.github.earlier_mail import earlier_mail
-from bot.github.skip_directives import without_directives
+from bot.github.text import commit_message as merge_message
+from bot.github.text import markdown, mentions, sticky
+from bot.github.text.earlier_mail import earlier_mail
+from bot.github.text.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
 from bot.results.report.annotations import _last_frame

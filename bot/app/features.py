@@ -30,9 +30,9 @@ from bot.engine.internal import events_by_name
 from bot.engine.records import RecordRegistry
 from bot.feature import Feature, Services
 from bot.github import pull_heads
-from bot.github.permissions import Permissions
-from bot.github.privacy import CALLED_PRIVATE
-from bot.github.repositories import KNOWN_REPOSITORY
+from bot.github.repositories.known import KNOWN_REPOSITORY
+from bot.github.repositories.permissions import Permissions
+from bot.github.repositories.privacy import CALLED_PRIVATE
 from bot.news import handler as news
 from bot.news.effects import MESSAGE_EVENT, PostMessage, PostNews
 from bot.plan.codec import Codec

@@ -8,7 +8,7 @@ from nightjar_formats.items import first_of
 
 from bot.app.features import REGISTRY
 from bot.commands.answers import CommandRow, command_rows, offered_commands
-from bot.github.in_force import config_in_force
+from bot.github.repositories.in_force import config_in_force
 from bot.web.help import ListCommands, ListedCommand
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from bot.app.texts import FEATURE_OFF, NO_HANDLER, NO_REPOSITORY, NOT_ACCEPTED, 
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery, Repository
 from bot.engine.processor import Routing
-from bot.github.privacy import is_called_public
+from bot.github.repositories.privacy import is_called_public
 from bot.web.urgency import may_mention
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ from bot.engine.processor import (
 )
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
-from bot.github.in_force import config_in_force
+from bot.github.limits.ranks import Rank, ranked
 from bot.github.pull_heads import note_head
-from bot.github.ranks import Rank, ranked
-from bot.github.repositories import PAUSED, KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.in_force import config_in_force
+from bot.github.repositories.known import PAUSED, KnownRepository, LeftAlone, Repositories
 from bot.plan.codec import Codec
 from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text

@@ -27,8 +27,8 @@ from bot.core.payload import Payload
 from bot.engine.records import Record, Records
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages, Unavailable
-from bot.github.limits import WRITE_BURST, WRITE_SPACING
-from bot.github.ranks import Rank, ranked
+from bot.github.limits.ledger import WRITE_BURST, WRITE_SPACING
+from bot.github.limits.ranks import Rank, ranked
 
 CRON = "* * * * *"
 """When a sweep starts. It also runs at every start of a worker."""

@@ -46,9 +46,9 @@ from bot.engine.tokens import API, TokenStore
 from bot.feature import Services
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.limits import Allowance
-from bot.github.repositories import Repositories
-from bot.github.visibility import Visibility
+from bot.github.limits.ledger import Allowance
+from bot.github.repositories.known import Repositories
+from bot.github.repositories.visibility import Visibility
 from bot.news.channels import check_channels
 from bot.timers.timers import MINUTELY, RepositoryTimers
 from bot.web.access import ApiAccess
@@ -140,7 +140,7 @@ async def open_bot(
         except ValueError as error:
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
-        redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
+        redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known_guids, metrics, pace=spacing)
         engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:

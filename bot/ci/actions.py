@@ -19,7 +19,7 @@ from bot.ci.restarts import PullOrigin, why_not_own
 from bot.ci.texts import OTHER_APP
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
-from bot.github.signals import name_of_run
+from bot.github.commits.signals import name_of_run
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.ci.jenkins_builds import JenkinsBuilds
     from bot.core.payload import Payload
     from bot.github.client import GitHub
-    from bot.github.ours import Ours
+    from bot.github.commits.ours import Ours
     from bot.plan.effect import Effect
 
 TITLE = "Jenkins"

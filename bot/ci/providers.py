@@ -15,7 +15,7 @@ from bot.ci.listing import ListingDenied
 from bot.ci.restarts import PullOrigin
 from bot.ci.texts import cannot_see
 from bot.core.errors import UserError
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
 
 if TYPE_CHECKING:
     from bot.core.events import PullRequest

@@ -19,7 +19,7 @@ from bot.core.payload import Payload
 from bot.github.access import ACTIONS, WritePermissions
 from bot.github.addresses import workflow_run_on_github
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.plan.effect import Applied, Effect, EffectContext
 from bot.plan.failure_text import refusal_text
 

@@ -24,7 +24,7 @@ from bot.core.payload import Payload
 from bot.core.web_json import HTTP, read_body
 from bot.engine.writes import UnclearWrite
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.plan.effect import Applied, EffectContext
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.ci.texts import AWAITS_APPROVAL, NO_FORK, OTHER_BRANCH, OTHER_EVENT
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 
 if TYPE_CHECKING:
     from bot.core.events import PullRequest

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.cli.texts import NOTHING_REQUIRED, OWN_CONTEXT
-from bot.github.ours import own_contexts
+from bot.github.commits.ours import own_contexts
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig

@@ -42,9 +42,9 @@ from bot.config.types import seconds
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
-from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
-from bot.engine.notes import REFUSED
-from bot.engine.replay import known
+from bot.engine.jobs.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
+from bot.engine.jobs.notes import REFUSED
+from bot.engine.replay import stored_record
 
 PATIENCE = 60.0
 """Seconds that `replay` and `timer run` wait by default."""
@@ -179,7 +179,7 @@ async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
 async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRecord:
     """Replay a delivery: a server does the work if there is one, this process if it can have the file alone."""
     async with reading_engine() as engine:
-        await known(engine.journal, guid)
+        await stored_record(engine.journal, guid)
         if not is_free(engine.database):
             return await engine.replay(guid, patience=patience, progress=ProgressPrinter())
     async with working_engine(config_path) as engine:

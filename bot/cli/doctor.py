@@ -23,7 +23,7 @@ from bot.config.environment import Settings
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
-from bot.github.repositories import Repositories
+from bot.github.repositories.known import Repositories
 
 OK, FAILED = "ok", "FAILED"
 

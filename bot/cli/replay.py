@@ -18,8 +18,8 @@ from bot.cli.engine import reading_engine, working_engine
 from bot.cli.support import Matching, is_free
 from bot.cli.texts import FAILED_HEADERS, NOTHING_FAILED, REPLAY_PROGRESS, REPLAYED, TIME_SPAN_WORDS, TO_REPLAY
 from bot.core.terminal import table
-from bot.engine.bulk import failed_since
-from bot.engine.journal import FAILED, DeliveryRecord
+from bot.engine.jobs.journal import FAILED, DeliveryRecord
+from bot.engine.replay import failed_since
 from bot.engine.service import Engine
 
 TIME_SPAN = Matching(r"[1-9][0-9]{0,4}[smhd]", TIME_SPAN_WORDS)

@@ -32,7 +32,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.terminal import table
 from bot.core.utc import iso_utc_or_none
 from bot.engine.database import Database
-from bot.engine.journal import FAILED, DeliveryRecord
+from bot.engine.jobs.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
 from bot.timers.timers import TimerState, manual_run, repositories_with, timer_states
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bot.commands import texts
 from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandRegistry, CommandSpec
 from bot.config.shared import files_for
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig

@@ -35,8 +35,8 @@ from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import TRANSIENT
+from bot.github.limits.ranks import Rank
 from bot.github.pull_heads import head_of
-from bot.github.ranks import Rank
 from bot.plan.effect import Effect
 from bot.plan.failure_text import failure_text, refusal_text
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Handler, Plan, Router
@@ -45,7 +45,7 @@ from bot.plan.page_links import page_url, pull_page_url
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.github.permissions import Permissions
+    from bot.github.repositories.permissions import Permissions
 
 NAME = "commands"
 WRITERS = frozenset({"write", "maintain", "admin"})

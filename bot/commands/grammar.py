@@ -6,7 +6,7 @@
 
 - A command has a line of its own that begins with a name of the bot as a whole word, alone or with `,` or `:`. It may
   be a list item, a heading or bold. Quotations, code and hidden text contain no commands
-  (`bot.github.markdown.visible_lines`).
+  (`bot.github.text.markdown.visible_lines`).
 - Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
   not matter. A line with nothing else (`@ci thanks!`) is no command, and neither is one with a question mark
   (`@ci rerun?`).
@@ -31,8 +31,8 @@ from nightjar_formats.items import first_of
 from bot.commands import texts
 from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape_pattern
-from bot.github.earlier_mail import typed_lines
-from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
+from bot.github.text.earlier_mail import typed_lines
+from bot.github.text.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from bot.commands import texts
 from bot.core.patterns import Pattern
-from bot.github.markdown import code
 from bot.github.pull_heads import head_of
+from bot.github.text.markdown import code
 
 if TYPE_CHECKING:
     from bot.commands.dialogue import CommandRequest

@@ -1,7 +1,7 @@
 """Logging: one JSON object a line on standard error, or colored lines for people if that is a terminal.
 
-Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines that libraries log through
-the standard library pass the same processors and look the same.
+Inside a job every line carries the delivery's id, which `bot.engine.worker.attempt` binds. Lines that libraries log
+through the standard library pass the same processors and look the same.
 """
 
 from __future__ import annotations

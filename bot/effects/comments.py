@@ -11,10 +11,10 @@ from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.effects import texts
 from bot.engine.records import Record
-from bot.github import sticky
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import GitHubPage, comment_on_github, pull_on_github
 from bot.github.errors import is_not_found
+from bot.github.text import sticky
 from bot.plan.effect import Applied, EffectContext
 
 REPLY_LIMIT = sticky.SIZE_LIMIT - 100

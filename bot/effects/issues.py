@@ -14,7 +14,7 @@ from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import issue_on_github
 from bot.github.errors import is_not_found
-from bot.github.markdown import TEXT_LIMIT, plain, truncate
+from bot.github.text.markdown import TEXT_LIMIT, plain, truncate
 from bot.plan.effect import Applied, EffectContext
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from bot.effects.refs import ONE_REF, REFS
 from bot.engine.records import Record
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import NO_PAGE, pull_on_github
-from bot.github.contents import COMMIT, found_at
+from bot.github.commits.contents import COMMIT, found_at
+from bot.github.commits.refs import branch_head
 from bot.github.errors import is_not_found, is_unprocessable
-from bot.github.markdown import TEXT_LIMIT, truncate
-from bot.github.refs import branch_head
+from bot.github.text.markdown import TEXT_LIMIT, truncate
 from bot.plan.effect import Applied, EffectContext
 
 PULLS = "/repos/{+repo}/pulls"

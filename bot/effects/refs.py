@@ -9,9 +9,9 @@ from bot.core.errors import TryAgain, UserError
 from bot.effects import texts
 from bot.github.access import CONTENTS, WORKFLOWS, WritePermissions
 from bot.github.addresses import branch_on_github
+from bot.github.commits.refs import AHEAD, DIVERGED, branch_head, compared
+from bot.github.commits.workflow_files import may_lack_workflows, move_changes_workflows
 from bot.github.errors import is_forbidden, is_unprocessable
-from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
-from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS, refusal_text
 

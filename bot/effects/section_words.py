@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 
 SHOWN_SHA = 7
 """Digits of a SHA that people see."""

@@ -19,10 +19,10 @@ from bot.effects.section_state import (
     with_mark,
 )
 from bot.engine.internal import announce
-from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.pull_heads import confirmed_head, head_of
+from bot.github.text import sticky
 from bot.plan.effect import Applied, EffectContext
 
 

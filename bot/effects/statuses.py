@@ -11,7 +11,7 @@ from bot.effects import texts
 from bot.github.access import STATUSES, WritePermissions
 from bot.github.addresses import commit_on_github
 from bot.github.check_runs import three_byte
-from bot.github.markdown import truncate
+from bot.github.text.markdown import truncate
 from bot.plan.effect import Applied, EffectContext
 
 DESCRIPTION_LIMIT = 140

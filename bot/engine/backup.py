@@ -1,7 +1,7 @@
 """Copy the SQLite file while a server works on it, and put such a copy in its place.
 
-A copy of the file alone, made with `cp`, lacks what is still in its write-ahead log; and a file that is put beside the
-log of another is damaged by it ("database disk image is malformed"). Both commands see to that:
+A copy made with `cp` lacks the data that is still in the write-ahead log. A file that is put beside the log of another
+database is damaged by that log ("database disk image is malformed"). Both commands avoid this:
 https://sqlite.org/howtocorrupt.html
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 from bot.engine.database import Database, DatabaseError
-from bot.engine.portable import TOO_NEW
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.sqlite_schema import VERSIONS
+from bot.engine.sql.portable import TOO_NEW
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.sqlite.schema import VERSIONS
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite stores next to a database; their content belongs to that database only."""
@@ -40,8 +40,8 @@ NOT_SYNCED = "{target} was replaced by {source}, but may not survive a power cut
 def back_up(database: Database, target: Path) -> int:
     """Write a copy of the database as it is now to `target`, replacing it at once; return its size in bytes.
 
-    A server may work on the database meanwhile: nobody waits for anybody. The copy is one file without companions, and
-    was checked. Raises DatabaseError, and leaves what `target` was before.
+    A server may work on the database meanwhile: neither waits for the other. The copy is one checked file without
+    companions. Raises DatabaseError; `target` is then unchanged.
     """
     path = _file_of(database, "nightjar backup")
     database.must_exist()
@@ -51,16 +51,15 @@ def back_up(database: Database, target: Path) -> int:
         raise DatabaseError(ITSELF.format(path=target))
     with _staged_file(path, target) as staged:
         _copy(path, staged)
-        _check(staged, shown=path)
+        _check(staged, named_path=path)
     return target.stat().st_size
 
 
 def restore(database: Database, source: Path) -> None:
-    """Put a backup in the place of the database, which need not be there.
+    """Replace the database, which need not exist, with a backup.
 
-    It is copied and checked first; then the copy is moved into the place of the old database, whose log is removed.
-    Raises DatabaseError if a server works on the database, or if the backup cannot be used; the database is then as it
-    was.
+    First the backup is copied and checked. Then the copy replaces the old database, whose log is removed. Raises
+    DatabaseError if a server works on the database, or if the backup cannot be used; the database is then unchanged.
     """
     path = _file_of(database, "nightjar restore")
     if not source.is_file():
@@ -69,7 +68,7 @@ def restore(database: Database, source: Path) -> None:
         raise DatabaseError(ITSELF.format(path=source))
     with database.sole(), _staged_file(source, path) as staged:
         _copy(source, staged)
-        _check(staged, shown=source)
+        _check(staged, named_path=source)
 
 
 def _file_of(database: Database, command: str) -> Path:
@@ -80,14 +79,14 @@ def _file_of(database: Database, command: str) -> Path:
 
 @contextlib.contextmanager
 def _staged_file(source: Path, target: Path) -> Generator[Path]:
-    """Give a place for a new file, which then replaces `target` in one step, and survives a power cut."""
+    """Yield the path of a new file; afterwards the file replaces `target` in one step, and survives a power cut."""
     # In the same folder: only within one file system does a rename replace a file in one step.
     staged = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        # It holds what private repositories say: for nobody but its owner.
+        # The file has data of private repositories, so only its owner may read it.
         os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         yield staged
-        _like(staged, target)
+        _copy_owner(staged, target)
         # First the content, then the name, then the folder that holds the name; any other order may leave an empty file
         # after a power cut: https://man7.org/linux/man-pages/man2/fsync.2.html
         _sync(staged)
@@ -107,13 +106,13 @@ def _staged_file(source: Path, target: Path) -> Generator[Path]:
 def _replace(new: Path, target: Path) -> None:
     """Move a file into the place of a database, whose companions are renamed first: they would damage the new file.
 
-    If that fails, they are put back. A crash before the last step leaves the old database as of its last checkpoint,
-    and the command to be run again.
+    If that fails, the companions get their names back. After a crash before the last step, the old database has the
+    state of its last checkpoint, and the command must be run again.
     """
     renamed: list[tuple[Path, Path]] = []
     try:
         for ending in COMPANIONS:
-            companion, old = (target.with_name(target.name + ending + more) for more in ("", OLD))
+            companion, old = (target.with_name(target.name + ending + suffix) for suffix in ("", OLD))
             if companion.exists():
                 renamed.append((companion, companion.rename(old)))
         new.replace(target)
@@ -137,7 +136,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _opened(source: Path) -> sqlite3.Connection:
-    # Read only, so that nothing is changed, nor made where nothing is: https://sqlite.org/uri.html
+    # Read only, so that SQLite neither changes a file nor creates one: https://sqlite.org/uri.html
     connection = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     try:
         # SQLite reads a file with the first query, not when it opens it.
@@ -148,30 +147,30 @@ def _opened(source: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check(copy: Path, *, shown: Path) -> None:
-    """Raise DatabaseError unless a copy is whole and of a version that this release knows."""
+def _check(copy: Path, *, named_path: Path) -> None:
+    """Raise DatabaseError, naming `named_path`, unless a copy is intact and of a version that this release knows."""
     with contextlib.closing(sqlite3.connect(copy)) as connection:
         try:
-            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()  # stops at one fault
+            (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()  # stops at one fault
         except sqlite3.DatabaseError as error:
-            found = str(error)
-        if found != "ok":
-            raise DatabaseError(DAMAGED.format(path=shown, found=" ".join(str(found).split())))
+            integrity = str(error)
+        if integrity != "ok":
+            raise DatabaseError(DAMAGED.format(path=named_path, found=" ".join(str(integrity).split())))
         try:
             (version,) = connection.execute("SELECT version FROM nightjar_schema").fetchone()
         except sqlite3.OperationalError:
-            raise DatabaseError(NOT_OURS.format(path=shown)) from None
+            raise DatabaseError(NOT_OURS.format(path=named_path)) from None
         if version > len(VERSIONS):
-            raise DatabaseError(f"{shown}: " + TOO_NEW.format(found=version, known=len(VERSIONS)))
+            raise DatabaseError(f"{named_path}: " + TOO_NEW.format(found=version, known=len(VERSIONS)))
 
 
-def _remove_companions(path: Path, more: str = "") -> None:
+def _remove_companions(path: Path, suffix: str = "") -> None:
     for ending in COMPANIONS:
-        path.with_name(path.name + ending + more).unlink(missing_ok=True)
+        path.with_name(path.name + ending + suffix).unlink(missing_ok=True)
 
 
-def _like(new: Path, old: Path) -> None:
-    """Give a file the owner of the one that it replaces, or of the folder: root may restore what a server opens."""
+def _copy_owner(new: Path, old: Path) -> None:
+    """Give a file the owner of the file that it replaces, or of the folder: root may restore for another user."""
     if os.geteuid() == 0:
         owner = (old if old.exists() else old.parent).stat()
         os.chown(new, owner.st_uid, owner.st_gid)

@@ -1,8 +1,8 @@
 """One budget for an installation's writes, shared by every process through the database.
 
-GitHub counts what an installation writes, whichever process does it, so neither a second replica nor a restart may
-start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
-hour from an index: a few hundred rows. Moments are by the database's clock.
+GitHub counts the writes of an installation, whichever process sends them, so neither a second replica nor a restart
+may start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
+hour from an index: a few hundred rows. All moments are times of the database's clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from procrastinate.exceptions import ConnectorException
 # If several processes book at one moment, one succeeds in each round: the last of twenty needs all twenty rounds.
 TRIES = 20
 SWEEP_EVERY = 100
-"""After this many bookings, those that no longer count are deleted."""
+"""Bookings after which the expired ones are deleted."""
 
 CONTENDED = "other processes reserved every number that we tried"
 
@@ -39,7 +39,7 @@ _MOMENTS: LiteralString = """, recent AS (
         UNION ALL SELECT at + 60 FROM recent WHERE place = %(per_minute)s
         UNION ALL SELECT at + 3600 FROM recent WHERE place = %(per_hour)s) AS moments
 )"""
-_WHEN: LiteralString = _CLOCK + _MOMENTS
+_CLOCK_AND_EARLIEST: LiteralString = _CLOCK + _MOMENTS
 
 # Two processes that book at one moment choose the same number: the primary key lets one of them through.
 _INSERT: LiteralString = """
@@ -50,8 +50,8 @@ ON CONFLICT DO NOTHING
 RETURNING number, at - coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS wait
 """
 _SELECT: LiteralString = " SELECT at - now AS wait FROM earliest, clock"
-BOOK: LiteralString = _WHEN + _INSERT
-WAIT: LiteralString = _WHEN + _SELECT
+BOOK: LiteralString = _CLOCK_AND_EARLIEST + _INSERT
+WAIT: LiteralString = _CLOCK_AND_EARLIEST + _SELECT
 
 # Moments further ahead than anyone books are from before the clock was set back. They move to now and keep their
 # distances, so writes within one second still count as writes within one second.
@@ -83,15 +83,15 @@ class WritePace:
 class WriteBudget:
     """The budgets of one database, by name. All methods raise ConnectorException when it cannot be reached.
 
-    `now` replaces the database's clock: seconds since 1970.
+    `clock` replaces the database's clock; it returns seconds since 1970.
     """
 
-    def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] | None = None) -> None:
+    def __init__(self, connector: BaseAsyncConnector, clock: Callable[[], float] | None = None) -> None:
         self._connector = connector
-        self._now = now
+        self._clock = clock
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
-        """Return in how many seconds the next write may go; it is booked if that is at most `patience`."""
+        """Return the seconds until the next write may be sent; the write is booked if that is at most `patience`."""
         values = {
             "budget": name,
             "per_minute": pace.per_minute,
@@ -113,9 +113,9 @@ class WriteBudget:
             moved = await self._rows(SET_BACK, {"budget": name})
             if not moved:
                 return wait
-            log.warning("the clock was set back: what was written before counts as written now", writes=len(moved))
+            log.warning("the clock was set back; the times of earlier writes were reset to now", writes=len(moved))
         raise ConnectorException(CONTENDED)
 
     async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[dict[str, object]]:
-        now = self._now() if self._now is not None else None
-        return await self._connector.execute_query_all_async(statement, **values, now=now)
+        moment = self._clock() if self._clock is not None else None
+        return await self._connector.execute_query_all_async(statement, **values, now=moment)

@@ -1,6 +1,6 @@
-"""Open the database that DATABASE_URL names, or say in one line why not.
+"""Open the database that DATABASE_URL names; errors say in one line why that failed.
 
-Nothing here ever shows a password: messages name the server, never the URL.
+No message shows a password: messages name the server, never the URL.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from procrastinate import sql
 from procrastinate.exceptions import ConnectorException
 from psycopg.conninfo import conninfo_to_dict
 
-from bot.engine.postgres import PostgresConnector
-from bot.engine.sqlite import ANSWERED, SqliteConnector
+from bot.engine.postgres.connector import PostgresConnector
+from bot.engine.sqlite.connector import ANSWERED, SqliteConnector
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
-# LISTEN is no statement of ours to answer: `listen_notify` does it.
+# `listen_notify` does what this query would do.
 KNOWN_QUERIES = ANSWERED | {"listen_queue"}
 
-OTHERS = 0o077
-"""What others than its owner may do with a file."""
+OTHER_USERS = 0o077
+"""The permissions of a file for users other than its owner."""
 PRIMARY_CODE = 0xFF
 """The part of SQLite's error codes that names the kind (https://sqlite.org/rescode.html#pve)."""
 
@@ -66,15 +66,15 @@ class DatabaseError(Exception):
 
 
 class Database:
-    """The database of a URL: `connector` is what everything runs its queries on, once `open` has returned.
+    """The database of a URL; all queries run on its `connector`, once `open` has returned.
 
-    Raises DatabaseError for a URL of another kind.
+    `clock` is the clock of a SQLite database. Raises DatabaseError for a URL of another kind.
     """
 
-    def __init__(self, url: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
         self.connector: SqliteConnector | PostgresConnector
         if url.startswith(SQLITE):
-            self.connector = SqliteConnector(_path(url), now=now)
+            self.connector = SqliteConnector(_path(url), clock=clock)
             self.name = str(self.connector.path)
         elif url.startswith(POSTGRES):
             try:
@@ -92,12 +92,12 @@ class Database:
         return isinstance(self.connector, SqliteConnector)
 
     def must_exist(self) -> None:
-        """Raise DatabaseError for a file that is not there, which `open` would make, and show as an empty inbox."""
+        """Raise DatabaseError for a missing file, which `open` would create, and show as an empty inbox."""
         if isinstance(self.connector, SqliteConnector) and not self.connector.path.exists():
             raise DatabaseError(NO_SUCH_FILE.format(path=self.connector.path))
 
     async def open(self) -> None:
-        """Connect, and make the tables or bring them up to date.
+        """Connect, and create the tables or upgrade them.
 
         Raises DatabaseError.
         """
@@ -108,7 +108,7 @@ class Database:
             await _open_server(self.connector, self.name)
 
     def problem(self) -> str | None:
-        """Return what is wrong with the open file; None if nothing is, and on PostgreSQL. Quick."""
+        """Return the problem of an open SQLite file; None if there is none, and on PostgreSQL. Takes microseconds."""
         return self.connector.problem() if isinstance(self.connector, SqliteConnector) else None
 
     async def close(self) -> None:
@@ -119,20 +119,20 @@ class Database:
     def sole(self) -> Generator[None]:
         """Lock a SQLite file against a second server; do nothing on PostgreSQL.
 
-        Only then may every running job be returned to the queue at start. The lock ends with the process, however
-        it ends. Commands beside a running server do without it. Raises DatabaseError.
+        Only under this lock may a server return every running job to the queue at start. The lock ends with the
+        process, however it ends. Commands beside a running server do not take it. Raises DatabaseError.
         """
         if isinstance(self.connector, SqliteConnector):
-            with _held(self.connector.path):
+            with _locked(self.connector.path):
                 yield
         else:
             yield
 
 
 def check_queries(names: Collection[str]) -> None:
-    """Raise DatabaseError unless Procrastinate has exactly the queries that are answered here."""
-    if other := KNOWN_QUERIES.symmetric_difference(names):
-        raise DatabaseError(OTHER_QUERIES.format(found=version("procrastinate"), names=", ".join(sorted(other))))
+    """Raise DatabaseError unless Procrastinate has exactly the named queries that `SqliteConnector` answers."""
+    if unexpected := KNOWN_QUERIES.symmetric_difference(names):
+        raise DatabaseError(OTHER_QUERIES.format(found=version("procrastinate"), names=", ".join(sorted(unexpected))))
 
 
 def _path(url: str) -> Path:
@@ -157,7 +157,7 @@ async def _open_file(connector: SqliteConnector) -> None:
         await connector.open_async()
     except ConnectorException as error:
         raise DatabaseError(_what_is_wrong(path, error)) from error
-    if path.stat().st_mode & OTHERS:
+    if path.stat().st_mode & OTHER_USERS:
         remedy = f"chmod 600 {path} {path}-wal {path}-shm"
         log.warning("other users of this machine can read the database", path=str(path), remedy=remedy)
 
@@ -203,8 +203,8 @@ def _in_one_line(name: str, connector: PostgresConnector, error: Exception) -> s
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Generator[None]:
-    # A file of its own: to close any descriptor of the database would drop SQLite's locks on it
+def _locked(path: Path) -> Generator[None]:
+    # A separate file: closing any descriptor of the database would drop SQLite's locks on it
     # (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
     lock = path.with_name(path.name + ".lock")
     try:
@@ -224,4 +224,4 @@ def _held(path: Path) -> Generator[None]:
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        os.close(descriptor)  # which lets the lock go; the file stays, for removing it would race with the next one
+        os.close(descriptor)  # releases the lock; the file stays, because removing it would race with the next process

@@ -1,7 +1,7 @@
 """Internal events: deliveries that the bot creates itself, such as a run of a timer.
 
-They are durable, are handled once for each GUID, and bring plans, retries, replay and dry run with them. Their names
-contain a dot, which GitHub's event names never do, so nobody can send one to the webhook.
+Like a webhook, an event is durable, is handled once for each GUID, and has plans, retries, replay and dry run. Its name
+contains a dot, which GitHub's event names never do, so nobody can send one to the webhook.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def _nothing(_: object) -> Json:
 
 @dataclass(frozen=True)
 class InternalEvent(Generic[T]):
-    """One kind of internal event, about values of `codec` in a repository.
+    """One kind of internal event, which carries a value of the type `codec` and belongs to a repository.
 
-    `guid` identifies the event, which happens once; events with the same `lock` are handled in order. Both functions
-    get the repository's ID. `action` and `number` (of the pull request) are shown with the delivery. `push` adds the
-    members that a push has, for a handler of both. The name and the shape are durable. Raises ValueError for a name
-    without the prefix.
+    Each of the functions gets the value; `guid` and `lock` also get the repository's ID. `guid` identifies the event,
+    so that it is handled once; events with the same `lock` are handled in order. `action` and `number` (of the pull
+    request) are shown with the delivery. `push` adds the members that a push has, for a handler of both. The name and
+    the shape are durable. Raises ValueError for a name without the prefix.
     """
 
     name: str
@@ -74,8 +74,8 @@ class InternalEvent(Generic[T]):
     def body(self, repository: Repository, value: T) -> dict[str, Any]:
         """Return the body of the delivery."""
         push = self.push(value)
-        about = {"id": repository.id, "full_name": repository.full_name, **push.get("repository", {})}
-        body = {**push, "action": self.action(value), "repository": about}
+        repository_data = {"id": repository.id, "full_name": repository.full_name, **push.get("repository", {})}
+        body = {**push, "action": self.action(value), "repository": repository_data}
         if repository.installation_id is not None:
             body["installation"] = {"id": repository.installation_id}
         if (number := self.number(value)) is not None:
@@ -106,7 +106,7 @@ class InternalEvent(Generic[T]):
 async def announce(
     accept: Announce, event: InternalEvent[T], repository: Repository, value: T, *, not_before: float | None = None
 ) -> bool:
-    """Announce an event, to be handled not before a moment in seconds since 1970; return whether it is new.
+    """Announce an event; return whether it is new. Handlers get it no sooner than `not_before`, in seconds since 1970.
 
     Raises `StorageError` if it could not be stored.
     """
@@ -115,9 +115,9 @@ async def announce(
 
 def events_by_name(events: Iterable[InternalEvent[Any]]) -> dict[str, InternalEvent[Any]]:
     """Return events by their names. Raises ValueError for two of one name."""
-    found: dict[str, InternalEvent[Any]] = {}
+    by_name: dict[str, InternalEvent[Any]] = {}
     for event in events:
-        if event.name in found:
+        if event.name in by_name:
             raise ValueError(TWO_EVENTS.format(name=event.name))
-        found[event.name] = event
-    return found
+        by_name[event.name] = event
+    return by_name

@@ -1,4 +1,4 @@
-"""Release the jobs that wait for an unavailable service as soon as one of them has had an answer.
+"""Release the jobs that wait for an unavailable service as soon as one of them gets an answer.
 
 Our own database is such a service too.
 """
@@ -28,7 +28,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def is_outage(error: BaseException) -> bool:
-    """Say whether our database gave no answer, or could store nothing: the same statement may succeed later."""
+    """Return whether our database did not answer, or could store nothing: the same statement may succeed later."""
     # The pool's time-out is an OperationalError as well.
     return isinstance(error, ConnectorException) and isinstance(
         error.__cause__, psycopg.OperationalError | psycopg.InterfaceError | sqlite3.OperationalError
@@ -36,10 +36,10 @@ def is_outage(error: BaseException) -> bool:
 
 
 async def release_waiting(connector: BaseAsyncConnector) -> None:
-    """Let every job that waits for an answer be tried now, in all processes, instead of after its own pause.
+    """Retry every job that waits for an answer now, in all processes, instead of after its own pause.
 
-    A job whose service is still away waits again. How fast the others go is the governor's affair. An error of the
-    database is logged and not raised: the job that calls has ended, and must not run again for the sake of others.
+    A job whose service is still unavailable waits again; the governor limits the pace of the others. An error of the
+    database is logged and not raised: the calling job has ended, and must not run again because of the others.
     """
     try:
         released = await connector.execute_query_all_async(RELEASE)

@@ -17,7 +17,7 @@ class Announce(Protocol):
     """The engine's `accept`, for deliveries of our own: stores each GUID once."""
 
     async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Return whether it is new. It is not handled before `not_before`, in seconds since 1970."""
+        """Return whether the event is new. It is not handled before `not_before`, in seconds since 1970."""
         ...
 
 
@@ -44,12 +44,12 @@ class PlannedEffect:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEffects:
-    """What a handler decided: effects in their order, and why."""
+    """The decision of a handler: effects in their order, and why."""
 
     effects: tuple[PlannedEffect, ...] = ()
     why: str = ""
     conclusion_basis: JsonObject | None = None
-    """What the conclude stage gets in addition to the outcomes. None: the plan has no conclude stage."""
+    """The input of the conclude stage in addition to the outcomes. None: the plan has no conclude stage."""
 
 
 class EffectState(StrEnum):
@@ -73,7 +73,7 @@ class EffectState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndedEffect:
-    """An effect of a plan that has ended: `value` is what it returned, as JSON.
+    """An effect of a plan that has ended: `value` is the value that it returned, as JSON.
 
     `text` is for people if it failed, and for operators if not. `simulated`: a dry run assumes that it is applied.
     """
@@ -111,7 +111,7 @@ class EffectJob:
     target: str
     effect: JsonObject
     writes: Writes = field(default_factory=Writes)
-    """What earlier tries have sent, and must not be sent twice."""
+    """The writes of earlier tries, which must not be sent twice."""
     received_at: float = 0.0
     """When the delivery arrived, in seconds since 1970."""
 
@@ -129,17 +129,17 @@ class AppliedEffect:
 
 
 class ErrorKind(Enum):
-    """What an error of another service means for the next try. `OTHER` is anything but a refusal."""
+    """The meaning of another service's error for the next try. `OTHER` is any error but a refusal."""
 
     OTHER = auto()
     REFUSED = auto()
-    """It will refuse each repetition."""
+    """The service will refuse each repetition."""
     MISSING = auto()
-    """It lacks the object, perhaps only for now."""
+    """The service does not have the object, perhaps only for now."""
 
 
 class Processor(Protocol):
-    """What the engine calls.
+    """The interface that the engine calls; `bot.app.processor` implements it.
 
     Any method except `message` and `answering` may raise; `bot/engine/retry.py` handles the errors.
     """
@@ -149,7 +149,7 @@ class Processor(Protocol):
         ...
 
     async def note(self, delivery: Delivery) -> None:
-        """Record facts from every delivery, also if no handler accepts it, in the order of its pull request."""
+        """Record facts from a delivery, also if no handler accepts it; called in the order of the pull request."""
         ...
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
@@ -157,7 +157,7 @@ class Processor(Protocol):
         ...
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
-        """Plan the answer to people if planning has failed for good; `message` is the text of the method `message`."""
+        """Plan the answer to people after planning has failed for good; `message` comes from the method `message`."""
         ...
 
     def answering(self, delivery: Delivery) -> Sequence[str]:
@@ -177,7 +177,7 @@ class Processor(Protocol):
         ...
 
     def kind_of(self, error: BaseException) -> ErrorKind:
-        """Say whether another service refused."""
+        """Return whether another service refused."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Store durable state: what the bot remembers between deliveries, one typed value per key.
+"""Store the bot's durable state between deliveries: one typed value per key.
 
 Each kind of record is a `Record`. Its prefix and the shape of its values are durable names: a later version of the bot
 reads what this one wrote.
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
 from bot.core.payload import Json
-from bot.engine import text
+from bot.engine.sql import encoding
 
 if TYPE_CHECKING:
     from procrastinate.connector import BaseAsyncConnector
@@ -74,7 +74,7 @@ class UnreadableRecord(RecordError):
 class Record(Generic[T]):
     """One kind of record: values of `codec` under keys that begin with `prefix`.
 
-    `holds` describes it in the documentation. Retention removes a record that was not written for `days`; None
+    `holds` describes the values in the documentation. Retention removes a record that was not written for `days`; None
     stores it for ever. When the shape changes, raise `version`, and let the codec read the older shapes too. Raises
     ValueError for a prefix with a colon.
     """
@@ -94,7 +94,7 @@ class Record(Generic[T]):
         return Key(self, SEPARATOR.join([self.prefix, *map(str, ids)]))
 
     def dump(self, value: T) -> dict[str, Any]:
-        """Return a value as JSON values."""
+        """Convert a value to JSON values."""
         return cast("dict[str, Any]", adapter_of(self.codec).dump_python(value, mode="json"))
 
     def load(self, key: str, stored: Any, version: int) -> T:
@@ -105,9 +105,9 @@ class Record(Generic[T]):
             return adapter_of(self.codec).validate_python(stored)
         except ValidationError as error:
             # Only the place and the kind of each fault: the value itself may be anybody's text.
-            faults = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}" for one in error.errors())
-            why = ", ".join(faults)
-            raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=why)) from None
+            faults = (f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['type']}" for fault in error.errors())
+            reasons = ", ".join(faults)
+            raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=reasons)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class StoredValue:
 
     @classmethod
     def of(cls, key: Key[T], value: T) -> StoredValue:
-        """Return what `Records.put` would write."""
+        """Return the stored form of a value, as `Records.put` writes it."""
         return cls(key.record.dump(value), key.record.version, key.record.days)
 
 
@@ -185,9 +185,9 @@ class Records:
         Return whether the value is as `change` wants it; False if another process has written or removed it meanwhile.
         """
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
-        known = _load(key.record, key.name, rows[0]) if rows else None
-        new = change(known)
-        if new is None or new == known:
+        old = _load(key.record, key.name, rows[0]) if rows else None
+        new = change(old)
+        if new is None or new == old:
             return True
         values = _values(key.name, StoredValue.of(key, new))
         if not rows:
@@ -210,7 +210,7 @@ class Records:
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
         rows = await self._connector.execute_query_all_async(GET, key=name)
-        return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
+        return cast("dict[str, Any]", encoding.loads(rows[0]["stored"])) if rows else None
 
     async def write(self, name: str, value: StoredValue) -> None:
         """Store a value, as a plan has it, under the name of a key."""
@@ -222,11 +222,11 @@ class Records:
 
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
-    return record.load(key, text.loads(row["stored"]), row["version"])
+    return record.load(key, encoding.loads(row["stored"]), row["version"])
 
 
 def _values(name: str, value: StoredValue) -> dict[str, Any]:
-    now = time.time()
-    expires_at = None if value.days is None else now + value.days * DAY
-    written = text.dumps(dict(value.value))
-    return {"key": name, "value": written, "version": value.version, "at": now, "expires_at": expires_at}
+    moment = time.time()
+    expires_at = None if value.days is None else moment + value.days * DAY
+    written = encoding.dumps(dict(value.value))
+    return {"key": name, "value": written, "version": value.version, "at": moment, "expires_at": expires_at}

@@ -63,11 +63,11 @@ SUSPECT_AFTER = 2
 MAX_ALONE = 3
 """A job that was the only one in progress when this many processes in a row ended is most likely the cause.
 
-Each of them had lived for longer than the one before (`bot.engine.guard.Guard.too_young`).
+Each of them had lived for longer than the one before (`bot.engine.worker.guard.Guard.too_young`).
 """
 
 QUIET_SECONDS = 3600.0
-"""A job that most likely ends processes, or whose stored form cannot be read, fails, and runs again after this long."""
+"""After this time, a job that failed as a likely cause of crashes, or because it could not be read, runs again."""
 
 SUSPECT_PAUSE = 5.0
 """Seconds after which a suspect that could not be alone tries again."""
@@ -91,14 +91,14 @@ NOT_AGAIN = "it is not retried; `nightjar replay` runs it again"
 
 
 class LostTooOften(Exception):
-    """A job repeatedly ends the process that runs it. It is stored as failed, and may be replayed.
+    """A job repeatedly crashes the process that runs it. The job is stored as failed, and may be replayed.
 
-    `again`: the engine runs it again after `QUIET_SECONDS`.
+    `runs_again`: the engine runs the job again after `QUIET_SECONDS`.
     """
 
-    def __init__(self, count: int, *, again: bool = False) -> None:
-        super().__init__(LOST.format(count=count, consequence=AGAIN_LATER if again else NOT_AGAIN))
-        self.again = again
+    def __init__(self, count: int, *, runs_again: bool = False) -> None:
+        super().__init__(LOST.format(count=count, consequence=AGAIN_LATER if runs_again else NOT_AGAIN))
+        self.runs_again = runs_again
 
 
 FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
@@ -108,7 +108,7 @@ FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
 NO_NUMBER = "a count of tries is no number"
 
 
-class Again(Exception):
+class RunAgain(Exception):
     """Raised by a task to run again `seconds` from now; with `priority` None, the job's priority does not change."""
 
     def __init__(self, seconds: float, priority: int | None) -> None:
@@ -117,24 +117,26 @@ class Again(Exception):
         self.priority = priority
 
 
-class Postponed(Again):
-    """Raised for a try that says nothing about its job: it could not begin, or the process began to stop."""
+class Postponed(RunAgain):
+    """Raised for a try that could not begin, or that the process stopped: it does not count against the job."""
 
 
 class Failed(Exception):
-    """Raised by a task to end its job as failed, after everything about the failure is stored."""
+    """Raised by a task to end its job as failed, after the failure is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How many tries of a job have ended in each way so far.
+    """Counts of a job's tries by their outcome.
 
-    `backed_off`: a transient error, so the next wait doubles. `named`: an error that named its own wait. `faults`: a
-    bug of ours. `stopped`: on purpose, because the worker was stopped or the job gave way to others. `alone`: the
-    latest tries in a row that began while nothing else ran and left no outcome; tries that could not begin do not
-    interrupt the row. `away`: a service or our own database
-    was unavailable. `away_since` is the time, in seconds since 1970, from which on this is true of every try; 0 if it
-    is not true of the last one.
+    - `backed_off`: a transient error, so the next wait doubles.
+    - `named`: an error that named its own wait.
+    - `faults`: a bug of ours.
+    - `stopped`: ended on purpose, because the worker was stopped or the job gave way to others.
+    - `alone`: the latest tries in a row that ran alone and left no outcome. Tries that could not begin do not interrupt
+      the row.
+    - `away`: a service or our own database was unavailable. `away_since` is the time, in seconds since 1970, since when
+      all tries have met this outage; 0 if the last one did not.
     """
 
     backed_off: int = 0
@@ -147,7 +149,7 @@ class Tries:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `asdict` wrote; missing counts are zero. Raises TypeError if a count is no number."""
+        """Read what `asdict` wrote; missing counts are zero. Raises TypeError if a count is not a number."""
         counts = {name: stored[name] for name in cls.__slots__ if name in stored}
         if not all(isinstance(count, int | float) for count in counts.values()):
             raise TypeError(NO_NUMBER)
@@ -159,21 +161,21 @@ class Tries:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def lost(self, attempts: int) -> int:
-        """Return how many of a job's tries ended with their worker and not with an error."""
+        """Return how many of a job's tries crashed with their worker, without an error."""
         return max(0, attempts - self.backed_off - self.named - self.faults - self.stopped - self.away)
 
-    def after(self, error: BaseException, now: float) -> Tries:
-        """Count one more try, which ended with `error` at a moment in seconds since 1970."""
+    def after(self, error: BaseException, moment: float) -> Tries:
+        """Count one more try, which ended with `error` at `moment`, in seconds since 1970."""
         if isinstance(error, Postponed):
             return replace(self, stopped=self.stopped + 1)
         if isinstance(error, LostTooOften):  # one more crash, in the next hour's run, is enough
             return replace(self, stopped=self.stopped + 1, alone=MAX_ALONE - 1)
         ended = replace(self, alone=0)
         if is_away(error):
-            return replace(ended, away=self.away + 1, away_since=self.away_since or now)
+            return replace(ended, away=self.away + 1, away_since=self.away_since or moment)
         if isinstance(error, CheckAgain):  # the wait between two checks of a write whose answer was lost
             return replace(ended, away=self.away + 1)
-        if isinstance(error, Again | GiveWay | asyncio.CancelledError):
+        if isinstance(error, RunAgain | GiveWay | asyncio.CancelledError):
             return replace(ended, stopped=self.stopped + 1)
         # From here on the service answered, so a later outage begins a new wait.
         answered = replace(ended, away_since=0.0)
@@ -184,28 +186,31 @@ class Tries:
         return replace(answered, faults=self.faults + 1)
 
     def after_outlived(self, count: int) -> Tries:
-        """Count tries that left no note, although their process lived on: the database was unavailable."""
+        """Count tries without a note whose process lived on, because the database was unavailable."""
         return replace(self, stopped=self.stopped + count, alone=0) if count else self
 
 
 def is_away(error: BaseException) -> bool:
-    """Say whether a service, or our own database, is unavailable: waiting for it uses up no tries."""
+    """Return whether a service, or our own database, is unavailable: waiting for it uses up no tries."""
     return isinstance(error, Away) or is_outage(error)
 
 
 def is_final(error: BaseException, kind: ErrorKind = ErrorKind.OTHER) -> bool:
-    """Say whether an error is final at once, whatever was tried before."""
+    """Return whether an error is final at once, whatever was tried before."""
     return isinstance(error, FINAL) or kind is not ErrorKind.OTHER
 
 
 def next_try(
     error: BaseException,
     tries: Tries,
-    now: float,
+    moment: float,
     first_wait: float = FIRST_WAIT,
     kind: ErrorKind = ErrorKind.OTHER,
 ) -> float | None:
-    """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
+    """Return the seconds until the next try, or None if `error` is final after the earlier `tries`.
+
+    `moment` is the time of the error, in seconds since 1970.
+    """
     if kind is ErrorKind.MISSING:
         # The object of a delivery existed when GitHub sent it, but parts of GitHub lag behind others.
         # `Tries.after` counts it among the faults.
@@ -213,7 +218,7 @@ def next_try(
     if is_final(error, kind):
         return None
     if is_away(error):
-        return _until_answered(error, now - (tries.away_since or now), first_wait)
+        return _until_answered(error, moment - (tries.away_since or moment), first_wait)
     if isinstance(error, CheckAgain):
         return error.retry_in
     if isinstance(error, TryAgain) and error.retry_in is not None:
@@ -225,7 +230,7 @@ def next_try(
 
 
 def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> float | None:
-    """Wait about as long as the service has been unavailable so far, until the patience of the error is used up."""
+    """Return a wait about as long as the outage so far; None once the error's patience is used up."""
     patience, retry_in = (error.patience, error.retry_in) if isinstance(error, Away) else (OUTAGE_PATIENCE, None)
     if elapsed > patience:
         return None
@@ -243,25 +248,25 @@ def _back_off(earlier: int, first_wait: float = FIRST_WAIT) -> float:
 
 
 def _jittered(seconds: float) -> float:
-    # Only longer: a wait that GitHub named must not be cut short.
+    # Never shorter, because a wait that GitHub named must not be cut short.
     return seconds * random.uniform(1.0, 1.0 + JITTER)  # noqa: S311  # nobody gains by guessing it
 
 
 class EngineRetry(BaseRetryStrategy):
-    """Translate a task's error into Procrastinate's decision. Tasks have already decided: only `Failed` is final."""
+    """Translate a task's error into Procrastinate's decision. The task has already decided: only `Failed` is final."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Return when the job runs again and with which priority, or None to leave it failed."""
         match exception:
             case Failed():
                 return None
-            case Again():
+            case RunAgain():
                 return RetryDecision(retry_at=_from_now(exception.seconds), priority=exception.priority)
             case asyncio.CancelledError():
                 # The worker is being stopped and could not wait any longer. The next worker runs the job again.
                 return RetryDecision()
             case _:
-                # An error outside the try itself, such as a note that could not be stored, says nothing about the
+                # An error outside the try itself, such as a note that could not be stored, does not count against the
                 # job, so it always runs again.
                 return RetryDecision(retry_at=_from_now(unnoted_wait(job.attempts)))
 

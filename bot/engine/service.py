@@ -23,15 +23,13 @@ from bot.core.errors import StorageError
 from bot.core.events import Delivery
 from bot.core.parts import PartKey
 from bot.core.payload import Payload
-from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.inbox import store_delivery
-from bot.engine.intake import Intake
-from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
-from bot.engine.journal import DeliveryRecord, Journal
-from bot.engine.notes import IGNORED
-from bot.engine.once import NewJob
+from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
+from bot.engine.jobs.inbox import store_delivery
+from bot.engine.jobs.journal import DeliveryRecord, Journal
+from bot.engine.jobs.notes import IGNORED
+from bot.engine.jobs.once import NewJob
+from bot.engine.jobs.store import Store, note_of_ignored
 from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
@@ -46,16 +44,16 @@ from bot.engine.processor import (
     Routing,
 )
 from bot.engine.records import Records
-from bot.engine.replay import Progress, dry_run, finished, planned_for, replay
+from bot.engine.replay import BulkProgress, Progress, dry_run, finished, planned_for, replay, replay_all
 from bot.engine.retry import EngineRetry
 from bot.engine.storable import StorageProbe
-from bot.engine.store import Store, note_of_ignored
-from bot.engine.tasks import Tasks
-from bot.engine.timers import EngineTimers, TimerWork
-from bot.engine.unreadable import fail_unreadable
-from bot.engine.upkeep import remove_old, remove_old_records, requeue_all
-from bot.engine.worker import Supervisor, WorkerPace
-from bot.engine.workers import WorkerState, worker_states
+from bot.engine.upkeep import WorkerState, remove_old, remove_old_records, requeue_all, worker_states
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.intake import Intake
+from bot.engine.worker.supervisor import Supervisor, WorkerPace
+from bot.engine.worker.tasks import Tasks
+from bot.engine.worker.timers import EngineTimers, TimerWork
+from bot.engine.worker.unreadable import fail_unreadable
 
 __all__ = [
     "AppliedEffect",
@@ -114,8 +112,9 @@ class Backlog:
 class Engine:
     """Deliveries and timers as durable work, on the database of a URL.
 
-    Without a `processor` it only produces, reads and replays. `now` is the clock of an embedded database and of
-    arrivals, in seconds since 1970; a server has its own. Raises DatabaseError for a URL that it cannot use.
+    Without a `processor` it only accepts deliveries, reads and replays. `clock` returns the time of arrivals, and of a
+    SQLite database, in seconds since 1970; a PostgreSQL server has its own clock. Raises DatabaseError for a URL that
+    it cannot use.
     """
 
     def __init__(
@@ -125,11 +124,11 @@ class Engine:
         *,
         observer: JobObserver | None = None,
         pace: WorkerPace | None = None,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
         accept_timeout: float = ACCEPT_TIMEOUT,
     ) -> None:
-        self.database = Database(url, now)
-        self._now = now
+        self.database = Database(url, clock)
+        self._clock = clock
         self._accept_timeout = accept_timeout
         self._oldest: dict[str, tuple[int, float]] = {}
         self.journal = Journal(self.database.connector)
@@ -146,7 +145,7 @@ class Engine:
         self._guard = Guard(self._pace.job, min_age=self._pace.min_age)
         self._intake = Intake()
         self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of, self._observer)
-        self.every(RETENTION, RETENTION_CRON, self._forget_old)
+        self.every(RETENTION, RETENTION_CRON, self._remove_old)
 
     def _kind_of(self, error: BaseException) -> ErrorKind:
         return self._processor.kind_of(error) if self._processor is not None else ErrorKind.OTHER
@@ -178,7 +177,7 @@ class Engine:
         self._held.close()
 
     async def recover(self) -> None:
-        """Reserve the database for this process's worker, and requeue the jobs that the last one left.
+        """Reserve the database for this process's worker, and requeue the jobs of the previous one.
 
         On SQLite no other process may work on the file, so all running jobs return to the queue before the port opens.
         On PostgreSQL the reaper does this. Raises DatabaseError if another process works on the file.
@@ -189,7 +188,7 @@ class Engine:
         self._recovered = True
         if self.database.embedded:
             for job in await requeue_all(self.database.connector):
-                log.warning("a job is taken up again", job=job.job_id, task=job.task, attempts=job.attempts)
+                log.warning("requeued job of a dead worker", job=job.job_id, task=job.task, attempts=job.attempts)
 
     async def accept(
         self,
@@ -202,16 +201,16 @@ class Engine:
         urgent: bool = False,
         ignored: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Store a delivery: durable when this returns True; False if its GUID was stored before.
+        """Store a delivery durably; return True, or False if its GUID was stored before.
 
         `body` is the raw text of a JSON object. Deliveries with the same `lock` are handled in order
         (`bot.core.events.lock_key`). An internal event may have to wait until `not_before`, in seconds since 1970. An
-        `urgent` delivery, as every internal event is, goes before others, with everything that waits under its lock. A
-        delivery that no handler accepts gets the note `ignored` (`bot.engine.store.note_of_ignored`) and no job. Raises
-        `StorageError` if it could not be stored in time.
+        `urgent` delivery, as every internal event is, goes before others, with all jobs that wait under its lock. A
+        delivery that no handler accepts gets the note `ignored` (`bot.engine.jobs.store.note_of_ignored`) and no job.
+        Raises `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
-        job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
+        job = delivery_job(guid, event, self._clock(), lock, not_before, urgent=urgent)
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
         self._intake.count()
         try:
@@ -237,7 +236,7 @@ class Engine:
             raise StorageError(type(error.__cause__ or error).__name__) from None
 
     async def _store_probe(self) -> None:
-        delivery = Delivery(f"probe:{uuid4()}", PROBE_EVENT, Payload({}), self._now())
+        delivery = Delivery(f"probe:{uuid4()}", PROBE_EVENT, Payload({}), self._clock())
         job = delivery_job(delivery.guid, delivery.event, delivery.received_at, PROBE_EVENT)
         await self._store_in_time(job, b"{}", note_of_ignored(delivery, PROBE_TEXT))
 
@@ -246,10 +245,10 @@ class Engine:
             self._supervisor.recover()
 
     def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
-        """Run `work` by a schedule in UTC, once for each tick however many replicas there are; before `run`.
+        """Run `work` by a schedule in UTC, once for each tick, however many replicas there are. Call this before `run`.
 
-        A run that fails is tried again like any job; runs of one name never overlap. With `at_start` it also runs
-        when a worker starts.
+        A failed run is retried like any job; runs of one name never overlap. With `at_start` the work also runs when a
+        worker starts.
         """
         self._timers.add(name, cron, work, at_start=at_start)
 
@@ -287,7 +286,7 @@ class Engine:
     async def backlog(self) -> Backlog:
         """Count the waiting jobs."""
         rows: list[dict[str, Any]] = await self.database.connector.execute_query_all_async(BACKLOG)
-        now, watched = self._now(), time.monotonic()
+        moment, watched = self._clock(), time.monotonic()
         seen = self._oldest
         self._oldest = {
             row["task"]: seen[row["task"]]
@@ -296,14 +295,14 @@ class Engine:
             for row in rows
             if row["task"] != RESUME  # it waits on purpose
         }
-        ages = [now - row["oldest"] for row in rows if row["oldest"] is not None and row["task"] != RESUME]
-        # Also count from when we first saw it: if the clock was wrong, its time of arrival may be in the future.
+        ages = [moment - row["oldest"] for row in rows if row["oldest"] is not None and row["task"] != RESUME]
+        # Also count from the first time we saw the job: if the clock was wrong, its arrival may be in the future.
         ages += [watched - since for _, since in self._oldest.values()]
         # Two zeros, because `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 
     async def release_waiting(self) -> None:
-        """Let every job that waits for a service be tried now, in all processes."""
+        """Retry every job that waits for a service now, in all processes."""
         await release_waiting(self.database.connector)
 
     async def workers(self) -> list[WorkerState]:
@@ -313,7 +312,7 @@ class Engine:
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None
     ) -> DeliveryRecord:
-        """Replay a delivery: its failed jobs, or all of it if nothing failed; wait until that is done.
+        """Replay a delivery: its failed jobs, or all of it if nothing failed; wait until its jobs have ended.
 
         A running worker, here or in another process, does the work. Returns the state of the delivery then, or after
         `patience` seconds; `progress` is called with every change. Raises `UserError` if the GUID is unknown.
@@ -324,17 +323,17 @@ class Engine:
     async def replay_all(
         self, guids: Sequence[str], *, interval: float, patience: float, progress: BulkProgress
     ) -> list[DeliveryRecord]:
-        """Replay deliveries in their order, one after each `interval` seconds; see `bot.engine.bulk.replay_all`."""
+        """Replay deliveries in their order, one every `interval` seconds; see `bot.engine.replay.replay_all`."""
         return await replay_all(
             self._store, self.journal, guids, interval=interval, patience=patience, progress=progress
         )
 
     async def dry_run(self, guid: str) -> dict[str, Any]:
-        """Return as JSON what would be planned for a delivery now; nothing is written. Raises `UserError`."""
+        """Return the plans that handlers would make for a delivery now, as JSON; write nothing. Raises `UserError`."""
         return await dry_run(self.journal, self._tasks(), guid)
 
     async def preview(self, delivery: Delivery) -> dict[str, Any]:
-        """Return as JSON what would be planned for a delivery that is not stored; nothing is written."""
+        """Return the plans that handlers would make for a delivery that is not stored, as JSON; nothing is written."""
         return await planned_for(self._tasks().processor, delivery)
 
     async def finished(self, guid: str, *, patience: float | None, progress: Progress | None = None) -> DeliveryRecord:
@@ -348,7 +347,7 @@ class Engine:
             self._store, self._processor, self._observer, self._guard, self._pace.check_after, self._pace.first_wait
         )
 
-    async def _forget_old(self) -> str:
+    async def _remove_old(self) -> str:
         jobs = await remove_old(self.database.connector)
         records = await remove_old_records(self.database.connector)
         return f"removed {jobs} jobs and deliveries, and {records} records"

@@ -1,7 +1,7 @@
-"""Know whether deliveries can be stored; after a failure, find out when they can be again.
+"""Track whether deliveries can be stored; after a failure, probe until they can be stored again.
 
-`/readyz` must say what webhooks get. A load balancer sends none to a process that is not ready, so the process tries
-itself, in the way in which it stores webhooks: whatever keeps those from being stored, keeps its own from being so too.
+`/readyz` must say whether webhooks can be stored. A load balancer sends none to a process that is not ready. So the
+process stores a delivery of its own, in the same way as a webhook: it meets the same errors.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NOT_STORABLE = "deliveries cannot be stored ({reason})"
 class StorageProbe:
     """Remembers whether the last delivery could be stored.
 
-    `store` stores one, or raises `StorageError`. It is called every `pause` seconds after a failure, until it succeeds;
-    then `recovered` is called.
+    `store` stores a delivery, or raises `StorageError`. After a failure it is called every `pause` seconds until it
+    succeeds; then `recovered` is called.
     """
 
     def __init__(self, store: Callable[[], Awaitable[object]], recovered: Callable[[], None], pause: float) -> None:

@@ -1,4 +1,4 @@
-"""The common part of scheduled work: one repository's failure stops no other, and failed runs are retried hourly."""
+"""Helpers for timers that sweep repositories: a failure stops no other repository, and is retried hourly."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import structlog
 from gidgethub import GitHubException
 
 from bot.core.errors import TryAgain, UserError
-from bot.engine.journal import FAILED
+from bot.engine.jobs.journal import FAILED
 
 if TYPE_CHECKING:
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
 
 HOUR = 3600.0
 """Seconds between two attempts at work that has failed for good."""
@@ -44,16 +44,16 @@ async def last_run(journal: Journal, guid: str) -> LastRun:
     return LastRun.FAILED if record.state == FAILED else LastRun.DONE
 
 
-def hours_between(moment: float, now: float) -> int:
-    """Return the whole hours between two moments, in seconds since 1970: the number of the attempt."""
-    return int((now - moment) // HOUR)
+def hours_between(earlier: float, later: float) -> int:
+    """Return the whole hours between two times in seconds since 1970: the number of the attempt."""
+    return int((later - earlier) // HOUR)
 
 
 @contextlib.contextmanager
-def only_logged(message: str, **about: str) -> Generator[None]:
-    """Log an error of one repository's work, so that the other repositories have their turn."""
+def only_logged(message: str, **fields: str) -> Generator[None]:
+    """Log an error of one repository's work, with `fields`, instead of raising it: the other repositories follow."""
     try:
         yield
-    # Not errors of our database: these affect all repositories, so the whole run is tried again.
+    # Errors of our database are raised: they affect all repositories, so the whole run is tried again.
     except (TryAgain, UserError, GitHubException) as error:
-        log.warning(message, **about, reason=str(error))
+        log.warning(message, **fields, reason=str(error))

@@ -1,7 +1,7 @@
 """Store the tokens with which programs authenticate: each is shown once, and only its digest is stored.
 
-A token contains the ID of its row, so it is found by ID and then compared in constant time. A stolen digest lets
-nobody in: SHA-256 is enough, because a token is random and, unlike a password, cannot be guessed.
+A token contains the ID of its row: the row is found by ID, and the digests are compared in constant time. A stolen
+digest gives no access. SHA-256 is enough, because a token is random and, unlike a password, cannot be guessed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ NO_DIGEST = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """What is known about a token: `subject` is what it is for. Moments are seconds since 1970.
+    """A stored token: `subject` is the repository or lab that it is for. Moments are seconds since 1970.
 
-    `used_at` is when it was last used, of tokens for which somebody notes that.
+    `used_at` is the time of its last use, if `note_use` is called for such tokens.
     """
 
     id: str
@@ -55,32 +55,32 @@ class StoredToken:
     expires_at: float | None
     used_at: float | None = None
 
-    def expired(self, now: float) -> bool:
-        """Say whether it has expired."""
-        return self.expires_at is not None and now >= self.expires_at
+    def expired(self, moment: float) -> bool:
+        """Return whether it has expired."""
+        return self.expires_at is not None and moment >= self.expires_at
 
 
 class TokenStore:
-    """The tokens of one scope, such as `api`, in the engine's database; `now` is in seconds since 1970.
+    """The tokens of one scope, such as `api`, in the engine's database; `clock` returns seconds since 1970.
 
     All methods raise ConnectorException when the database cannot be reached.
     """
 
     def __init__(
-        self, connector: BaseAsyncConnector, scope: LiteralString, now: Callable[[], float] = time.time
+        self, connector: BaseAsyncConnector, scope: LiteralString, clock: Callable[[], float] = time.time
     ) -> None:
         self._connector = connector
         self._scope = scope
-        self._now = now
+        self._clock = clock
 
     async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, StoredToken]:
         """Create a token that is valid for `seconds`, or until it is revoked if None.
 
         Returns its text, which is stored nowhere, and the token.
         """
-        now = self._now()
-        expires_at = now + seconds if seconds is not None else None
-        token = StoredToken(secrets.token_hex(ID_BYTES), subject, note, now, expires_at)
+        moment = self._clock()
+        expires_at = moment + seconds if seconds is not None else None
+        token = StoredToken(secrets.token_hex(ID_BYTES), subject, note, moment, expires_at)
         text = f"{PREFIX}_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
         await self._connector.execute_query_async(
             CREATE,
@@ -89,13 +89,13 @@ class TokenStore:
             subject=token.subject,
             digest=_digest(text),
             note=note,
-            created_at=now,
+            created_at=moment,
             expires_at=expires_at,
         )
         return text, token
 
     async def verify(self, text: str) -> StoredToken | None:
-        """Return the token whose text this is, None if there is none, or it has expired."""
+        """Return the token with this text; None if there is none, or if it has expired."""
         form = _TOKEN.fullmatch(text)
         if form is None:
             return None
@@ -105,20 +105,20 @@ class TokenStore:
         if not hmac.compare_digest(_digest(text), row["digest"]) or row["scope"] != self._scope:
             return None
         token = _token(row)
-        return None if token.expired(self._now()) else token
+        return None if token.expired(self._clock()) else token
 
     async def note_use(self, token: StoredToken) -> None:
         """Note that a token was used now."""
-        now = self._now()
-        if token.used_at is None or now - token.used_at >= USE_NOTED:
-            await self._connector.execute_query_async(USED, id=token.id, now=now)
+        moment = self._clock()
+        if token.used_at is None or moment - token.used_at >= USE_NOTED:
+            await self._connector.execute_query_async(USED, id=token.id, now=moment)
 
     async def all(self) -> list[StoredToken]:
         """Return all tokens of the scope, by subject and then by age."""
         return [_token(row) for row in await self._connector.execute_query_all_async(LIST, scope=self._scope)]
 
     async def revoke(self, token_id: str) -> bool:
-        """Remove a token; say whether there was one."""
+        """Remove a token; return whether it existed."""
         rows = await self._connector.execute_query_all_async(REVOKE, id=token_id, scope=self._scope)
         return bool(rows)
 

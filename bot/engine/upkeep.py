@@ -11,7 +11,13 @@ from typing import LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
+from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
+
+WORKERS: LiteralString = """
+SELECT worker.id, date_part('epoch', now()) - date_part('epoch', worker.last_heartbeat) AS silent,
+       (SELECT count(*) FROM procrastinate_jobs AS job WHERE job.status = 'doing' AND job.worker_id = worker.id) AS jobs
+  FROM procrastinate_workers AS worker ORDER BY worker.id
+"""
 
 DONE_DAYS = 7.0
 """Longer than the three days in which GitHub may redeliver: a removed delivery could be handled twice."""
@@ -157,13 +163,13 @@ async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
     return _requeued(rows)
 
 
-async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:
+async def raise_oldest(connector: BaseAsyncConnector, moment: float) -> None:
     """Give the oldest deliveries that have waited long the priority of urgent ones, so that they never starve.
 
-    It raises few at a time, so that new urgent ones don't wait for many.
+    It raises few at a time, so that new urgent deliveries don't wait for many.
     """
     oldest = await connector.execute_query_all_async(OLDEST, plain=DELIVERY_PRIORITY, most=MOST_AT_ONCE)
-    jobs = [row["id"] for row in oldest if row["received_at"] is not None and row["received_at"] < now - LONG_WAIT]
+    jobs = [row["id"] for row in oldest if row["received_at"] is not None and row["received_at"] < moment - LONG_WAIT]
     if jobs:
         values = {"urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
         await connector.execute_query_async(LET_GO_FIRST, ids=jobs, **values)
@@ -175,8 +181,8 @@ async def clock(connector: BaseAsyncConnector) -> float:
     return float(cast(float, row["seconds"]))
 
 
-async def count_anew(connector: BaseAsyncConnector) -> list[int]:
-    """Restart waits that began at a time which is now in the future; return their jobs.
+async def restart_waits(connector: BaseAsyncConnector) -> list[int]:
+    """Restart waits that began at a time that is now in the future; return the IDs of their jobs.
 
     Otherwise, jobs that were scheduled while the clock was two hours ahead would wait for two more hours.
     """
@@ -192,21 +198,21 @@ async def remove_old(
     *,
     done_days: float = DONE_DAYS,
     failed_days: float = FAILED_DAYS,
-    now: float | None = None,
+    moment: float | None = None,
 ) -> int:
     """Delete jobs that ended long ago, with their notes and bodies, and deliveries without a job; return how many.
 
     It deletes in batches, because each deletion delays deliveries that are being stored.
     """
-    removed, now = 0, time() if now is None else now
+    removed, moment = 0, time() if moment is None else moment
     for statement, days in ((REMOVE_DONE, done_days), (REMOVE_FAILED, failed_days)):
-        removed += await _remove(connector, statement, before=now - days * DAY)
-    return removed + await _remove(connector, REMOVE_IGNORED, before=now - done_days * DAY)
+        removed += await _remove(connector, statement, before=moment - days * DAY)
+    return removed + await _remove(connector, REMOVE_IGNORED, before=moment - done_days * DAY)
 
 
-async def remove_old_records(connector: BaseAsyncConnector, now: float | None = None) -> int:
+async def remove_old_records(connector: BaseAsyncConnector, moment: float | None = None) -> int:
     """Delete records whose lifetime has ended at a moment, in seconds since 1970; return how many."""
-    return await _remove(connector, REMOVE_RECORDS, now=time() if now is None else now)
+    return await _remove(connector, REMOVE_RECORDS, now=time() if moment is None else moment)
 
 
 async def _remove(connector: BaseAsyncConnector, statement: LiteralString, **values: float) -> int:
@@ -222,4 +228,27 @@ def _requeued(rows: list[dict[str, object]]) -> list[Requeued]:
     return [
         Requeued(cast(int, row["id"]), str(row["task_name"]), str(row["status"]), cast(int, row["attempts"]))
         for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """A worker: the seconds since its last heartbeat, by the database's clock, and the number of its running jobs.
+
+    If it `counts_as_dead`, other workers take over its jobs.
+    """
+
+    worker_id: int
+    silent_seconds: float
+    jobs: int
+    counts_as_dead: bool
+
+
+async def worker_states(connector: BaseAsyncConnector, stalled: float) -> list[WorkerState]:
+    """Return all registered workers; one without a heartbeat for `stalled` seconds counts as dead."""
+    rows = await connector.execute_query_all_async(WORKERS)
+    silences = [max(0.0, float(row["silent"])) for row in rows]
+    return [
+        WorkerState(row["id"], seconds, row["jobs"], seconds > stalled)
+        for row, seconds in zip(rows, silences, strict=True)
     ]

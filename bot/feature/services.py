@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from bot.config import Config
     from bot.core.parts import PartKey, PartMap
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub

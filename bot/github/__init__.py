@@ -1,1 +1,1 @@
-"""GitHub: signing in, one client for every request, and what we write there in one piece."""
+"""GitHub: the App, a client with one seam for every request, and the rules of GitHub's texts, limits and commits."""

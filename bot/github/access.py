@@ -51,7 +51,7 @@ class Access:
         return cls(((METADATA, READ), *((name, READ if name in _ONLY_READ else WRITE) for name in sorted(permissions))))
 
     def within(self, granted: Mapping[str, str]) -> Access:
-        """Leave out what an installation has not granted: GitHub refuses to make a token with it."""
+        """Return these permissions without those that an installation has not granted: GitHub refuses them."""
         allowed = tuple((name, level) for name, level in self.levels if _includes(granted.get(name), level))
         return Access(allowed or ((METADATA, READ),))
 
@@ -82,5 +82,5 @@ def permission_title(name: str, level: str) -> str:
     return f"{_TITLES.get(name) or name.replace('_', ' ').capitalize()}: {level}"
 
 
-def _includes(granted: str | None, wanted: str) -> bool:
-    return granted in _LEVELS and _LEVELS.index(granted) >= _LEVELS.index(wanted)
+def _includes(granted: str | None, level: str) -> bool:
+    return granted in _LEVELS and _LEVELS.index(granted) >= _LEVELS.index(level)

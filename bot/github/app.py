@@ -16,9 +16,7 @@ from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, InstalledRepository, WritePermissions
 from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, InstallationTokens, Token, TokenKey
-from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Wire
-from bot.github.clock import GitHubClock
 from bot.github.errors import (
     AccessPaused,
     NoSuchApp,
@@ -30,10 +28,12 @@ from bot.github.errors import (
     is_unprocessable,
     message_of,
 )
-from bot.github.governor import Governor, SharedBudget, Timing
-from bot.github.limits import Allowance
-from bot.github.observer import RequestObserver, Unobserved
-from bot.github.seen import SeenAddresses
+from bot.github.limits.governor import Governor, SharedBudget, Timing
+from bot.github.limits.ledger import Allowance
+from bot.github.transport.breaker import Breakers
+from bot.github.transport.clock import GitHubClock
+from bot.github.transport.observer import RequestObserver, Unobserved
+from bot.github.transport.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
 """The most repositories whose installation and ID are cached."""
@@ -56,7 +56,7 @@ NOT_AMONG = (
 
 @dataclass(frozen=True, slots=True)
 class AppIdentity:
-    """Who the App is on GitHub. The bot recognizes its own comments and reactions by `user_id`, never by name."""
+    """The App's identity on GitHub. The bot recognizes its own comments and reactions by `user_id`, never by name."""
 
     app_id: int
     slug: str
@@ -114,17 +114,17 @@ class GitHubApp:
 
     @property
     def clock(self) -> GitHubClock:
-        """Return GitHub's clock, as learnt from its answers."""
+        """GitHub's clock, as learnt from its answers."""
         return self._wire.clock
 
     @property
     def refused(self) -> str | None:
-        """Return why GitHub refuses the App at the moment, None while it accepts it."""
+        """Why GitHub refuses the App at the moment; None while it accepts the App."""
         return next(iter(self._wire.refusals.values()), None)
 
     @property
     def suspended(self) -> str | None:
-        """Return which installations are suspended, as far as this process knows; None if none is."""
+        """A text that names the suspended installations, as far as this process knows; None if there are none."""
         numbers = ", ".join(map(str, sorted(self._tokens.suspended)))
         return SUSPENDED_NOW.format(installations=numbers) if numbers else None
 
@@ -149,20 +149,22 @@ class GitHubApp:
         write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
         `NotInstalled` after the App was uninstalled, and `AccessPaused` while the installation is suspended.
         """
-        writing = self._with(place, Access.writing(permissions)) if permissions else None
-        return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
+        writing = self._credentials_for(place, Access.writing(permissions)) if permissions else None
+        return GitHub(self._wire, self._credentials_for(place, READING), writing=writing, writes=writes)
 
     async def reader(self, repository: str) -> GitHub:
-        """Return a client that reads `owner/name`; raises what `place_of` raises."""
+        """Return a client that reads `owner/name`. Raises the errors of `place_of`."""
         return self.client(await self.place_of(repository))
 
     async def place_of(self, repository: str) -> InstalledRepository:
         """Return the installation and ID of `owner/name`; raise `NotInstalled` if the App is not installed on it."""
         installation, name = await self.installation_for(repository), repository.lower()
-        known = self._ids.get(name)
-        if known is None:
-            known = await self._id_lookups.do((name, self._forgets), lambda: self._look_up_id(installation, repository))
-        return InstalledRepository(installation, known)
+        repository_id = self._ids.get(name)
+        if repository_id is None:
+            repository_id = await self._id_lookups.do(
+                (name, self._forgets), lambda: self._look_up_id(installation, repository)
+            )
+        return InstalledRepository(installation, repository_id)
 
     async def installation_for(self, repository: str) -> int:
         """Return the installation ID of `owner/name`, cached for ten minutes; raise `NotInstalled` if it has none."""
@@ -173,7 +175,7 @@ class GitHubApp:
         return await self._lookups.do((name, self._forgets), lambda: self._look_up(repository))
 
     def forget(self, installation: int) -> None:
-        """Drop all that is cached about an installation: its repositories, permissions or state have changed."""
+        """Drop the cached data of an installation: its repositories, permissions or state have changed."""
         self._forgets += 1
         self._tokens.forget(installation)
         for name in [name for name, number in self._installations.items() if number == installation]:
@@ -181,7 +183,7 @@ class GitHubApp:
             self._ids.pop(name, None)
 
     async def identity(self, place: InstalledRepository) -> AppIdentity:
-        """Return who the App is; asks GitHub once, through any installation."""
+        """Return the App's identity; ask GitHub once, through any installation."""
         if self._identity is None:
             if place.paused is not None:
                 raise place.paused
@@ -192,54 +194,58 @@ class GitHubApp:
         """Return a client that can only look up metadata in an installation, such as its repositories."""
         return GitHub(self._wire, InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY)))
 
-    def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
+    def _credentials_for(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
         return InstallationCredentials(
             self._tokens, TokenKey(place.installation, place.repository, access), place.paused
         )
 
     async def _mint(self, key: TokenKey) -> Token:
         """Make a token for one repository, or for look-ups if the key names no repository."""
-        where = {} if key.repository is None else {"repository_ids": [key.repository]}
-        return _token(await self._request_token(key, where), self.clock)
+        repositories = {} if key.repository is None else {"repository_ids": [key.repository]}
+        return _token(await self._request_token(key, repositories), self.clock)
 
-    async def _request_token(self, key: TokenKey, where: Mapping[str, Any]) -> Payload:
-        """Ask GitHub for a token with as many of the permissions as the installation has granted.
+    async def _request_token(self, key: TokenKey, repositories: Mapping[str, Any]) -> Payload:
+        """Request a token with those of the permissions that the installation has granted.
+
+        `repositories` is the member of the request that names the repositories, empty for all.
 
         https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
         installation, access = key.installation, key.access
         try:
-            return await self._post_token(installation, where, access)
+            return await self._post_token(installation, repositories, access)
         except BadRequest as error:
             if not is_unprocessable(error):
                 raise
         # One of the permissions is not granted, or the installation does not include the repository.
-        less = access.within(await self._read_granted(installation))
-        if less == access:
+        available = access.within(await self._read_granted(installation))
+        if available == access:
             raise NotSelected(NOT_AMONG.format(installation=installation), key.repository)
-        return await self._post_token(installation, where, less)
+        return await self._post_token(installation, repositories, available)
 
-    async def _post_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
-        url, asked = "/app/installations/{installation_id}/access_tokens", {"installation_id": str(installation)}
-        data = {**where, "permissions": dict(access.levels)}
+    async def _post_token(self, installation: int, repositories: Mapping[str, Any], access: Access) -> Payload:
+        url, url_vars = "/app/installations/{installation_id}/access_tokens", {"installation_id": str(installation)}
+        data = {**repositories, "permissions": dict(access.levels)}
         try:
-            made = Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
+            token = Payload(await self.as_app().post_repeatable(url, url_vars, data=data), "access_tokens")
         except BadRequest as error:
             raise await self._not_installed(installation, error) from None
         self.note_suspension(installation, suspended=False)
-        return made
+        return token
 
     async def _read_granted(self, installation: int) -> Mapping[str, str]:
         url = "/app/installations/{installation_id}"
         try:
-            found = Payload(await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation")
+            description = Payload(
+                await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation"
+            )
         except BadRequest as error:
             raise await self._not_installed(installation, error) from None
-        permissions = found.at("permissions")
+        permissions = description.at("permissions")
         return {name: permissions.string(name) for name in permissions.raw}
 
     async def _not_installed(self, installation: int, error: BadRequest) -> Exception:
-        """Turn GitHub's refusal of a token into the error that it means.
+        """Turn GitHub's refusal of a token into the error that says why.
 
         A caller must not mistake a 404 here for one about the object that it wanted to read.
         """
@@ -258,37 +264,37 @@ class GitHubApp:
         owner, _, name = repository.partition("/")
         forgets = self._forgets
         try:
-            found = await self.as_app().getitem("/repos/{owner}/{repo}/installation", {"owner": owner, "repo": name})
+            answer = await self.as_app().getitem("/repos/{owner}/{repo}/installation", {"owner": owner, "repo": name})
         except BadRequest as error:
             if not is_not_found(error):
                 raise
             await self.read_app()
             raise NotInstalled(NOT_ON.format(repository=repository)) from None
-        number = Payload(found, "installation").integer("id")
+        number = Payload(answer, "installation").integer("id")
         if forgets == self._forgets:  # otherwise GitHub may have answered before the change
             self._installations[repository.lower()] = number
         return number
 
     async def _look_up_id(self, installation: int, repository: str) -> int:
         """Find a repository's ID: GitHub returns it with a token for the name. Store the token for later calls."""
-        where = {"repositories": [repository.partition("/")[2]]}
+        repositories = {"repositories": [repository.partition("/")[2]]}
         changes, forgets = self._tokens.changes(installation), self._forgets
         try:
-            made = await self._request_token(TokenKey(installation, None, READING), where)
+            token = await self._request_token(TokenKey(installation, None, READING), repositories)
         except NotInstalled:
             # The repository was renamed: GitHub redirects requests, but makes no token for the old name.
-            found = await self._id_of(installation, repository)
+            repository_id = await self._id_of(installation, repository)
         else:
-            listed = next(made.items("repositories"), None)
-            found = await self._id_of(installation, repository) if listed is None else listed.integer("id")
-            self._tokens.store(TokenKey(installation, found, READING), _token(made, self.clock), changes)
+            listed = next(token.items("repositories"), None)
+            repository_id = await self._id_of(installation, repository) if listed is None else listed.integer("id")
+            self._tokens.store(TokenKey(installation, repository_id, READING), _token(token, self.clock), changes)
         if forgets == self._forgets:
-            self._ids[repository.lower()] = found
-        return found
+            self._ids[repository.lower()] = repository_id
+        return repository_id
 
     async def _id_of(self, installation: int, repository: str) -> int:
-        found = await self.metadata_client(installation).getitem("/repos/{+repo}", {"repo": repository})
-        return Payload(found, "repository").integer("id")
+        answer = await self.metadata_client(installation).getitem("/repos/{+repo}", {"repo": repository})
+        return Payload(answer, "repository").integer("id")
 
     async def read_app(self) -> Payload:
         """Return GitHub's description of the App; raise `NoSuchApp` if none has our ID, `AppRefused` for a wrong key.
@@ -314,7 +320,7 @@ class GitHubApp:
         return AppIdentity(app.integer("id"), app.string("slug"), login, user.integer("id"))
 
 
-def _token(made: Payload, clock: GitHubClock) -> Token:
-    ends = datetime.fromisoformat(made.string("expires_at")).timestamp()
+def _token(answer: Payload, clock: GitHubClock) -> Token:
+    expires_at = datetime.fromisoformat(answer.string("expires_at")).timestamp()
     # `expires_at` is by GitHub's clock, so subtract GitHub's time, not ours.
-    return Token(made.string("token"), ends - clock.now())
+    return Token(answer.string("token"), expires_at - clock.now())

@@ -14,16 +14,16 @@ from cachetools import TLRUCache
 from bot.config.private_key import pem_of, rsa_key
 from bot.core.single_flight import SingleFlight
 from bot.github.access import Access
-from bot.github.clock import GitHubClock
 from bot.github.errors import AccessPaused
-from bot.github.governor import Timing
+from bot.github.limits.governor import Timing
+from bot.github.transport.clock import GitHubClock
 
 JWT_BACKDATED = 60  # seconds, to allow for clock drift
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
 NEW_TOKEN = 60  # seconds for which we assume that a token has the current permissions
 MAX_TOKENS = 10_000
-CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
+CORRECTED = 5.0  # seconds; a new JWT whose times differ by less would be refused again
 APP = "app"
 """The name of the App itself, used where an installation has its number."""
 
@@ -44,7 +44,7 @@ class Credentials(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name under which limits and cached answers are stored."""
+        """The name under which limits and cached answers are stored."""
         ...
 
     def paused(self) -> AccessPaused | None:
@@ -61,7 +61,7 @@ class Credentials(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Return the text for people when GitHub refuses these credentials; `{reason}` is for GitHub's words."""
+        """The text for people when GitHub refuses these credentials; `{reason}` is for GitHub's words."""
         ...
 
 
@@ -84,13 +84,13 @@ class AppKey:
 
         https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
         """
-        now = int(self._clock.now())
-        claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
+        issued_at = int(self._clock.now())
+        claims = {"iat": issued_at - JWT_BACKDATED, "exp": issued_at + JWT_LIFETIME, "iss": self._app_id}
         # GitHub accepts no other algorithm.
         return jwt.encode(claims, self._key, algorithm="RS256")
 
     def outdated(self, encoded: str) -> bool:
-        """Return whether the JWT's times are wrong by what we now know about GitHub's clock."""
+        """Return whether the JWT's times are wrong according to GitHub's clock as we know it now."""
         # Skip the check of the signature: we signed the JWT ourselves, and read only its times.
         claims = jwt.decode(encoded, options={"verify_signature": False})
         return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
@@ -104,15 +104,15 @@ class Token:
     lifetime: float
 
     @property
-    def usable(self) -> float:
-        """The seconds after which to request a new one."""
+    def usable_seconds(self) -> float:
+        """Seconds after which to request a new token."""
         # Use half of a short lifetime: of ten minutes or less, REFRESH_EARLY would leave little or nothing.
         return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenKey:
-    """What a token is for. `repository` is None for look-ups, which concern no single repository."""
+    """The purpose of a token. `repository` is None for look-ups, which concern no single repository."""
 
     installation: int
     repository: int | None
@@ -122,7 +122,7 @@ class TokenKey:
 @dataclass(frozen=True, slots=True)
 class _CachedToken:
     token: Token
-    made: float
+    made_at: float
 
 
 class InstallationTokens:
@@ -132,7 +132,7 @@ class InstallationTokens:
         self._mint = mint
         self._clock = timing.clock
         self._tokens: TLRUCache[TokenKey, _CachedToken] = TLRUCache(
-            MAX_TOKENS, ttu=lambda _, cached, now: now + cached.token.usable, timer=timing.clock
+            MAX_TOKENS, ttu=lambda _, cached, moment: moment + cached.token.usable_seconds, timer=timing.clock
         )
         # The count of changes is part of the key: a caller after a change must not get a token from before it.
         self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
@@ -178,13 +178,13 @@ class InstallationTokens:
         # Another request has replaced or removed it already.
         if cached is None or cached.token.value != value:
             return True
-        if self._clock() - cached.made < NEW_TOKEN:
+        if self._clock() - cached.made_at < NEW_TOKEN:
             return False
         del self._tokens[key]
         return True
 
     def forget(self, installation: int) -> None:
-        """Forget all tokens of an installation, and those under way: its permissions or repositories have changed."""
+        """Forget all tokens of an installation, requested ones too: its permissions or repositories have changed."""
         self._changes[installation] += 1
         self.suspended.discard(installation)
         for key in [key for key in self._tokens if key.installation == installation]:
@@ -212,7 +212,7 @@ class AppCredentials:
         return status == HTTPStatus.UNAUTHORIZED and self._key.outdated(authorization.removeprefix("Bearer "))
 
     def paused(self) -> None:
-        """Return None: whoever asks for the token of a suspended installation knows its number."""
+        """Return None: the App itself has no installation. Requests for a token know the suspended installation."""
 
 
 class InstallationCredentials:

@@ -39,7 +39,7 @@ def three_byte(text: str) -> str:
     GitHub takes such characters in titles, summaries and comments, but answers 422 if they are in an annotation or in
     the description of a commit status ("description doesn't accept 4-byte Unicode").
     """
-    return _FOUR_BYTES.sub(lambda found: f"\\U{ord(found[0]):08x}", text)
+    return _FOUR_BYTES.sub(lambda match: f"\\U{ord(match[0]):08x}", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Action:
 class CheckContent:
     """The content of a check run.
 
-    A check run is written as completed, unless somebody requested its result and something is certain to complete it:
-    until then it holds up everybody who waits for all checks. Only a completed one has a conclusion. `certain`: the
-    content is a matter of fact, so the conclusion may be a failure.
+    A check run is written as completed, unless somebody requested its result and the bot is certain to complete it:
+    a check run that is not completed holds up everybody who waits for all checks. Only a completed one has a
+    conclusion. `certain`: the content is a matter of fact, so the conclusion may be a failure.
 
     Raises `ValueError` for content that GitHub would refuse, and for any other conclusion that could block a merge.
     """
@@ -126,7 +126,7 @@ def size(text: str) -> int:
 
 def joined_blocks(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
     """Join the blocks that fit with empty lines between them, and name at the end the blocks that do not fit."""
-    shown: list[str] = []
+    texts: list[str] = []
     left_out: list[str] = []
     room = limit - _CLOSING
     for block in blocks:
@@ -134,13 +134,13 @@ def joined_blocks(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
         if not block.text:
             continue
         if needed <= room:
-            shown.append(block.text)
+            texts.append(block.text)
             room -= needed
         else:
             left_out.append(block.name)
     if left_out:
-        shown.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
-    return "\n\n".join(shown)
+        texts.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
+    return "\n\n".join(texts)
 
 
 def shortened(text: str, limit: int) -> str:

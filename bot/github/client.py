@@ -20,11 +20,6 @@ from uritemplate.variable import VariableValue
 from bot.core.payload import answered
 from bot.engine.writes import Writes
 from bot.github.auth import Credentials
-from bot.github.breaker import Breakers
-from bot.github.cache import AnswerCache, revalidated
-from bot.github.call import CALL, ApiCall, UrlVars, calling
-from bot.github.clock import GitHubClock
-from bot.github.download import fetch
 from bot.github.errors import (
     NOT_JSON,
     ODD_ANSWER,
@@ -42,14 +37,19 @@ from bot.github.errors import (
     message_of,
     problem_of,
 )
-from bot.github.governor import SHORT_WAIT, Governor, Timing
-from bot.github.graphql import data_of, graphql_url, refuses_data
-from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
-from bot.github.observer import RequestObserver, Unobserved
-from bot.github.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
-from bot.github.ranks import current_rank
-from bot.github.seen import SeenAddresses
-from bot.github.waiting_writes import current_head_write
+from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
+from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.limits.ranks import current_rank
+from bot.github.limits.waiting_writes import current_head_write
+from bot.github.transport.breaker import Breakers
+from bot.github.transport.cache import AnswerCache, revalidated
+from bot.github.transport.call import CALL, ApiCall, UrlVars, calling
+from bot.github.transport.clock import GitHubClock
+from bot.github.transport.download import fetch
+from bot.github.transport.graphql import data_of, graphql_url, refuses_data
+from bot.github.transport.observer import RequestObserver, Unobserved
+from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
+from bot.github.transport.seen import SeenAddresses
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # github.com and every supported Enterprise Server know it
@@ -66,7 +66,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What all clients of one process share. The session must not take proxies from the environment (the default)."""
+    """The parts that all clients of a process share. The session must not take proxies from the environment."""
 
     session: aiohttp.ClientSession
     api_url: str
@@ -91,8 +91,8 @@ class GitHub(GitHubAPI):
     `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`. The template is also the
     label of the metric, so never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or
     `AppRefused` (all are `TryAgain`), and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors`
-    has the predicates. The client has already repeated what is safe to repeat. A POST is not: check whether it took
-    effect before you send it again.
+    has the predicates. The client has already retried requests that are safe to repeat. A POST is not: check whether
+    it took effect before you send it again.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class GitHub(GitHubAPI):
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
 
-        Raises `QueryError` if a 200 reports errors, and whatever the other methods raise.
+        Raises `QueryError` if a 200 reports errors, and the errors of the other methods.
         """
         headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
         headers["content-type"] = JSON_UTF_8_CHARSET
@@ -159,14 +159,14 @@ class GitHub(GitHubAPI):
             url = endpoint or graphql_url(self._wire.api_url)
             self._refuse_undeclared("POST /graphql")
             async with self._once():
-                shown = await self._credentials.authorization()
-                response = await self._queried(url, headers, body)
+                authorization = await self._credentials.authorization()
+                response = await self._post_query(url, headers, body)
                 # GraphQL refuses with a 200, so `_attempt` cannot notice that a new token is needed.
-                if refuses_data(response) and self._credentials.rejected(shown, HTTPStatus.FORBIDDEN):
-                    response = await self._queried(url, headers, body)
+                if refuses_data(response) and self._credentials.rejected(authorization, HTTPStatus.FORBIDDEN):
+                    response = await self._post_query(url, headers, body)
         return answered(data_of(response))
 
-    async def _queried(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+    async def _post_query(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
         response = Answer(*await self._request("POST", url, headers, body)).json()
         if not isinstance(response, Mapping) or not {"data", "errors"} & response.keys():
             raise Unavailable(f"POST /graphql: {ODD_ANSWER}", answering=True)
@@ -175,13 +175,13 @@ class GitHub(GitHubAPI):
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
         with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
-            made, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
-        return made
+            answer, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
+        return answer
 
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
-        """Write the file that GitHub redirects a GET to into `file`, `limit` bytes at most.
+        """Download the file to which GitHub redirects a GET into `file`, `limit` bytes at most.
 
-        Raises `TooLong`, and whatever every other call may raise.
+        Raises `TooLong`, and the errors of every other call.
         """
         headers = sansio.create_headers(self.requester)
         with calling(replace(ApiCall.rest("GET", url, url_vars), follow=False)):
@@ -190,10 +190,10 @@ class GitHub(GitHubAPI):
             except RedirectionException as redirection:
                 if redirection.status_code != HTTPStatus.FOUND:  # the repository has moved, not the file
                     raise
-                where = redirection.headers.get("location", "")
+                location = redirection.headers.get("location", "")
             else:
                 raise Unavailable(f"GET {CALL.get().route}: {NO_REDIRECTION}")
-        await fetch(self._wire.session, where, file, limit=limit)
+        await fetch(self._wire.session, location, file, limit=limit)
 
     async def _make_request(
         self,
@@ -216,27 +216,27 @@ class GitHub(GitHubAPI):
     async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
         async with self._once():
             try:
-                given: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
+                decoded: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
             except (json.JSONDecodeError, UnicodeDecodeError):
                 problem = f"{method} {CALL.get().route}: {NOT_JSON}"
             else:
-                data, more, status = given
+                data, next_page, status = decoded
                 # An empty body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
                 # docs/decisions/distrusted-github-responses.md
                 if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
-                    return answered(data), more, status
+                    return answered(data), next_page, status
                 problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
-            # A proxy between us and GitHub may have sent a page of its own.
+            # A proxy between us and GitHub may have sent its own page.
             raise Unavailable(problem, answering=True)
 
     @asynccontextmanager
     async def _once(self) -> AsyncIterator[None]:
         """Send the requests of the block; send a write that must not be sent twice only if `Writes` allows it."""
         call = CALL.get()
-        if not call.once or self._writing is None:
+        if not call.write_key or self._writing is None:
             yield
             return
-        async with self._writes.once(call.once, self.now):
+        async with self._writes.once(call.write_key, self.now):
             try:
                 yield
             except Unavailable as error:
@@ -250,18 +250,18 @@ class GitHub(GitHubAPI):
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Send a request as often as is safe; return a successful answer, and raise for every other.
+        """Send a request, and retry it if that is safe; return a successful answer, raise for every other.
 
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         call = CALL.get()
-        what = f"{method} {call.route}"
-        self._refuse_undeclared(what)
-        self._refuse_strange(url, what)
-        wanted = {**headers, "x-github-api-version": API_VERSION}
+        request = f"{method} {call.route}"
+        self._refuse_undeclared(request)
+        self._refuse_strange(url, request)
+        versioned_headers = {**headers, "x-github-api-version": API_VERSION}
         for attempt in range(1, TRIES + 1):
             try:
-                answer = await self._attempt(method, url, wanted, body)
+                answer = await self._attempt(method, url, versioned_headers, body)
             except Unavailable as error:
                 # If GitHub answers other requests, the job gives up sooner: docs/decisions/retries-during-outages.md
                 error.answering = not self._wire.breakers.of(self._credentials.name).is_open
@@ -272,7 +272,7 @@ class GitHub(GitHubAPI):
                     or (error.retry_in or 0) > SHORT_WAIT
                 ):
                     raise
-                log.info("github request is tried again", request=what, attempt=attempt, reason=str(error))
+                log.info("github request is tried again", request=request, attempt=attempt, reason=str(error))
                 await self.sleep(error.retry_in or BACKOFF * 2 ** (attempt - 1) * (0.5 + self._wire.timing.jitter()))
             except RateLimited as limit:
                 # A rate-limited request had no effect, not even a POST. The governor waits as long as GitHub asked.
@@ -287,28 +287,28 @@ class GitHub(GitHubAPI):
         return self._writing if self._writing is not None and CALL.get().write else self._reading
 
     async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        credentials, what = self._credentials, f"{method} {CALL.get().route}"
+        credentials, request = self._credentials, f"{method} {CALL.get().route}"
         authorization = await credentials.authorization()
         answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
         if answer.status in DOUBTS and credentials.rejected(authorization, answer.status):
             authorization = await credentials.authorization()
             answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            raise self._refused(message_of(error_of(answer, what)))
+            raise self._refused(message_of(error_of(answer, request)))
         self._wire.refusals.pop(type(credentials), None)
-        self._check_whether_it_vanished(method, url, answer.status)
+        self._check_vanished(method, url, answer.status)
         if 200 <= answer.status < 300:
             return answer
-        error = error_of(answer, what)
+        error = error_of(answer, request)
         raise (credentials.paused() if is_suspended(error) else None) or error
 
-    def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
+    def _check_vanished(self, method: str, url: str, status: int) -> None:
         """Raise `Vanished` for a 404 on an object that existed a moment ago."""
         seen, name, path = self._wire.seen, self._credentials.name, urlsplit(url).path
         if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
             raise Vanished(f"{method} {CALL.get().route}")
         if 200 <= status < 300:
-            seen.removed(name, path) if method == "DELETE" else seen.there(name, path)
+            seen.note_removal(name, path) if method == "DELETE" else seen.note_object(name, path)
 
     def _refused(self, reason: str) -> AppRefused:
         refusal_text, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)
@@ -325,7 +325,7 @@ class GitHub(GitHubAPI):
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
         demand = Demand(resource, points, call.write, current_rank(), current_head_write())
-        # What GitHub shows depends on who asks, and one address may have several media types.
+        # The answer depends on the credentials, and one URL may have several media types.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
         # A 304 costs no quota:
@@ -344,14 +344,14 @@ class GitHub(GitHubAPI):
     async def _governed(self, method: str, url: str, headers: Mapping[str, str], body: bytes, demand: Demand) -> Answer:
         wire, name = self._wire, self._credentials.name
         async with wire.governor.turn(name, demand) as sent_at:
-            answer = await self._heard(method, url, headers, body)
+            answer = await self._send_unless_down(method, url, headers, body)
         quota = wire.governor.learn(name, demand, answer)
         if quota is not None:
             wire.observer.quota(name, quota.resource, quota.remaining, quota.limit, quota.reset)
         wire.governor.judge(name, demand, answer, quota, sent_at)
         return answer
 
-    async def _heard(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def _send_unless_down(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Send a request; while GitHub is unavailable, send it only if no other request is probing already."""
         breakers, name = self._wire.breakers, self._credentials.name
         if not breakers.may_ask(name):
@@ -382,21 +382,21 @@ class GitHub(GitHubAPI):
                 wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Only without a connection is it certain that nothing was sent.
-            problem, left = problem_of(error), not isinstance(error, aiohttp.ClientConnectorError)
+            # Only if there was no connection, it is certain that nothing was sent.
+            problem, may_have_been_sent = problem_of(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)
         # Raise outside the `except`: aiohttp's errors hold the request's headers, and with them the token.
-        raise Unavailable(f"{method} {route}: {problem}", sent=left)
+        raise Unavailable(f"{method} {route}: {problem}", sent=may_have_been_sent)
 
-    def _refuse_undeclared(self, what: str) -> None:
+    def _refuse_undeclared(self, request: str) -> None:
         if CALL.get().write and self._writing is None:
-            raise WriteRefused(f"{what}: {NOTHING_DECLARED}")
+            raise WriteRefused(f"{request}: {NOTHING_DECLARED}")
 
-    def _refuse_strange(self, url: str, what: str) -> None:
+    def _refuse_strange(self, url: str, request: str) -> None:
         """Refuse other hosts, which would get our credentials, and `.` or `..` in a path, which would change it."""
-        ours, theirs = urlsplit(self._wire.api_url), urlsplit(url)
-        if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
-            raise ValueError(f"{what}: {theirs.hostname} is not the host of GITHUB_API_URL")
-        if {".", ".."} & set(theirs.path.split("/")):
-            raise ValueError(f"{what}: a value of the path is '.' or '..'")
+        api_url, request_url = urlsplit(self._wire.api_url), urlsplit(url)
+        if (api_url.scheme, api_url.netloc) != (request_url.scheme, request_url.netloc):
+            raise ValueError(f"{request}: {request_url.hostname} is not the host of GITHUB_API_URL")
+        if {".", ".."} & set(request_url.path.split("/")):
+            raise ValueError(f"{request}: a value of the path is '.' or '..'")

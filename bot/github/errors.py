@@ -103,15 +103,15 @@ class Unavailable(Away):
 class NotAsked(Unavailable):
     """The request was not sent: GitHub is unavailable, and another request is already probing."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: GitHub does not answer at the moment", sent=False)
+    def __init__(self, request: str) -> None:
+        super().__init__(f"{request}: GitHub does not answer at the moment", sent=False)
 
 
 class Vanished(Unavailable):
     """GitHub answered 404 for something that existed a moment ago. Nothing was written."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: GitHub answered 404 for something that existed before", status=404, sent=False)
+    def __init__(self, request: str) -> None:
+        super().__init__(f"{request}: GitHub answered 404 for something that existed before", status=404, sent=False)
 
 
 class UnclearAnswer(Unavailable, UnclearWrite):
@@ -229,7 +229,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """Return what an error of GitHub means for the next try."""
+    """Return the kind of an error of GitHub, which decides about the next try."""
     if is_not_found(error) and isinstance(error, BadRequest):
         return ErrorKind.MISSING
     return ErrorKind.REFUSED if is_refusal(error) else ErrorKind.OTHER
@@ -238,21 +238,21 @@ def kind_of(error: BaseException) -> ErrorKind:
 def _graphql_types(error: BaseException) -> set[str]:
     response = error.response if isinstance(error, GraphQLException) else None
     errors = response.get("errors") if isinstance(response, Mapping) else None
-    found = (e.get("type") for e in errors if isinstance(e, Mapping)) if isinstance(errors, list) else ()
-    return {kind for kind in found if isinstance(kind, str)}
+    types = (e.get("type") for e in errors if isinstance(e, Mapping)) if isinstance(errors, list) else ()
+    return {kind for kind in types if isinstance(kind, str)}
 
 
-def error_of(answer: Answer, what: str) -> Exception:
-    """Turn an answer other than 2xx into an error; `what` is the method and the route.
+def error_of(answer: Answer, request: str) -> Exception:
+    """Turn an answer other than 2xx into an error; `request` is the method and the route.
 
     Closes gaps of gidgethub 6.0.0: `KeyError` for a 422 with empty `errors`, `ValueError` for a status that
     `http.HTTPStatus` does not know (Cloudflare's 520) and for a body that does not match its content type.
     """
     if answer.status >= 500:
         retry_in = seconds_in(answer.headers.get("retry-after"))
-        return Unavailable(f"{what}: GitHub answered {answer.status}", status=answer.status, retry_in=retry_in)
+        return Unavailable(f"{request}: GitHub answered {answer.status}", status=answer.status, retry_in=retry_in)
     if answer.status < 400:
-        return RedirectionException(_known(answer.status), MOVED, headers=answer.headers)
+        return RedirectionException(_standard_status(answer.status), MOVED, headers=answer.headers)
     try:
         sansio.decipher_response(answer.status, answer.headers, answer.body)
     except HTTPException as error:
@@ -266,18 +266,18 @@ def error_of(answer: Answer, what: str) -> Exception:
     data = answer.json()
     message = data.get("message") if isinstance(data, Mapping) else None
     if answer.status == 422:
-        said = ": ".join([message or HTTPStatus(422).phrase, *_details(data)])
-        return InvalidField([], said, headers=answer.headers)
-    return BadRequest(_known(answer.status), message or f"status {answer.status}", headers=answer.headers)
+        text = ": ".join([message or HTTPStatus(422).phrase, *_details(data)])
+        return InvalidField([], text, headers=answer.headers)
+    return BadRequest(_standard_status(answer.status), message or f"status {answer.status}", headers=answer.headers)
 
 
 def _details(data: object) -> list[str]:
     """Return the sentences in the `errors` of an answer: some are strings, although gidgethub expects objects."""
     errors = data.get("errors") if isinstance(data, Mapping) else None
-    return [one for one in errors if isinstance(one, str)] if isinstance(errors, list) else []
+    return [detail for detail in errors if isinstance(detail, str)] if isinstance(errors, list) else []
 
 
-def _known(status: int) -> HTTPStatus:
+def _standard_status(status: int) -> HTTPStatus:
     try:
         return HTTPStatus(status)
     except ValueError:

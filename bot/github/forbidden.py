@@ -55,8 +55,8 @@ _GENERIC = frozenset({"", "forbidden", "not found", "resource not accessible by 
 
 def cause_of(sentence: str) -> Cause | None:
     """Return the cause that GitHub's sentence names, None if it names no known one."""
-    small = sentence.casefold()
-    return next((cause for cause, sign in _SIGNS if sign in small), None)
+    lowered = sentence.casefold()
+    return next((cause for cause, sign in _SIGNS if sign in lowered), None)
 
 
 def is_generic(sentence: str) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MOST_PULLS = 20
-"""We store this many pull requests for one commit, the latest ones: one branch may have several pull requests."""
+"""The most pull requests that we store for a commit, the latest ones: a branch may have several pull requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +49,42 @@ class PullHead:
     since: str = ""
 
     @classmethod
-    def of(cls, pull: PullRequest, before: str = "", *, opened: bool = False) -> Self:
-        """Return the record of a pull request; `opened` says that it has just been opened."""
+    def of(cls, pull: PullRequest, replaced_sha: str = "", *, opened: bool = False) -> Self:
+        """Return the record of a pull request; `opened`: it was just opened. A push replaced `replaced_sha`, if any."""
         return cls(
             sha=pull.head_sha,
-            heads={pull.head_sha: before},
+            heads={pull.head_sha: replaced_sha},
             head_ref=pull.head_ref,
             base_ref=pull.base_ref,
             author_id=pull.author.id,
             is_open=pull.is_open,
             updated_at=pull.updated_at,
-            moved_at=pull.updated_at if before else "",
+            moved_at=pull.updated_at if replaced_sha else "",
             since="" if opened else pull.updated_at,
         )
 
-    def after(self, known: PullHead) -> PullHead:
-        """Merge this payload's head with what is `known`, and return the newer state.
+    def merged_into(self, stored: PullHead) -> PullHead:
+        """Merge this payload's head into the stored record, and return the newer state.
 
         Webhooks arrive in any order. GitHub's times are whole seconds, so pushes decide between heads of the same
         second: the head is the one that no push replaced; of several, the one that arrived last.
         """
-        if self.updated_at < known.updated_at:
-            return known
-        if self.updated_at > known.updated_at:
-            return self._moved_from(known, self.sha)
-        heads = {**known.heads, **{sha: before or known.heads.get(sha, "") for sha, before in self.heads.items()}}
-        last = [sha for sha in (*known.heads, self.sha) if sha not in heads.values()]
+        if self.updated_at < stored.updated_at:
+            return stored
+        if self.updated_at > stored.updated_at:
+            return self._moved_from(stored, self.sha)
+        heads = {
+            **stored.heads,
+            **{sha: replaced_sha or stored.heads.get(sha, "") for sha, replaced_sha in self.heads.items()},
+        }
+        last = [sha for sha in (*stored.heads, self.sha) if sha not in heads.values()]
         sha = last[-1] if last else self.sha
-        return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
+        return replace((self if sha == self.sha else stored)._moved_from(stored, sha), sha=sha, heads=heads)
 
-    def _moved_from(self, known: PullHead, sha: str) -> PullHead:
-        """Return a copy with the times of the known head if `sha` is that head, else with the time of this payload."""
-        if sha == known.sha:
-            return replace(self, moved_at=known.moved_at, since=known.since)
+    def _moved_from(self, stored: PullHead, sha: str) -> PullHead:
+        """Return a copy with the times of the stored head if `sha` is that head, else with the time of this payload."""
+        if sha == stored.sha:
+            return replace(self, moved_at=stored.moved_at, since=stored.since)
         return replace(self, moved_at=self.updated_at, since=self.updated_at)
 
     def may_follow(self, written_at: str) -> bool:
@@ -125,25 +128,25 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     payload = delivery.payload
     pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
     head, key = _head_in(pull, delivery), HEAD.of(repository.id, pull.number)
-    known = await records.get(key)
-    now = head.after(known) if known is not None else head
-    if now != known:
-        # Write this record first: after a crash between the two, `now` still differs from the stored head, so both are
-        # written again.
-        await _note_pull(records, repository.id, now.sha, pull.number)
-        await records.put(key, now)
+    stored = await records.get(key)
+    newest = head.merged_into(stored) if stored is not None else head
+    if newest != stored:
+        # Write this record first: after a crash between the two, `newest` still differs from the stored head, so both
+        # are written again.
+        await _note_pull(records, repository.id, newest.sha, pull.number)
+        await records.put(key, newest)
     await note_id(records, repository.full_name, repository.id)
 
 
 async def note_id(records: Records, full_name: str, repository_id: int) -> None:
     """Store the id of a repository by its name."""
-    key, known = REPOSITORY_ID.of(full_name.lower()), RepositoryId(repository_id)
-    if await records.get(key) != known:
-        await records.put(key, known)
+    key, record = REPOSITORY_ID.of(full_name.lower()), RepositoryId(repository_id)
+    if await records.get(key) != record:
+        await records.put(key, record)
 
 
 def _head_in(pull: PullRequest, delivery: Delivery) -> PullHead:
-    return PullHead.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
+    return PullHead.of(pull, replaced_sha=delivery.payload.text("before"), opened=delivery.action == "opened")
 
 
 async def head_of(records: Records, repository_id: int, number: int) -> PullHead | None:
@@ -152,10 +155,10 @@ async def head_of(records: Records, repository_id: int, number: int) -> PullHead
 
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
-    """Store which pull request has a commit as its head: statuses and workflow runs name only the commit."""
+    """Store that a pull request has a commit as its head: statuses and workflow runs name only the commit."""
 
-    def with_number(known: PullNumbers | None) -> PullNumbers | None:
-        numbers = known.numbers if known is not None else ()
+    def with_number(stored: PullNumbers | None) -> PullNumbers | None:
+        numbers = stored.numbers if stored is not None else ()
         return PullNumbers((*numbers, number)[-MOST_PULLS:]) if number not in numbers else None
 
     # Pull requests with the same head have different locks, so their deliveries may be processed concurrently.
@@ -179,12 +182,12 @@ async def confirmed_head(
 
     Raises GitHub's errors.
     """
-    known = await head_of(records, repository.id, number)
-    if known is not None and known.sha == sha:
-        return known
-    where = {"repo": repository.full_name, "number": str(number)}
+    stored = await head_of(records, repository.id, number)
+    if stored is not None and stored.sha == sha:
+        return stored
+    url_vars = {"repo": repository.full_name, "number": str(number)}
     try:
-        pull = PullRequest.of(Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=where)))
+        pull = PullRequest.of(Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
     except HTTPException as error:
         if is_not_found(error):
             return None
@@ -195,8 +198,8 @@ async def confirmed_head(
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:
     """Return the id of the repository with this name, None if no payload has contained it yet."""
-    known = await records.get(REPOSITORY_ID.of(full_name.lower()))
-    return known.id if known is not None else None
+    record = await records.get(REPOSITORY_ID.of(full_name.lower()))
+    return record.id if record is not None else None
 
 
 async def find_repository_id(
@@ -206,11 +209,11 @@ async def find_repository_id(
 
     Raises GitHub's errors.
     """
-    known = await repository_id_of(records, full_name)
-    if known is not None:
-        return known
+    repository_id = await repository_id_of(records, full_name)
+    if repository_id is not None:
+        return repository_id
     github = await github_for(full_name)
-    found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": full_name})).integer("id")
+    repository_id = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": full_name})).integer("id")
     if remember:
-        await note_id(records, full_name, found)
-    return found
+        await note_id(records, full_name, repository_id)
+    return repository_id

@@ -20,7 +20,7 @@ from bot.core.events import Person
 from bot.core.payload import Payload
 from bot.core.web_json import read_body
 from bot.github.client import API_VERSION, USER_AGENT
-from bot.github.graphql import graphql_url
+from bot.github.transport.graphql import graphql_url
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)
 """Seconds: a person waits for the answer."""
@@ -93,18 +93,18 @@ class SignInClient:
             "code_verifier": verifier,
         }
         # GitHub reports errors with status 200 too.
-        answer = await self._asked("POST", f"{self._github}/login/oauth/access_token", {}, form=form)
+        answer = await self._request("POST", f"{self._github}/login/oauth/access_token", {}, form=form)
         if error := answer.text("error"):
             raise SignInRefused(error)
         lifetime = answer.integer("expires_in") if answer.has("expires_in") else None
         return PersonToken(answer.string("access_token"), lifetime)
 
     async def person(self, token: str) -> Person:
-        """Return whose token it is. Raises `TokenEnded`."""
-        return Person.of(await self._asked("GET", f"{self._api}/user", _bearer(token)))
+        """Return the owner of a token. Raises `TokenEnded`."""
+        return Person.of(await self._request("GET", f"{self._api}/user", _bearer(token)))
 
     async def readable(self, token: str, repositories: Sequence[str]) -> dict[str, int]:
-        """Return the IDs of those of the repositories (`owner/name`) that a person was given access to, in one query.
+        """Return the IDs of the repositories (`owner/name`) that a person has explicit access to, with one query.
 
         For a public repository, that means the triage role or a higher one. Raises `TokenEnded`, and ValueError for
         more than 100 repositories.
@@ -123,22 +123,22 @@ class SignInClient:
             )
         query = f"query({', '.join(names)}) {{ {' '.join(fields)} }}"
         body = {"query": query, "variables": variables}
-        answer = await self._asked("POST", graphql_url(self._api), _bearer(token), content=body)
+        answer = await self._request("POST", graphql_url(self._api), _bearer(token), content=body)
         # A repository that the person cannot see is null, and `errors` has an entry for it.
         return _readable(answer.at("data"), repositories)
 
     async def revoke(self, token: str) -> None:
         """Revoke a token; it may already be invalid."""
         auth = {"Authorization": aiohttp.encode_basic_auth(self._id, self._secret)}
-        await self._asked(
+        await self._request(
             "DELETE",
             f"{self._api}/applications/{quote(self._id, safe='')}/token",
             auth,
             content={"access_token": token},
-            fine=(204, 404, 422),
+            accepted=(204, 404, 422),
         )
 
-    async def _asked(
+    async def _request(
         self,
         method: str,
         url: str,
@@ -146,14 +146,19 @@ class SignInClient:
         *,
         form: Mapping[str, str] | None = None,
         content: Mapping[str, Any] | None = None,
-        fine: Sequence[int] = (200,),
+        accepted: Sequence[int] = (200,),
     ) -> Payload:
         """Send a request; a redirect is an error. Raises `TokenEnded` for a 401, `TryAgain` for any other problem."""
-        what = f"{method} {url.removeprefix(self._api).removeprefix(self._github).partition('?')[0]}"
-        sent = {"Accept": "application/json", "User-Agent": USER_AGENT, "X-GitHub-Api-Version": API_VERSION, **headers}
+        request = f"{method} {url.removeprefix(self._api).removeprefix(self._github).partition('?')[0]}"
+        all_headers = {
+            "Accept": "application/json",
+            "User-Agent": USER_AGENT,
+            "X-GitHub-Api-Version": API_VERSION,
+            **headers,
+        }
         try:
             async with self._session.request(
-                method, url, headers=sent, data=form, json=content, allow_redirects=False, timeout=TIMEOUT
+                method, url, headers=all_headers, data=form, json=content, allow_redirects=False, timeout=TIMEOUT
             ) as response:
                 status, body = response.status, await read_body(response, LARGEST)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -161,33 +166,33 @@ class SignInClient:
         else:
             if status == 401:
                 raise TokenEnded(NOT_VALID)
-            if status in fine:
-                return _payload(body, what)
+            if status in accepted:
+                return _payload(body, request)
             problem = str(status)
         # Raise outside the `except`: aiohttp's errors hold the request's headers, and with them the token.
-        raise TryAgain(AWAY.format(what=what, problem=problem))
+        raise TryAgain(AWAY.format(what=request, problem=problem))
 
 
 def _readable(data: Payload, repositories: Sequence[str]) -> dict[str, int]:
-    found = {}
+    readable = {}
     for number, repository in enumerate(repositories):
         if not data.has(f"r{number}", "databaseId"):
             continue
-        one = data.at(f"r{number}")
-        if one.raw.get("isPrivate") is True or one.text("viewerPermission") in WITH_EXPLICIT_ACCESS:
-            found[repository] = one.integer("databaseId")
-    return found
+        description = data.at(f"r{number}")
+        if description.raw.get("isPrivate") is True or description.text("viewerPermission") in WITH_EXPLICIT_ACCESS:
+            readable[repository] = description.integer("databaseId")
+    return readable
 
 
 def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _payload(body: bytes, what: str) -> Payload:
+def _payload(body: bytes, request: str) -> Payload:
     try:
         value = read_json(body) if body else {}
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise TryAgain(ODD.format(what=what))
-    return Payload(value, what, is_answer=True)
+        raise TryAgain(ODD.format(what=request))
+    return Payload(value, request, is_answer=True)

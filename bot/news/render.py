@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.core.patterns import Pattern
 from bot.core.urls import linkable
-from bot.github.markdown import BREAK, TEXT_LIMIT, code, escape, plain, truncate
+from bot.github.text.markdown import BREAK, TEXT_LIMIT, code, escape, plain, truncate
 from bot.news.message import News, NewsItem
 from bot.news.texts import DETAILS, MORE_ITEMS
 

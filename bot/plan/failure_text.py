@@ -10,7 +10,7 @@ from bot.engine.retry import LostTooOften
 from bot.github.access import permission_title
 from bot.github.errors import AccessPaused, NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.forbidden import Cause, cause_of, is_generic
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 
 OUR_FAULT = "Something went wrong on my side. Maintainers can find it in the log under delivery {guid}."
 NOT_REACHED = (
@@ -70,7 +70,7 @@ def failure_text(error: Exception, guid: str) -> str:
         text = ACCESS_PAUSED if isinstance(error, AccessPaused) else NOT_REACHED
         return text.format(command=replay_command)
     if isinstance(error, LostTooOften):
-        next_step = AGAIN_IN_AN_HOUR if error.again else REPLAY_IT.format(command=replay_command)
+        next_step = AGAIN_IN_AN_HOUR if error.runs_again else REPLAY_IT.format(command=replay_command)
         return CRASHED.format(next_step=next_step, guid=code(guid))
     return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from bot.github.ranks import Rank
+from bot.github.limits.ranks import Rank
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig

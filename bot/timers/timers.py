@@ -18,17 +18,17 @@ from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from bot.engine.records import Key, Record
 from bot.engine.sweeps import LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
-from bot.github.repositories import Repositories, away_by_name
+from bot.github.repositories.known import Repositories, away_by_name
 from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.core.schedule import Schedule
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub

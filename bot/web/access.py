@@ -15,7 +15,7 @@ from procrastinate.exceptions import ConnectorException
 
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.core.patterns import Pattern
-from bot.github.ranks import Rank, ranked
+from bot.github.limits.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
 from bot.web.pages import PAGES, IsPublic
 from bot.web.problems import Problem

@@ -23,8 +23,8 @@ from pydantic_core import from_json  # noqa: TID251  # GitHub writes no 1e999, a
 from bot.core.events import Delivery, lock_key
 from bot.core.payload import Payload
 from bot.core.rarely import Rarely
+from bot.engine.jobs.store import note_of_ignored
 from bot.engine.service import StorageError
-from bot.engine.store import note_of_ignored
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
 from bot.web.texts import (

@@ -13,7 +13,7 @@ from bot.engine.records import Record
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.errors import is_unprocessable, message_of
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.plan.effect import Applied, EffectContext
 from handlers.cc_reviewers import texts
 

@@ -1,7 +1,8 @@
 """`cc @octocat` in a pull request's text asks octocat for a review.
 
 The predecessor read only the first page of reviews, failed on the author's own name, asked people again whose request
-somebody had removed, and read `cc` in code and HTML comments; see `bot.github.mentions` for what counts as a `cc` here.
+somebody had removed, and read `cc` in code and HTML comments; see `bot.github.text.mentions` for what counts as a `cc`
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from bot.core.events import PullRequestEvent
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
-from bot.github.mentions import Ccs, parse_ccs
+from bot.github.text.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes

@@ -11,7 +11,7 @@ from nightjar_formats.strict_json import read_json
 from yarl import URL
 
 from bot.core.urls import encrypted_url
-from bot.github.markdown import truncate
+from bot.github.text.markdown import truncate
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision
 from handlers.ci_decisions.forms import of_answer

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
+from bot.github.commits.contents import FILE, found_at
+from bot.github.limits.governor import Governor
 from gidgethub import HTTPException
 
 from bot.config.faults import ConfigError
@@ -20,10 +22,8 @@ from bot.config.shared import PATH, overlaid
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
-from bot.github.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
 from bot.github.forbidden import is_generic
-from bot.github.governor import Governor
 from handlers.changed_files.changes import (
     NOT_NEEDED,
     SHOWN_OF_SHA,

@@ -10,24 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
+from bot.github.limits.ranks import current_rank
+from bot.github.repositories.in_force import config_in_force
 from gidgethub import BadRequest
 
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
-from bot.github.in_force import config_in_force
-from bot.github.ranks import current_rank
 from handlers.changed_files.changes import NOT_NEEDED, Changes, UnknownChanges
 from handlers.changed_files.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, run_everything
-from handlers.ci_decisions.service import (
-    FILES_SECONDS,
-    SECONDS,
-    NothingThere,
-    changes_seconds,
-    error_seconds,
-    in_time,
-)
+from handlers.ci_decisions.service import FILES_SECONDS, SECONDS, NothingThere, changes_seconds, error_seconds, in_time
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
+from bot.github.limits.ranks import current_rank
+from bot.github.repositories.in_force import config_in_force
 from gidgethub import BadRequest
 
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
-from bot.github.in_force import config_in_force
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
-from bot.github.ranks import current_rank
 from handlers.changed_files.changes import (
     NOT_NEEDED,
     ChangedFiles,
@@ -167,7 +167,7 @@ class Decisions:
                 if recorded
                 else PullFacts(None, None, "", unknown)
             )
-        head = PullHead.of(proposed.pull).after(recorded.head) if recorded else PullHead.of(proposed.pull)
+        head = PullHead.of(proposed.pull).merged_into(recorded.head) if recorded else PullHead.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
             # A webhook has reported a newer head than GitHub's API shows: neither cached answer may serve the next
             # caller.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.core.page_paths import query
-from bot.github.markdown import code, fenced, plain, truncate
+from bot.github.text.markdown import code, fenced, plain, truncate
 from handlers.dashboard import texts
 
 LONGEST_ADDRESS = 6000

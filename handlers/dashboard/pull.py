@@ -24,7 +24,7 @@ from handlers.merge.pending import pending_merge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bot.engine.journal import DeliveryRecord, Journal
+    from bot.engine.jobs.journal import DeliveryRecord, Journal
     from handlers.merge.pending import PendingMerge
 
 DELIVERIES = 50

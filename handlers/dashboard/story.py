@@ -15,14 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.patterns import Pattern
 from bot.core.redaction import cut
-from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
-from bot.engine.notes import REFUSED, ROUTED
+from bot.engine.jobs.journal import FAILED, WAITING, WORKING, PlanStage
+from bot.engine.jobs.notes import REFUSED, ROUTED
 from bot.github.addresses import stored_page
 from bot.web.texts import page_words
 from handlers.dashboard import texts
 
 if TYPE_CHECKING:
-    from bot.engine.journal import DeliveryRecord, EffectRecord, JobState, PlanRecord
+    from bot.engine.jobs.journal import DeliveryRecord, EffectRecord, JobState, PlanRecord
 
 WRITTEN: Mapping[str, str] = {
     "MarkNightly": "description",

@@ -16,7 +16,7 @@ from bot.web.help import COMMAND_LIST
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.model import RepositoryConfig
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
     from bot.feature import Services
     from bot.results.service import ResultsService

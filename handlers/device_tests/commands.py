@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bot.github.repositories.permissions import role_of
+from bot.github.text.markdown import code, truncate
+
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head, saw_head
 from bot.core.listing import listed
-from bot.github.markdown import code, truncate
-from bot.github.permissions import role_of
 from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.words import refusal

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from bot.commands.dialogue import WRITERS
 from bot.core.events import PullRequestEvent
 from bot.core.payload import Payload
-from bot.github.permissions import role_of
+from bot.github.commits.workflow_files import MOST_PULL_FILES, PULL_FILES
 from bot.github.pull_heads import head_of
-from bot.github.workflow_files import MOST_PULL_FILES, PULL_FILES
+from bot.github.repositories.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.device_tests import texts

@@ -1,6 +1,6 @@
 """A job as a row of `nightjar_device_jobs`, and the statements that read and write them.
 
-The table is in `bot/engine/sqlite_schema.py` and its twin. Statements repeat the conditions of partial indices, or they
+The table is in `bot/engine/sqlite/schema.py` and its twin. Statements repeat the conditions of partial indices, or they
 would scan.
 """
 

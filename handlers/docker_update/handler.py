@@ -19,10 +19,10 @@ from bot.core.errors import UserError
 from bot.core.utc import iso_utc
 from bot.core.web_json import READER
 from bot.effects.pulls import EnsurePull
-from bot.github.contents import FILE, found_at
-from bot.github.markdown import code
-from bot.github.ranks import Rank, ranked
-from bot.github.refs import branch_head
+from bot.github.commits.contents import FILE, found_at
+from bot.github.commits.refs import branch_head
+from bot.github.limits.ranks import Rank, ranked
+from bot.github.text.markdown import code
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.docker_update.docker_hub import DockerHub

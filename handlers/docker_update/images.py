@@ -20,7 +20,7 @@ from typing import Self
 
 from bot.core.errors import UserError
 from bot.core.patterns import SPACE, Pattern
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from handlers.docker_update.texts import (
     LINE_TOO_LONG,
     LONE_PERCENT,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bot.core.errors import UserError
 from bot.github.access import ACTIONS, WRITE, WritePermissions, permission_title
 from bot.github.errors import is_forbidden, is_not_found, is_unprocessable, message_of
-from bot.github.markdown import truncate
+from bot.github.text.markdown import truncate
 from bot.plan.effect import Applied, EffectContext
 from handlers.device_tests.model import DeviceJob, DeviceJobState
 from handlers.device_tests.store import JOBS, JobStore, UnknownJob

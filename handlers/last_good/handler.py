@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
-from bot.github.ours import Ours
-from bot.github.ranks import Rank, ranked
-from bot.github.refs import first_between
+from bot.github.commits.ours import Ours
+from bot.github.commits.refs import first_between
+from bot.github.limits.ranks import Rank, ranked
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.last_good.texts import LAST_GOOD_ISSUE

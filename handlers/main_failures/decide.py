@@ -13,8 +13,8 @@ from typing import Annotated
 
 from bot.config.types import matches
 from bot.core.sorted_sets import SORTED
-from bot.github.refs import Commit
-from bot.github.required import Signal
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal
 
 # https://docs.github.com/rest/checks/runs and https://docs.github.com/rest/commits/statuses
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})

@@ -16,11 +16,11 @@ from bot.core.errors import UserError
 from bot.effects.issues import ISSUE, EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
+from bot.github.commits.ours import Ours
+from bot.github.commits.refs import Commit, first_parents
+from bot.github.commits.signals import signals_of
 from bot.github.errors import is_not_found
-from bot.github.markdown import code
-from bot.github.ours import Ours
-from bot.github.refs import Commit, first_parents
-from bot.github.signals import signals_of
+from bot.github.text.markdown import code
 from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of

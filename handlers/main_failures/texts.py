@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from bot.core.urls import linkable
 from bot.effects.issues import BODY_LIMIT
-from bot.github.markdown import code, escape, truncate
+from bot.github.text.markdown import code, escape, truncate
 from bot.news.message import News, NewsItem
 from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
 

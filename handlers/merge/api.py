@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gidgethub import QueryError
 
 from bot.core.payload import Payload
-from bot.github.commit_message import AuthoredCommit
-from bot.github.graphql import is_unknown_field
+from bot.github.text.commit_message import AuthoredCommit
+from bot.github.transport.graphql import is_unknown_field
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

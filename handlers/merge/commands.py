@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest, ConcludingCommand
 from bot.commands.grammar import Command, CommandSpec
 from bot.core.errors import TryAgain, UserError
-from bot.github.markdown import code
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
+from bot.github.commits.required import State
 from bot.github.pull_heads import head_of
-from bot.github.required import State
+from bot.github.text.markdown import code
 from bot.plan.handler import Router
 from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command

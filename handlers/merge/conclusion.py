@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.effects.comments import Reply
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from handlers.merge import texts
 from handlers.merge.effects import MergeEnd, MergePull, MergeResult
 from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge

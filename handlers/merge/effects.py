@@ -11,16 +11,16 @@ from gidgethub import QueryError
 
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.run_in_thread import run_in_thread
-from bot.github import commit_message as merge_message
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.addresses import GitHubPage, commit_on_github, pull_on_github
+from bot.github.commits.ours import Ours
+from bot.github.commits.refs import message_at
+from bot.github.commits.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.github.errors import is_conflict, is_forbidden, message_of
-from bot.github.markdown import code
-from bot.github.ours import Ours
-from bot.github.permissions import role_of
-from bot.github.refs import message_at
-from bot.github.skip_directives import skips_ci
-from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
+from bot.github.repositories.permissions import role_of
+from bot.github.text import commit_message as merge_message
+from bot.github.text.markdown import code
+from bot.github.text.skip_directives import skips_ci
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.merge import Merge
-    from bot.github.commit_message import AuthoredCommit
+    from bot.github.text.commit_message import AuthoredCommit
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0

@@ -19,8 +19,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.core.urls import linkable
-from bot.github.markdown import code, truncate
-from bot.github.required import SETTLED_SECONDS, Expected, Signal, State, blockers
+from bot.github.commits.required import SETTLED_SECONDS, Expected, Signal, State, blockers
+from bot.github.text.markdown import code, truncate
 from handlers.merge import texts
 
 if TYPE_CHECKING:

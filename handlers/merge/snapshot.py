@@ -1,8 +1,8 @@
 """Read the merge state of a pull request from GitHub; `handlers.merge.readiness` judges it.
 
 Requests, if each list has one page: 1 for a closed pull request. Otherwise 7, and 1 for each person who approved or
-requested changes (`MOST_REVIEWERS` at most). If `merge: required:` has patterns, `bot.github.expected` sends more. An
-answer that has not changed costs no quota, as the client sends its ETag.
+requested changes (`MOST_REVIEWERS` at most). If `merge: required:` has patterns, `bot.github.commits.expected` sends
+more. An answer that has not changed costs no quota, as the client sends its ETag.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from bot.core.events import GHOST, Person, PullRequest, person_or_ghost
 from bot.core.payload import Payload
+from bot.github.commits.expected import expected_of
+from bot.github.commits.signals import signals_of
 from bot.github.errors import is_forbidden, is_not_found
-from bot.github.expected import expected_of
-from bot.github.permissions import role_of
-from bot.github.signals import signals_of
+from bot.github.repositories.permissions import role_of
 from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, MergeState, PullReview, RequiredCheck, latest
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
-    from bot.github.ours import Ours
+    from bot.github.commits.ours import Ours
 
 PULL = "/repos/{+repo}/pulls/{number}"
 REVIEWS = "/repos/{+repo}/pulls/{number}/reviews"

@@ -10,10 +10,10 @@ from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.addresses import pull_on_github
+from bot.github.commits.refs import AHEAD, IDENTICAL, compared, is_update_of
+from bot.github.commits.workflow_files import may_lack_workflows, move_changes_workflows
 from bot.github.errors import is_forbidden, is_unprocessable, message_of
-from bot.github.markdown import code
-from bot.github.refs import AHEAD, IDENTICAL, compared, is_update_of
-from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
+from bot.github.text.markdown import code
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts

@@ -23,11 +23,11 @@ from bot.core.events import PullRequest, person_or_ghost
 from bot.core.payload import Payload
 from bot.effects.comments import Reply
 from bot.effects.labels import EnsureLabel
-from bot.github.markdown import code
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
+from bot.github.commits.refs import is_update_of
+from bot.github.commits.signals import GREEN_CONCLUSIONS
 from bot.github.pull_heads import head_of
-from bot.github.refs import is_update_of
-from bot.github.signals import GREEN_CONCLUSIONS
+from bot.github.text.markdown import code
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT
 from handlers.merge import texts

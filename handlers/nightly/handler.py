@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from bot.core.page_paths import view_path
 from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.timers.timers import TIMER_EVENT, moment_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.engine.journal import FAILED, PlanStage
+from bot.engine.jobs.journal import FAILED, PlanStage
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.addresses import NO_PAGE, stored_page
 from bot.web.csv_tables import CsvTable
@@ -19,7 +19,7 @@ from handlers.operate.record import replays_asked
 from handlers.operate.search import MOST_READ, SHOWN, DeliverySearch, find_deliveries
 
 if TYPE_CHECKING:
-    from bot.engine.journal import DeliveryRecord, JobState
+    from bot.engine.jobs.journal import DeliveryRecord, JobState
     from handlers.operate.wiring import OperateParts
 
 LONGEST_REASON, LONGEST_STEP = 300, 4_000

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.events import locks_of
-from bot.engine.journal import FAILED
-from bot.engine.notes import IGNORED
+from bot.engine.jobs.journal import FAILED
+from bot.engine.jobs.notes import IGNORED
 from bot.github.pull_heads import repository_id_of
 
 if TYPE_CHECKING:
-    from bot.engine.journal import DeliveryRecord, Journal
+    from bot.engine.jobs.journal import DeliveryRecord, Journal
     from bot.engine.records import Records
 
 SHOWN = 50

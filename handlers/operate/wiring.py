@@ -15,7 +15,7 @@ from bot.engine.service import ENGINE
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.core.metrics import Metrics
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
     from bot.engine.service import Engine
     from bot.feature import Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.core.listing import listed
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
 from bot.results.report.texts import counted

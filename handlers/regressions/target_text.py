@@ -9,7 +9,7 @@ from types import MappingProxyType
 from bot.results.store.failures.failures import Failure
 
 from bot.core.listing import listed
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
 from bot.results.compare.context import FailureContext

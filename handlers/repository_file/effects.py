@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
+from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile, stored_file_of
 
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, stored_file_of
 from bot.plan.effect import Applied, EffectContext
 from handlers.repository_file.texts import (
     ALREADY_IN_FORCE,
@@ -51,7 +51,7 @@ class StoreRepositoryFile:
         stored = await stored_file_of(context.records, repository)
         if stored.is_newer_than(self.pushed_at, self.commit):
             return Applied(NEWER_STORED, changed=False)
-        good = stored.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
+        good = stored.good if self.faults else ValidFile(self.sha, self.commit, self.text) if self.sha else ValidFile()
         new = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if new == stored:
             return Applied(ALREADY_IN_FORCE, changed=False)

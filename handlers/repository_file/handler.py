@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
-from bot.github.contents import FoundFile, found_at, knows_commit
-from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
+from bot.github.commits.contents import FoundFile, found_at, knows_commit
+from bot.github.commits.refs import merge_base
 from bot.github.pull_heads import pulls_with_head
-from bot.github.refs import merge_base
+from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url

@@ -21,7 +21,7 @@ from bot.github.check_runs import (
     joined_blocks,
     shortened,
 )
-from bot.github.markdown import code, escape, plain, truncate
+from bot.github.text.markdown import code, escape, plain, truncate
 from handlers.repository_file.texts import (
     APP_YAML_IN_FORCE,
     CHANGES,

@@ -15,11 +15,11 @@ from bot.core.payload import Json, Payload
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
 from bot.engine.sweeps import only_logged
-from bot.github.contents import found_at
-from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of
-from bot.github.ranks import Rank, ranked
-from bot.github.refs import branch_head
-from bot.github.repositories import Repositories, away_by_name
+from bot.github.commits.contents import found_at
+from bot.github.commits.refs import branch_head
+from bot.github.limits.ranks import Rank, ranked
+from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_file_of
+from bot.github.repositories.known import Repositories, away_by_name
 from handlers.repository_file import texts
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from bot.commands.seen_head import other_head
 from bot.core.listing import MORE, listed
 from bot.core.nearest import nearest_names
 from bot.core.patterns import SPACE, Pattern, glob, is_glob
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 from bot.plan.handler import Router
 from handlers.rerun import texts
 

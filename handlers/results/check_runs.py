@@ -20,8 +20,8 @@ from bot.core.page_paths import run_path
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key, Record
-from bot.github.markdown import code
-from bot.github.permissions import ROLES, Permissions
+from bot.github.repositories.permissions import ROLES, Permissions
+from bot.github.text.markdown import code
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import page_url

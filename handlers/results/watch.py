@@ -33,7 +33,7 @@ from handlers.results import texts
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.results import Results
-    from bot.engine.journal import Journal
+    from bot.engine.jobs.journal import Journal
     from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub

@@ -14,9 +14,9 @@ from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
 from bot.github.check_runs import three_byte
-from bot.github.markdown import truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of
+from bot.github.text.markdown import truncate
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
 from handlers.changed_files.changes import (

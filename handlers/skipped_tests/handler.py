@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
 from bot.effects.section_state import SECTION_EVENT
-from bot.github.contents import FILE, found_at
+from bot.github.commits.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_reports import sections as reports
 from handlers.skipped_tests import texts

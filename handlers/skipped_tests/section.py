@@ -5,7 +5,7 @@ from __future__ import annotations
 from nightjar_formats.items import first_of
 
 from bot.effects.section_words import moment, short
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.results.compare.renames import MAX_STEPS
 from handlers.ci_reports import wording
 from handlers.ci_reports.outcomes import HeadAndBase

@@ -20,8 +20,8 @@ from bot.core.listing import listed
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
-from bot.github.markdown import code, truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
+from bot.github.text.markdown import code, truncate
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.core.patterns import Pattern
+from bot.github.limits.ranks import Rank, ranked
 from bot.github.pull_heads import head_of
-from bot.github.ranks import Rank, ranked
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.stale_reviews.effects import REMINDED_AT, Remind

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.effects.comments import change_sections
-from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.addresses import pull_on_github
+from bot.github.text import sticky
 from bot.plan.effect import Applied, EffectContext
 from handlers.teams.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
 from handlers.teams.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList

@@ -24,7 +24,7 @@ from bot.core.titles import tags_of
 from bot.effects.comments import Reply
 from bot.effects.reactions import CONFUSED, React
 from bot.github.errors import is_not_found, is_refusal, status_of
-from bot.github.permissions import role_of
+from bot.github.repositories.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.teams.effects import MentionSubscribers, StoreTeamList

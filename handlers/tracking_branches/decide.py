@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from bot.github.commits.refs import BEHIND, IDENTICAL, Commit
+from bot.github.commits.required import Signal, State
 from typing_extensions import TypedDict
 
 from bot.core.listing import listed
 from bot.core.utc import iso_utc
-from bot.github.refs import BEHIND, IDENTICAL, Commit
-from bot.github.required import Signal, State
 from handlers.tracking_branches.texts import (
     AT_HEAD,
     BLOCKED,
@@ -79,7 +79,7 @@ class CommitVerdict(TypedDict):
 class ScannedCommit:
     """A commit, the time of its scan in ISO 8601, and the blockers that made it unfit then; it is fit without any.
 
-    `unlisted` is the number of further blockers. The list has the order of `bot.github.required.blockers`.
+    `unlisted` is the number of further blockers. The list has the order of `bot.github.commits.required.blockers`.
     """
 
     commit: Commit

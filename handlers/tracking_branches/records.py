@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NotRequired
 
+from bot.github.commits.required import State
 from typing_extensions import TypedDict
 
 from bot.engine.records import Record
 from bot.github.pull_heads import repository_id_of
-from bot.github.required import State
 from handlers.tracking_branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:

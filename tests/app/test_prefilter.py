@@ -20,7 +20,7 @@ from bot.config import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.processor import Routing
-from bot.github.repositories import Repositories
+from bot.github.repositories.known import Repositories
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.robustness.test_webhook_examples import examples, repositories
 from tests.waiting import until

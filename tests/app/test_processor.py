@@ -14,8 +14,8 @@ from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
 from bot.engine.processor import EffectJob
 from bot.github.errors import RateLimited
-from bot.github.limits import Allowance
-from bot.github.ranks import Rank
+from bot.github.limits.ledger import Allowance
+from bot.github.limits.ranks import Rank
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from tests.handlers.driver import World, a_world

@@ -35,7 +35,7 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.limits import WRITE_BURST, WRITE_SPACING
+from bot.github.limits.ledger import WRITE_BURST, WRITE_SPACING
 from sandbox.github import GitHubSandbox
 from sandbox.model.apps import App
 from tests.github.virtual import JumpingTime

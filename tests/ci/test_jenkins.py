@@ -9,7 +9,7 @@ from bot.ci.jenkins import JenkinsProvider
 from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 from bot.core.payload import Payload
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
 
 SERVER = "https://ci.example.org"
 ASKED_AT = "2026-11-20T05:10:00Z"

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.engine.notes import IGNORED, ROUTED, Note, write_note
+from bot.engine.jobs.notes import IGNORED, ROUTED, Note, write_note
 from bot.engine.service import Engine
 from sandbox.processes import launch
 from tests.postgres import PostgresServer

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands.grammar import MOST_COMMANDS, Command, new_commands
-from bot.github.markdown import code, escape
+from bot.github.text.markdown import code, escape
 from tests.commands.test_grammar import HELP, MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, SKIP_SLOW, read
 
 PROSE = st.text(st.sampled_from("abc XYZ0129.,!?éß中"), max_size=30).map(lambda text: f"So {text}")

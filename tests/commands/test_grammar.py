@@ -18,7 +18,7 @@ from bot.commands.grammar import (
     parse,
 )
 from bot.commands.spec import CommandRegistry
-from bot.github.markdown import TEXT_LIMIT
+from bot.github.text.markdown import TEXT_LIMIT
 
 RUN_SLOW = CommandSpec(
     name="run slow tests",

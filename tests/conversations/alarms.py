@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from handlers.main_failures.effects import SCAN_EVENT
 from sandbox.model.issues import Issue
 from tests.conversations.channels import Channels, channels

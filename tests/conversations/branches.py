@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bot.core.schedule import Schedule
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from bot.timers.timers import TIMER_EVENT
 from sandbox.model.issues import Issue
 from tests.conversations.lab import Moments

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from bot.app.features import ALL_FEATURES
-from bot.engine.jobs import repository_of
-from bot.engine.notes import APPLIED, Note
+from bot.engine.jobs.definitions import repository_of
+from bot.engine.jobs.notes import APPLIED, Note
 from bot.github.addresses import stored_page
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.untrusted.pool import POOL
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox import PullRequest
 from sandbox.model.workflows import WorkflowRun
 from tests.conversations.town import BOT, REPOSITORY, Town, town

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox import PullRequest
 from tests.bucket import World
 from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, lab_town

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.expected import MOST_COMMITS
-from bot.github.required import SETTLED_SECONDS
+from bot.github.commits.expected import MOST_COMMITS
+from bot.github.commits.required import SETTLED_SECONDS
 from tests.conversations.merges import approve, merge_town, ready, report, says, short
 from tests.conversations.town import Town
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox import PullRequest
 from tests.conversations.town import BOT, Town
 from tests.gfm import rendered

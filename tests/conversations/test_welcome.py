@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox import PullRequest
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 

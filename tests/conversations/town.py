@@ -16,7 +16,7 @@ from bot.app.serve import Address, Bot, running
 from bot.config import parse_config
 from bot.config.environment import Settings
 from bot.engine.service import WorkerPace
-from bot.github.limits import Allowance
+from bot.github.limits.ledger import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role

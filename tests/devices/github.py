@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from bot.engine.journal import DONE
-from bot.github.governor import SHORT_WAIT, SPREAD
-from bot.github.limits import Allowance, Demand, Ledger
-from bot.github.waiting_writes import HeadWrite
+from bot.engine.jobs.journal import DONE
+from bot.github.limits.governor import SHORT_WAIT, SPREAD
+from bot.github.limits.ledger import Allowance, Demand, Ledger
+from bot.github.limits.waiting_writes import HeadWrite
+
 from handlers.device_tests.effects import announce_step
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JobStore
@@ -42,8 +43,8 @@ class PendingWrite:
 class Checks:
     """The engine's deliveries about check runs, which are processed as fast as the installation's limits allow.
 
-    The limits are those of `bot.github.limits`. A write that would wait long returns to the queue for as long as the
-    governor says, and is then made from the current state of the job.
+    The limits are those of `bot.github.limits.ledger`. A write that would wait long returns to the queue for as long
+    as the governor says, and is then made from the current state of the job.
     """
 
     def __init__(self, store: JobStore, now: Callable[[], float], seed: int, fails: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import cast
 
-from bot.engine.journal import Journal
+from bot.engine.jobs.journal import Journal
 from bot.plan.effect import EffectContext
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, announce_step
 from handlers.device_tests.model import (

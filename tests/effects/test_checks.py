@@ -16,7 +16,7 @@ from bot.effects.checks import CHECK_RUN, PutCheckRun, WrittenCheckRun
 from bot.effects.statuses import SetStatus
 from bot.github.check_runs import TITLE_LIMIT, Action, Annotation, CheckContent
 from bot.github.errors import RateLimited
-from bot.github.limits import Allowance
+from bot.github.limits.ledger import Allowance
 from sandbox.model.checks import CheckRun
 from tests.handlers.driver import World, a_world
 

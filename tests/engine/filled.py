@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 
 JOBS = 20_000
 
@@ -122,8 +122,8 @@ class Traced:
 def postgres_scans(logged: str) -> Iterator[tuple[str, str]]:
     """Yield each node of the plans in a server's log that reads a whole table, with its statement."""
     for entry in logged.split("@@@"):
-        _, found, plan = entry.partition("plan:\n")
-        if found:
+        _, separator, plan = entry.partition("plan:\n")
+        if separator:
             explained = json.loads(plan)
             for node in _nodes(explained["Plan"]):
                 if node["Node Type"] == "Seq Scan" and node.get("Relation Name") in TABLES:

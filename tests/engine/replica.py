@@ -84,19 +84,19 @@ async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = Fal
     """
     arguments = (url, str(world), json.dumps(asdict(pace)))
     process = await launch("tests.engine.replica", *arguments, env=os.environ, cwd=Path(__file__).parents[2])
-    it: Replica | None = None
+    started: Replica | None = None
     try:
         assert process.stdout is not None
         port = (await process.stdout.readline()).decode().strip()
         assert port or doomed, "the replica did not start"
-        it = Replica(process, (await asyncio.open_connection("127.0.0.1", int(port)))[1] if port else None)
-        yield it
+        started = Replica(process, (await asyncio.open_connection("127.0.0.1", int(port)))[1] if port else None)
+        yield started
     finally:
         # Even if the test ended, or the replica was not ready, before it had started.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        await (it.ended() if it else process.wait())
+        await (started.ended() if started else process.wait())
 
 
 async def main(url: str, place: Path, pace: dict[str, Any]) -> None:

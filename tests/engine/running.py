@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import LiteralString
 
-from bot.engine.journal import DeliveryRecord
+from bot.engine.jobs.journal import DeliveryRecord
 from bot.engine.service import Engine, JobObserver, WorkerPace
 from tests.engine.toy import Toy, World
 from tests.waiting import until
@@ -33,10 +33,10 @@ async def running(
     *,
     pace: WorkerPace = QUICK,
     observer: JobObserver | None = None,
-    now: Callable[[], float] = time.time,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Engine]:
     """Run an engine with a toy processor, and stop it gracefully."""
-    engine = Engine(url, Toy(world), pace=pace, observer=observer, now=now)
+    engine = Engine(url, Toy(world), pace=pace, observer=observer, clock=clock)
     async with engine:
         await engine.recover()
         work = asyncio.create_task(engine.run())
@@ -63,13 +63,13 @@ async def settled(engine: Engine, *guids: str) -> list[DeliveryRecord]:
 
     async def all_settled() -> list[DeliveryRecord] | None:
         records = [await engine.journal.delivery(guid) for guid in guids]
-        return [r for r in records if r] if all(r is not None and r.settled for r in records) else None
+        return [record for record in records if record] if all(r is not None and r.settled for r in records) else None
 
     try:
         records = await until(all_settled)
     except AssertionError as error:
-        left = await engine.database.connector.execute_query_all_async(JOBS)
-        raise AssertionError("\n".join([f"{error}; of its jobs are left:", *map(str, left)])) from None
+        unfinished = await engine.database.connector.execute_query_all_async(JOBS)
+        raise AssertionError("\n".join([f"{error}; of its jobs are left:", *map(str, unfinished)])) from None
     assert isinstance(records, list)
     return records
 

@@ -16,17 +16,17 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from bot.core.errors import TryAgain
-from bot.engine.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.jobs import Origin
-from bot.engine.manager import EngineJobManager, QuietJob
-from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.definitions import Origin
+from bot.engine.jobs.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.store import Store
 from bot.engine.processor import NobodyWatches
-from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Again, EngineRetry, Postponed, Tries
-from bot.engine.store import Store
-from bot.engine.tasks import Tasks
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, EngineRetry, Postponed, RunAgain, Tries
+from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager, QuietJob
+from bot.engine.worker.tasks import Tasks
 from bot.github.errors import kind_of
 from tests.engine.toy import Toy, World
 
@@ -85,17 +85,17 @@ class Ending:
         self, worker: int, job_id: int, end: JobOutcome | BaseException, attempts: int = 3
     ) -> BaseException | None:
         """Try a job with this end, and store it; return the exception that the try raised."""
-        one = attempt(job_id, end, guard=self.guard, attempts=attempts, worker=worker)
+        job_try = attempt(job_id, end, guard=self.guard, attempts=attempts, worker=worker)
         raised: BaseException | None = None
         try:
-            await one.run(self._connector)
+            await job_try.run(self._connector)
         except (Exception, asyncio.CancelledError) as error:  # its outcome decides how the job ends
             raised = error
-        decision = EngineRetry().get_retry_decision(exception=raised, job=one.job) if raised else None
+        decision = EngineRetry().get_retry_decision(exception=raised, job=job_try.job) if raised else None
         if decision:
-            await self._manager.retry_job(one.job, decision.retry_at, decision.priority)
+            await self._manager.retry_job(job_try.job, decision.retry_at, decision.priority)
         else:
-            await self._manager.finish_job(one.job, Status.FAILED if raised else Status.SUCCEEDED, delete_job=False)
+            await self._manager.finish_job(job_try.job, Status.FAILED if raised else Status.SUCCEEDED, delete_job=False)
         return raised
 
 
@@ -136,8 +136,8 @@ async def status_of(connector: BaseAsyncConnector, job_id: int) -> object:
 @contextmanager
 def outage(url: str) -> Iterator[None]:
     """Keep everybody from reading or writing the database."""
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
         yield
 
 
@@ -156,7 +156,7 @@ async def test_a_failed_try_is_counted_even_if_waiting_jobs_cannot_be_released(
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
     ending = Ending(connector)
-    assert isinstance(await ending.run(await ending.begun(job), job, TryAgain("answered, but not yet")), Again)
+    assert isinstance(await ending.run(await ending.begun(job), job, TryAgain("answered, but not yet")), RunAgain)
     note = await read_note(connector, job)
     assert (note.outcome, note.tries) == (RETRYING, replace(AFTER_AN_OUTAGE, away_since=0.0, backed_off=1))
     assert await status_of(connector, job) == "todo"
@@ -173,20 +173,20 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 
 
 @pytest.mark.parametrize(
-    "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None), asyncio.CancelledError()]
+    "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), RunAgain(1.0, None), asyncio.CancelledError()]
 )
 @pytest.mark.parametrize("attempts", [0, 1])
 async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_as_a_crash(
     unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | BaseException, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
-    ending, before = Ending(unwaiting), Tries(stopped=attempts, alone=MAX_ALONE - 1)
-    await write_note(unwaiting, job.job_id, Note(outcome=RETRYING, tries=before))
+    ending, first_tries = Ending(unwaiting), Tries(stopped=attempts, alone=MAX_ALONE - 1)
+    await write_note(unwaiting, job.job_id, Note(outcome=RETRYING, tries=first_tries))
     worker = await ending.begun(job.job_id)
-    for more in range(3):
+    for outages in range(3):
         with outage(sqlite_url):
-            await ending.run(worker, job.job_id, end, attempts + more)
-        assert ending.given_up == more + 1
+            await ending.run(worker, job.job_id, end, attempts + outages)
+        assert ending.given_up == outages + 1
     await ending.run(worker, job.job_id, JobOutcome(APPLIED, "at last"), attempts + 3)
     tries = (await read_note(unwaiting, job.job_id)).tries
     assert tries == Tries(stopped=attempts + 3)
@@ -239,11 +239,11 @@ async def test_a_worker_that_lost_a_job_changes_neither_the_job_nor_its_note(dat
     connector = database.connector
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
     ending = Ending(connector)
-    frozen, other = await ending.begun(job.job_id), await ending.begun(job.job_id)
+    frozen, holder = await ending.begun(job.job_id), await ending.begun(job.job_id)
     for late in (JobOutcome(APPLIED, "too late"), TryAgain("too late")):
         await ending.run(frozen, job.job_id, late, attempts=0)
         assert await read_note(connector, job.job_id) == Note()
         assert await status_of(connector, job.job_id) == "doing"
-    await ending.run(other, job.job_id, JobOutcome(APPLIED, "in time"), attempts=0)
+    await ending.run(holder, job.job_id, JobOutcome(APPLIED, "in time"), attempts=0)
     assert (await read_note(connector, job.job_id)).text == "in time"
     assert await status_of(connector, job.job_id) == "succeeded"

@@ -50,9 +50,9 @@ async def _store(url: str, name: str, count: int) -> None:
 async def _stored_names(url: str) -> set[str]:
     database = Database(url)
     await database.open()
-    found = await database.connector.execute_query_all_async("SELECT key FROM nightjar_records")
+    rows = await database.connector.execute_query_all_async("SELECT key FROM nightjar_records")
     await database.close()
-    return {str(row["key"]).partition(":")[0] for row in found}
+    return {str(row["key"]).partition(":")[0] for row in rows}
 
 
 async def _crash(url: str, name: str) -> None:
@@ -232,12 +232,12 @@ def test_restore_refuses_an_unusable_file_and_changes_nothing(
 
 def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int) -> None:
     """Make one call of a function of `os` fail, as on a broken disk."""
-    whole, calls = getattr(os, name), itertools.count(1)
+    original, calls = getattr(os, name), itertools.count(1)
 
     def broken(*arguments: object) -> object:
         if next(calls) == call:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return whole(*arguments)
+        return original(*arguments)
 
     monkeypatch.setattr(os, name, broken)
 
@@ -296,11 +296,11 @@ def test_backup_of_a_missing_file_or_onto_itself_is_refused(sqlite_url: str, pat
 def test_a_failing_backup_leaves_the_previous_one(sqlite_url: str, path: Path, saved: Path) -> None:
     store_names(sqlite_url, "before", 100)
     back_up(Database(sqlite_url), saved)
-    whole = saved.read_bytes()
+    content = saved.read_bytes()
     damaged(path)
     with pytest.raises(DatabaseError):
         back_up(Database(sqlite_url), saved)
-    assert saved.read_bytes() == whole
+    assert saved.read_bytes() == content
 
 
 @pytest.mark.parametrize("act", [back_up, restore])

@@ -13,12 +13,12 @@ from procrastinate import App
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.testing import InMemoryConnector
 
-from bot.engine.guard import Guard
-from bot.engine.journal import Journal
+from bot.engine.jobs.journal import Journal
 from bot.engine.processor import ErrorKind, NobodyWatches
 from bot.engine.service import LONGEST_OUTAGE
-from bot.engine.timers import EngineTimers, LatestTicks
-from bot.engine.upkeep import count_anew
+from bot.engine.upkeep import restart_waits
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.timers import EngineTimers, LatestTicks
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body
 from tests.waiting import until
@@ -51,8 +51,8 @@ async def test_a_clock_that_jumps_ahead_makes_each_timer_tick_once(sqlite_url: s
     ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
     moment = 1_800_000_000.0
 
-    def names(at: float) -> list[str]:
-        return sorted(task.periodic_id for task, _ in ticks.get_previous_tasks(at))
+    def names(moment: float) -> list[str]:
+        return sorted(task.periodic_id for task, _ in ticks.get_previous_tasks(moment))
 
     assert names(moment) == sorted(crons)
     assert names(moment + 60) == ["minutely"]
@@ -77,13 +77,13 @@ def test_a_timer_never_ticks_twice_at_a_time_and_only_for_its_latest_moment(
 
     app.periodic(cron=f"*/{minutes} * * * *", periodic_id="x")(app.task(name="tick")(tick))
     ticks = LatestTicks(app.periodic_registry, max_delay=LONGEST_OUTAGE)
-    now, last = float(start), 0
+    clock, last = float(start), 0
     for step in [0.0, *steps]:
-        now += step
-        moments = [moment for _, moment in ticks.get_previous_tasks(now)]
+        clock += step
+        moments = [moment for _, moment in ticks.get_previous_tasks(clock)]
         assert len(moments) <= 1
         for moment in moments:
-            assert max(last, now - minutes * 60 - 1) <= moment <= now
+            assert max(last, clock - minutes * 60 - 1) <= moment <= clock
             assert moment > last
         last = max([last, *moments])
 
@@ -93,7 +93,7 @@ async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_delay
 ) -> None:
     clock = Clock(time.time() + TWO_HOURS)
     script = {"effects": [{"target": "x", "errors": ["again:1"]}]}
-    async with running(sqlite_url, world, now=clock) as engine:
+    async with running(sqlite_url, world, clock=clock) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
 
         async def waits() -> bool:
@@ -112,7 +112,7 @@ async def test_a_wait_that_began_in_the_future_begins_now_and_others_stay(databa
         for guid in ("ahead", "right"):
             script = {"effects": [{"target": "x", "errors": ["again:900"]}]}
             await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{guid}")
-        before = await until(lambda: _waits(engine.journal, "ahead", "right"))
+        waits_before = await until(lambda: _waits(engine.journal, "ahead", "right"))
     async with opened(database_url) as command:
         connector = command.database.connector
         await connector.execute_query_async(
@@ -123,20 +123,20 @@ async def test_a_wait_that_began_in_the_future_begins_now_and_others_stay(databa
             "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(date_part('epoch', scheduled_at) + 7200)"
             " WHERE lock = 'pr:1#ahead' AND status = 'todo'"
         )
-        assert len(await count_anew(connector)) == 1
-        assert await count_anew(connector) == []
-        after = await _waits(command.journal, "ahead", "right")
-        assert after is not None
-        assert isinstance(before, list)
-        assert after[0] == pytest.approx(before[0], abs=60)
-        assert after[1] == before[1]
+        assert len(await restart_waits(connector)) == 1
+        assert await restart_waits(connector) == []
+        waits_after = await _waits(command.journal, "ahead", "right")
+        assert waits_after is not None
+        assert isinstance(waits_before, list)
+        assert waits_after[0] == pytest.approx(waits_before[0], abs=60)
+        assert waits_after[1] == waits_before[1]
 
 
 async def _waits(journal: Journal, *guids: str) -> list[float] | None:
     """Return when each delivery's effect is tried again, once all of them wait."""
     records = [await journal.delivery(guid) for guid in guids]
-    found = [job.next_try for record in records if record for job in record.jobs if job.next_try]
-    return found if len(found) == len(guids) else None
+    waits = [job.next_try for record in records if record for job in record.jobs if job.next_try]
+    return waits if len(waits) == len(guids) else None
 
 
 async def test_a_delivery_that_seems_to_come_from_the_future_counts_as_waiting(sqlite_url: str) -> None:

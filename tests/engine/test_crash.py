@@ -11,9 +11,9 @@ import pytest
 
 from bot.core.errors import OUTAGE_PATIENCE
 from bot.core.events import Repository
-from bot.engine.jobs import Origin, effect_jobs
-from bot.engine.notes import RETRYING, Note, write_note
-from bot.engine.once import defer_once
+from bot.engine.jobs.definitions import Origin, effect_jobs
+from bot.engine.jobs.notes import RETRYING, Note, write_note
+from bot.engine.jobs.once import defer_once
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Tries
 from bot.engine.service import Engine
@@ -85,7 +85,7 @@ async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(d
     async with running(database_url, world) as engine:
         await settled(engine, "g")
     assert world.written == ["g a planned before"]
-    assert [what for what in world.happenings if what.startswith("plan")] == []
+    assert [happening for happening in world.happenings if happening.startswith("plan")] == []
 
 
 INNOCENTS = 6
@@ -124,8 +124,8 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
         assert lives[0] <= SUSPECT_AFTER + MAX_ALONE + len(keepers)
         assert twice(world.written) == []
         assert f"poison=failed: {SORRY.format(guid='g')} {AGAIN}" in world.texts
-        (shown,) = await command.journal.recent(failed=True)
-        assert shown.guid == "g"
+        (failed,) = await command.journal.recent(failed=True)
+        assert failed.guid == "g"
         deaths = world.passes("effect g a poison dies")
         await pass_quiet_hour(command)
         restarts = asyncio.create_task(run_on(database_url, place, lives))
@@ -141,8 +141,8 @@ async def test_a_job_that_crashes_its_process_is_quarantined_and_the_others_succ
     async with running(database_url, world) as engine:
         await pass_quiet_hour(engine)
         await until(lambda: "g a poison" in world.written)
-        (again,) = await settled(engine, "g")
-    assert again.state == "done", "after the fix, it succeeds by itself"
+        (record,) = await settled(engine, "g")
+    assert record.state == "done", "after the fix, it succeeds by itself"
     assert "poison=applied: written | again" in world.texts, "the conclusion is drawn again"
 
 
@@ -219,8 +219,8 @@ async def run_on(url: str, place: Path, lives: list[int]) -> None:
     """Restart a process whenever it has ended."""
     while True:
         lives[0] += 1
-        async with replica(url, place, QUICK, doomed=True) as it:
-            await it.ended()
+        async with replica(url, place, QUICK, doomed=True) as process:
+            await process.ended()
 
 
 async def test_repeated_kills_lose_and_repeat_nothing(database_url: str, place: Path, world: World) -> None:
@@ -228,24 +228,24 @@ async def test_repeated_kills_lose_and_repeat_nothing(database_url: str, place: 
     acknowledged: set[str] = set()
     guids = iter(f"g{n}" for n in range(100_000))
     for kill in range(KILLS + 1):
-        async with replica(database_url, place, QUICK) as it:
+        async with replica(database_url, place, QUICK) as process:
             for _ in range(LOAD):
                 guid = next(guids)
                 script = {"effects": [{"target": "x", "takes": 0.002}, {"target": "y"}], "conclude": {}}
-                await it.send(guid, f"pr:1#{hash(guid) % 7}", body({"a": script, "b": writes("z")}))
+                await process.send(guid, f"pr:1#{hash(guid) % 7}", body({"a": script, "b": writes("z")}))
             if kill < KILLS:
                 # In the middle of it: some are stored, some are done, the rest is in progress.
-                await until(lambda: len(it.acknowledged) >= LOAD // 2)
-                it.kill()
+                await until(lambda: len(process.acknowledged) >= LOAD // 2)
+                process.kill()
             else:
-                await until(lambda: len(it.acknowledged) == LOAD)
+                await until(lambda: len(process.acknowledged) == LOAD)
             if kill == KILLS:
-                acknowledged |= it.acknowledged
+                acknowledged |= process.acknowledged
                 async with opened(database_url) as command:
                     await settled(command, *acknowledged)
             else:
-                await it.ended()
-                acknowledged |= it.acknowledged
+                await process.ended()
+                acknowledged |= process.acknowledged
     assert len(acknowledged) >= KILLS * LOAD // 2 + LOAD
     written = world.written
     assert twice(written) == []

@@ -21,7 +21,7 @@ import pytest
 from procrastinate import App, sql
 
 from bot.engine.database import Database, DatabaseError, check_queries
-from bot.engine.sqlite_schema import VERSIONS
+from bot.engine.sqlite.schema import VERSIONS
 from tests.postgres import PostgresServer
 
 SECRET = "open-sesame-42"
@@ -31,10 +31,10 @@ async def refusal(url: str) -> str:
     """Return the error that the operator reads when the database is opened."""
     with pytest.raises(DatabaseError) as caught:
         await Database(url).open()
-    said = str(caught.value)
-    assert "\n" not in said
+    text = str(caught.value)
+    assert "\n" not in text
     assert SECRET not in "".join(traceback.format_exception(caught.value))
-    return said
+    return text
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def unused_port() -> Iterator[int]:
     ["", "nightjar.db", "mysql://u:open-sesame-42@h/d", "sqlite:nightjar.db", "sqlite://", "http://open-sesame-42@h"],
 )
 async def test_a_url_of_another_kind_is_refused(url: str) -> None:
-    said = await refusal(url)
-    assert said.startswith("DATABASE_URL: ")
-    assert "sqlite:///FILE" in said
-    assert "postgresql://" in said
+    text = await refusal(url)
+    assert text.startswith("DATABASE_URL: ")
+    assert "sqlite:///FILE" in text
+    assert "postgresql://" in text
 
 
 @pytest.mark.parametrize("url", ["sqlite:///", "sqlite:////", "sqlite:///:memory:"])
@@ -74,9 +74,9 @@ async def test_a_postgresql_url_with_a_mistake_is_refused(url: str) -> None:
 
 
 async def test_a_missing_server_is_named(unused_port: int) -> None:
-    said = await refusal(f"postgresql://nightjar:{SECRET}@127.0.0.1:{unused_port}/db")
-    assert f"PostgreSQL at 127.0.0.1:{unused_port}/db could not be opened" in said
-    assert "refused" in said
+    text = await refusal(f"postgresql://nightjar:{SECRET}@127.0.0.1:{unused_port}/db")
+    assert f"PostgreSQL at 127.0.0.1:{unused_port}/db could not be opened" in text
+    assert "refused" in text
 
 
 async def test_a_missing_database_is_named(postgres_server: PostgresServer) -> None:
@@ -239,14 +239,14 @@ def test_a_file_is_served_by_one_process_only(sqlite_url: str) -> None:
         "    print('held', flush=True)\n"
         "    time.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code, sqlite_url], stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(DatabaseError, match=rf"in use by another nightjar \(process {other.pid}\)"):  # noqa: SIM117
+    with subprocess.Popen([sys.executable, "-c", code, sqlite_url], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"held\n"
+        with pytest.raises(DatabaseError, match=rf"in use by another nightjar \(process {server.pid}\)"):  # noqa: SIM117
             with Database(sqlite_url).sole():
                 pass
-        other.send_signal(signal.SIGKILL)
-        other.wait()
+        server.send_signal(signal.SIGKILL)
+        server.wait()
         with Database(sqlite_url).sole():
             pass
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.engine.database import Database
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 from tests.engine.operations import WEIGHTS, Twins
 
 FIRST, _, LAST = os.environ.get("NIGHTJAR_FUZZ_SEEDS", "1-3").partition("-")

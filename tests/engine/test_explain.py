@@ -14,11 +14,11 @@ import pytest
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.budget import WriteBudget, WritePace
-from bot.engine.journal import DERIVED
+from bot.engine.jobs.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
-from bot.engine.upkeep import LONG_WAIT, let_old_go_first, remove_old_records
+from bot.engine.upkeep import LONG_WAIT, raise_oldest, remove_old_records
 from tests.engine.filled import (
     EXPLAINING,
     Traced,
@@ -69,9 +69,9 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     await what_handlers_and_requests_cause(engine.database.connector)
     await engine.replay("guid-1")
     await engine.replay("guid-2")
-    assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
+    assert await engine.journal.known_guids(["guid-1", "guid-3"]) == {"guid-1"}
     assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
-    assert [one.guid for one in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
+    assert [record.guid for record in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
     await engine.journal.failures(50)
     assert await engine.workers()
 
@@ -79,7 +79,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
 async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
     """Run what handlers, requests to GitHub and the observers of jobs run, because a toy processor does not."""
     await release_waiting(connector)
-    await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
+    await raise_oldest(connector, time.time() + 10 * LONG_WAIT)
     records = Records(connector)
     await records.put(NOTE.of(1, 7), Note("0" * 40))
     assert await records.change(NOTE.of(1, 7), lambda _: Note("1" * 40))
@@ -130,18 +130,18 @@ async def test_no_statement_scans_the_table_of_jobs_on_postgresql(
     url = explaining_server.create_database()
     async with Engine(url):
         fill_postgres(url)
-    before = len(explaining_server.log())
+    logged_before = len(explaining_server.log())
     async with running(url, world) as engine:
         await everything_that_a_delivery_causes(engine)
-    logged = explaining_server.log()[before:]
+    logged = explaining_server.log()[logged_before:]
     assert logged.count("plan:") > 100
     assert [scan for scan in postgres_scans(logged) if not scan[1].startswith(READ_BY_PEOPLE)] == []
 
 
 def test_a_scan_on_postgresql_is_detected(explaining_server: PostgresServer) -> None:
     url = explaining_server.create_database()
-    before = len(explaining_server.log())
+    logged_before = len(explaining_server.log())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE procrastinate_jobs (id integer)")
         connection.execute("SELECT count(*) FROM procrastinate_jobs")
-    assert [table for table, _ in postgres_scans(explaining_server.log()[before:])] == ["procrastinate_jobs"]
+    assert [table for table, _ in postgres_scans(explaining_server.log()[logged_before:])] == ["procrastinate_jobs"]

@@ -15,11 +15,11 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.manager import EngineJobManager
-from bot.engine.once import NewJob, defer_once
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.steps import ANY_QUEUE, WINDOW
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.steps import ANY_QUEUE, WINDOW
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager
 from tests.tables import with_tables
 from tests.waiting import until
 
@@ -115,32 +115,32 @@ async def test_jobs_that_a_stopped_worker_had_not_begun_return_without_a_lost_tr
 @pytest.mark.parametrize("replicas", [2, 3])
 async def test_replicas_share_jobs_and_locks(database_url: str, replicas: int) -> None:
     databases = [Database(database_url) for _ in range(replicas)]
-    for one in databases:
-        await one.open()
+    for database in databases:
+        await database.open()
     await stored(databases[0].connector, *(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-"))
     try:
-        runs = await asyncio.gather(*(_work(one) for one in databases))
+        runs = await asyncio.gather(*(_work(database) for database in databases))
     finally:
-        for one in databases:
-            await one.close()
+        for database in databases:
+            await database.close()
     done = [key for run in runs for key in run]
     assert sorted(done) == sorted(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-")
     for run in runs:
         for lock in "abcdefgh":
-            mine = [int(key[1:-1]) for key in run if key[0] == lock]
-            assert mine == sorted(mine)
+            numbers = [int(key[1:-1]) for key in run if key[0] == lock]
+            assert numbers == sorted(numbers)
 
 
 async def _work(database: Database) -> list[str]:
     manager = manager_of(database.connector, 4)
-    worker, mine, jobs = await manager.register_worker(), list[str](), list[Job]()
+    worker, keys, jobs = await manager.register_worker(), list[str](), list[Job]()
     # The last round may have left fetched jobs with the manager.
     while jobs or any(state.startswith("todo") for state in (await states(database.connector)).values()):
         jobs = [job for job in [await manager.fetch_job(None, worker) for _ in range(4)] if job]
-        mine += [str(job.queueing_lock)[5:] for job in jobs]
+        keys += [str(job.queueing_lock)[5:] for job in jobs]
         for job in jobs:
             await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
-    return mine
+    return keys
 
 
 async def test_a_job_stored_after_a_fetch_wakes_the_worker_even_on_a_busy_event_loop(
@@ -161,20 +161,20 @@ async def test_a_job_stored_after_a_fetch_wakes_the_worker_even_on_a_busy_event_
 
     listening = asyncio.create_task(connector.listen_notify(hear, [ANY_QUEUE]))
     worker = await manager.register_worker()
-    other = sqlite3.connect(path, isolation_level=None)
+    writer = sqlite3.connect(path, isolation_level=None)
     try:
-        other.execute("BEGIN IMMEDIATE")
+        writer.execute("BEGIN IMMEDIATE")
         later = [NewJob("before", "t", {}, scheduled_at=datetime.now(UTC) + timedelta(days=1))]
         tasks = [asyncio.create_task(defer_once(connector, later)), asyncio.create_task(fetch())]
         tasks += [asyncio.create_task(stored(connector, key)) for key in ("after", "last")]
         await asyncio.sleep(0)  # all of them are waiting now
-        other.execute("ROLLBACK")
-        while not other.execute("SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = 'once:last'").fetchone():
+        writer.execute("ROLLBACK")
+        while not writer.execute("SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = 'once:last'").fetchone():
             """The event loop is busy until all of it is stored."""
         await asyncio.gather(*tasks)
         await until(woken.is_set)
     finally:
-        other.close()
+        writer.close()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
         await connector.close_async()
@@ -186,7 +186,7 @@ async def listening(database: Database) -> AsyncIterator[None]:
         """Do nothing: no worker listens here."""
 
     task = asyncio.create_task(database.connector.listen_notify(hear, [ANY_QUEUE]))
-    await until(lambda: database.connector.heard is not None)
+    await until(lambda: database.connector.notification_count is not None)
     if not database.embedded:
         await until(lambda: database.connector.execute_query_all_async(LISTENS))
     yield
@@ -206,15 +206,15 @@ async def test_after_fetching_all_available_jobs_the_worker_asks_again_only_afte
     async with listening(database):
         await stored(connector, "a")
         await stored(connector, "-x")
-        await until(lambda: connector.heard == 2)
+        await until(lambda: connector.notification_count == 2)
         # There is no notification when a waiting job's time comes.
         await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
         assert await fetched(manager, worker, 1) == ["a"]
         await connector.execute_query_async(STARTS_AT.format(at="NULL"))
         assert await fetched(manager, worker, 2) == ["nothing", "-x"]
-        heard = connector.heard
+        count_before = connector.notification_count
         await stored(connector, "b")
-        await until(lambda: connector.heard != heard)
+        await until(lambda: connector.notification_count != count_before)
         assert await fetched(manager, worker, 1) == ["b"]
 
 
@@ -230,13 +230,13 @@ async def test_a_fetch_behind_the_end_of_a_job_does_not_count_that_end_as_news(t
         first = cast("Job", await manager.fetch_job(None, worker))
         assert await fetched(manager, worker, 1) == ["nothing"]
         # While another program writes, both wait for one transaction.
-        with contextlib.closing(sqlite3.connect(tmp_path / "nightjar.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with contextlib.closing(sqlite3.connect(tmp_path / "nightjar.db", isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
             ending = asyncio.create_task(manager.finish_job(first, Status.SUCCEEDED, delete_job=False))
             fetching = asyncio.create_task(fetched(manager, worker, 1))
             for _ in range(10):
                 await asyncio.sleep(0)
-            other.execute("ROLLBACK")
+            writer.execute("ROLLBACK")
         await ending
         assert await fetching == ["ab"]
         await connector.execute_query_async(STARTS_AT.format(at="NULL"))
@@ -253,6 +253,6 @@ async def test_jobs_that_a_fetch_leaves_are_fetched_by_the_next_one(database: Da
     async with listening(database):
         for key in ("a", "-x", "-y", "-z"):
             await stored(connector, key)
-        await until(lambda: connector.heard == 4)
+        await until(lambda: connector.notification_count == 4)
         await connector.execute_query_async(TRIED, keys=["once:-y"])
         assert " ".join(await fetched(manager, worker, 4)) == order

@@ -16,9 +16,9 @@ from bot.results.store.tables.database import ResultsDatabase
 @pytest.fixture(autouse=True)
 def generous() -> Iterator[None]:
     """Make new files readable by everybody by default."""
-    before = os.umask(0)
+    old_mask = os.umask(0)
     yield
-    os.umask(before)
+    os.umask(old_mask)
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -56,6 +56,6 @@ async def test_a_file_that_others_can_read_is_left_as_it_is_and_reported(
     await database.open()
     await database.close()
     assert modes(tmp_path)["nightjar.db"] == 0o640
-    said = caplog.text + capsys.readouterr().out
-    assert "other users of this machine can read the database" in said
-    assert f"chmod 600 {path}" in said
+    output = caplog.text + capsys.readouterr().out
+    assert "other users of this machine can read the database" in output
+    assert f"chmod 600 {path}" in output

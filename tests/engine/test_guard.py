@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine.guard import Busy, Guard, OverTime, Stopping
 from bot.engine.retry import MAX_ALONE
+from bot.engine.worker.guard import Busy, Guard, OverTime, Stopping
 from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.toy import World, body
 
@@ -39,12 +39,12 @@ async def begun(guard: Guard, work: Work, *, alone: bool = False) -> asyncio.Tas
 
 async def test_jobs_run_in_parallel_and_a_suspect_runs_alone_in_turn() -> None:
     guard, log = Guard(), list[str]()
-    one, other, suspect, later = (Work(log, name) for name in ("one", "other", "suspect", "later"))
-    tasks = [await begun(guard, one), await begun(guard, other)]
+    first, second, suspect, later = (Work(log, name) for name in ("one", "other", "suspect", "later"))
+    tasks = [await begun(guard, first), await begun(guard, second)]
     tasks.append(await begun(guard, suspect, alone=True))
     tasks.append(await begun(guard, later))
     assert log == ["one begins", "other begins"]
-    for work in (one, other, suspect, later):
+    for work in (first, second, suspect, later):
         work.ending.set()
     assert await asyncio.gather(*tasks) == ["one", "other", "suspect", "later"]
     assert log[2:] == ["one ends", "other ends", "suspect begins", "suspect ends", "later begins", "later ends"]
@@ -95,8 +95,8 @@ async def test_a_timeout_inside_the_work_is_not_reported_as_the_jobs_time_limit(
 
 async def test_a_suspect_that_gives_up_its_turn_blocks_nobody() -> None:
     guard, log = Guard(), list[str]()
-    one, suspect, later = (Work(log, name) for name in ("one", "suspect", "later"))
-    running = await begun(guard, one)
+    first, suspect, later = (Work(log, name) for name in ("one", "suspect", "later"))
+    running = await begun(guard, first)
     waiting = await begun(guard, suspect, alone=True)
     behind = await begun(guard, later)
     waiting.cancel()
@@ -104,19 +104,19 @@ async def test_a_suspect_that_gives_up_its_turn_blocks_nobody() -> None:
         await waiting
     later.ending.set()
     assert await behind == "later"
-    one.ending.set()
+    first.ending.set()
     await running
 
 
 async def test_a_suspect_ends_at_once_when_its_process_begins_to_stop_and_others_may_finish() -> None:
     guard, log = Guard(alone_seconds=0.0), list[str]()
-    suspect, other, later = (Work(log, name) for name in ("suspect", "other", "later"))
+    suspect, neighbor, later = (Work(log, name) for name in ("suspect", "other", "later"))
     running = await begun(guard, suspect, alone=True)
-    beside = await begun(guard, other)
+    beside = await begun(guard, neighbor)
     guard.stop()
     with pytest.raises(Stopping):
         await running
-    other.ending.set()
+    neighbor.ending.set()
     assert await beside == "other"
     with pytest.raises(Stopping):
         await guard.run_alone(later)

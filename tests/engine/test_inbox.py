@@ -8,11 +8,11 @@ import json
 import pytest
 
 from bot.engine.database import Database
-from bot.engine.inbox import MOST_ROWS, read_delivery, store_delivery
-from bot.engine.jobs import delivery_job
-from bot.engine.journal import Journal
-from bot.engine.once import NewJob, defer_once
-from bot.engine.packing import SMALL, packed, unpacked
+from bot.engine.jobs.definitions import delivery_job
+from bot.engine.jobs.inbox import MOST_ROWS, read_delivery, store_delivery
+from bot.engine.jobs.journal import Journal
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.jobs.packing import SMALL, packed, unpacked
 from bot.engine.upkeep import DAY, remove_old
 
 IGNORED = {"text": "nobody wants it", "about": {"action": "created", "repository": "octocat/compiler", "number": 7}}
@@ -24,8 +24,8 @@ SELECT delivery.guid, job.args ->> 'guid' AS of_job
 JOBS = "SELECT id FROM procrastinate_jobs ORDER BY id"
 
 
-async def store(database: Database, guid: str, *, at: float = 1.0, ignored: bool = False) -> bool:
-    job = delivery_job(guid, "push", at, "repo:1")
+async def store(database: Database, guid: str, *, received_at: float = 1.0, ignored: bool = False) -> bool:
+    job = delivery_job(guid, "push", received_at, "repo:1")
     return await store_delivery(database.connector, job, b'{"ref": "\\ud800\\u0000"}', IGNORED if ignored else None)
 
 
@@ -44,11 +44,11 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
     assert await store(database, "a")
     assert await store(database, "b", ignored=True)
     assert await store(database, "c")
-    found = await Journal(database.connector).recent()
-    assert [(one.guid, one.state) for one in found] == [("c", "waiting"), ("b", "ignored"), ("a", "waiting")]
+    records = await Journal(database.connector).recent()
+    assert [(record.guid, record.state) for record in records] == [("c", "waiting"), ("b", "ignored"), ("a", "waiting")]
     jobs = [row["id"] for row in await database.connector.execute_query_all_async(JOBS)]
-    assert jobs == [found[2].job.job_id, found[0].job.job_id]
-    delivery = await read_delivery(database.connector, found[1].job.job_id)
+    assert jobs == [records[2].job.job_id, records[0].job.job_id]
+    delivery = await read_delivery(database.connector, records[1].job.job_id)
     assert delivery is not None
     assert (delivery.guid, delivery.payload.raw) == ("b", {"ref": "\ud800\u0000"})
 
@@ -56,7 +56,7 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
 async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: Database) -> None:
     assert await store(database, "a", ignored=True)
     assert await store(database, "b")
-    (ignored,) = [one for one in await Journal(database.connector).recent() if one.guid == "a"]
+    (ignored,) = [record for record in await Journal(database.connector).recent() if record.guid == "a"]
     assert (ignored.action, ignored.repository, ignored.number) == ("created", "octocat/compiler", 7)
     assert (ignored.reason, ignored.settled) == ("nobody wants it", True)
 
@@ -66,7 +66,7 @@ async def test_of_deliveries_with_the_same_guid_one_is_stored(database: Database
     stored = await asyncio.gather(*(store(database, "a", ignored=n % 2 == ignored) for n in range(8)))
     assert sum(stored) == 1
     assert await guids(database) == ["a"]
-    assert await Journal(database.connector).known(["a", "b"]) == {"a"}
+    assert await Journal(database.connector).known_guids(["a", "b"]) == {"a"}
 
 
 async def test_concurrent_deliveries_are_stored_once_each_and_in_order(database: Database) -> None:
@@ -82,17 +82,17 @@ async def test_concurrent_deliveries_are_stored_once_each_and_in_order(database:
 
 
 async def test_an_ignored_delivery_is_removed_after_a_week(database: Database) -> None:
-    now = 100 * DAY
+    moment = 100 * DAY
     for guid, days in (("old", 7.1), ("replayed", 7.2), ("young", 6.9)):
-        await store(database, guid, at=now - days * DAY, ignored=True)
+        await store(database, guid, received_at=moment - days * DAY, ignored=True)
     await defer_once(database.connector, [NewJob("replay:1:replayed", "replay", {"guid": "replayed"})])
-    assert await remove_old(database.connector, now=now) == 1
+    assert await remove_old(database.connector, moment=moment) == 1
     assert sorted(await guids(database)) == ["replayed", "young"]
 
 
 async def test_a_body_is_removed_with_its_job(database: Database) -> None:
-    await store(database, "a", at=100 * DAY)
+    await store(database, "a", received_at=100 * DAY)
     await database.connector.execute_query_async("UPDATE procrastinate_jobs SET status = 'cancelled'")
     await database.connector.execute_query_async("UPDATE procrastinate_events SET at = to_timestamp(1.0)")
-    assert await remove_old(database.connector, now=100 * DAY) == 1
+    assert await remove_old(database.connector, moment=100 * DAY) == 1
     assert await guids(database) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.engine.intake import AT_LEAST, Intake
+from bot.engine.worker.intake import AT_LEAST, Intake
 
 FOREVER = 60.0
 MOST = 50

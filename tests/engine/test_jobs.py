@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.events import Repository
-from bot.engine.jobs import (
+from bot.engine.jobs.definitions import (
     LONGEST_KEY,
     Origin,
     conclusion_jobs,
@@ -27,15 +27,15 @@ def effect_keys(origin: Origin) -> list[str]:
 
 
 def test_keys_depend_on_the_intent_and_not_on_the_delivery() -> None:
-    other = Origin("guid-2", "rerun", ORIGIN.intent, 9, 2.5, 0, "pr:1#7")
-    assert plan_job(ORIGIN).key == plan_job(other).key == "plan:rerun:issue_comment:created:5:2026"
-    assert effect_keys(ORIGIN) == effect_keys(other)
+    second_delivery = Origin("guid-2", "rerun", ORIGIN.intent, 9, 2.5, 0, "pr:1#7")
+    assert plan_job(ORIGIN).key == plan_job(second_delivery).key == "plan:rerun:issue_comment:created:5:2026"
+    assert effect_keys(ORIGIN) == effect_keys(second_delivery)
 
 
 def test_a_replay_plans_again_but_keeps_the_keys_of_its_effects() -> None:
-    again = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
-    assert plan_job(again).key != plan_job(ORIGIN).key
-    assert effect_keys(again) == effect_keys(ORIGIN)
+    replay = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
+    assert plan_job(replay).key != plan_job(ORIGIN).key
+    assert effect_keys(replay) == effect_keys(ORIGIN)
     keys = {delivery_job("g", "push", 0, "repo:1").key, *(replay_job("g", n, 1, 0, None).key for n in (1, 2))}
     assert len(keys) == 3
 
@@ -67,7 +67,7 @@ def test_each_conclusion_has_its_own_effects_and_no_conclusion() -> None:
 
 
 def test_a_very_long_key_is_shortened_and_stays_unique() -> None:
-    one, other = key_of("effect", "x" * 5000), key_of("effect", "x" * 4999 + "y")
-    assert one != other
-    assert len(one) == len(other) <= LONGEST_KEY + 65
+    first, second = key_of("effect", "x" * 5000), key_of("effect", "x" * 4999 + "y")
+    assert first != second
+    assert len(first) == len(second) <= LONGEST_KEY + 65
     assert key_of("effect", "\ud800" * 600)

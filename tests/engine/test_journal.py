@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bot.engine.journal import NO_LIMIT, RECENT_FAILED, Journal
+from bot.engine.jobs.journal import NO_LIMIT, RECENT_FAILED, Journal
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
@@ -35,9 +35,9 @@ async def test_a_delivery_is_shown_with_its_subject_and_its_result(url_with_tabl
     plan, conclusion = record.plans
     assert (plan.handler, plan.stage, plan.job.text) == ("a", "plan", "as the payload says")
     assert (conclusion.handler, conclusion.stage, conclusion.job.text) == ("a", "conclusion", "as they ended")
-    both = [*plan.effects, *conclusion.effects]
-    shown = [(e.kind, e.target, e.job.state, e.job.text, e.job.attempts) for e in both]
-    assert shown == [
+    effects_of_plans = [*plan.effects, *conclusion.effects]
+    rows = [(e.kind, e.target, e.job.state, e.job.text, e.job.attempts) for e in effects_of_plans]
+    assert rows == [
         ("Write", "x", "done", "written", 1),
         ("Write", "y", "failed", "Not on Sundays.", 1),
         ("Write", "end", "done", "written", 1),
@@ -57,10 +57,10 @@ async def test_pages_go_from_the_newest_to_the_oldest(url_with_tables: str) -> N
     async with opened(url_with_tables) as engine:
         for n in range(7):
             await engine.accept(f"g{n}", EVENT, body({}), LOCK)
-        pages, before = [], None
-        while page := await engine.journal.recent(3, before):
+        pages, before_id = [], None
+        while page := await engine.journal.recent(3, before_id):
             pages.append([record.guid for record in page])
-            before = page[-1].job.job_id
+            before_id = page[-1].job.job_id
     assert pages == [["g6", "g5", "g4"], ["g3", "g2", "g1"], ["g0"]]
 
 
@@ -83,14 +83,14 @@ async def test_the_list_can_be_limited_to_failed_deliveries(url_with_tables: str
         failed = await engine.journal.recent(failed=True)
         assert [record.guid for record in failed] == ["unapplied", "unplanned"]
         assert [r.guid for r in await engine.journal.recent(1, failed[0].job.job_id, failed=True)] == ["unplanned"]
-        whole, rest = await engine.journal.failures(50)
-        assert ({r.guid for r in whole}, rest) == ({r.guid for r in failed}, None)
+        failures, rest = await engine.journal.failures(50)
+        assert ({r.guid for r in failures}, rest) == ({r.guid for r in failed}, None)
         pages: list[list[str]] = []
-        before: int | None = None
-        while len(pages) < 5 and (before is not None or not pages):
-            page, before = await engine.journal.failures(1, before)
+        before_id: int | None = None
+        while len(pages) < 5 and (before_id is not None or not pages):
+            page, before_id = await engine.journal.failures(1, before_id)
             pages.append([r.guid for r in page])
-        assert [guid for page in pages for guid in page] == [r.guid for r in whole]
+        assert [guid for page in pages for guid in page] == [r.guid for r in failures]
 
 
 async def test_a_page_costs_two_queries_whatever_its_length(url_with_tables: str, world: World) -> None:
@@ -126,8 +126,8 @@ async def test_an_unknown_delivery_is_not_found(url_with_tables: str) -> None:
     async with opened(url_with_tables) as engine:
         await engine.accept("g", EVENT, "{}", LOCK)
         assert await engine.journal.delivery("other") is None
-        assert await engine.journal.known(["g", "other"]) == {"g"}
-        assert await engine.journal.known([]) == set()
+        assert await engine.journal.known_guids(["g", "other"]) == {"g"}
+        assert await engine.journal.known_guids([]) == set()
 
 
 async def test_the_deliveries_of_a_pull_request_are_found_by_its_lock(database_url: str) -> None:

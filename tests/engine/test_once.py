@@ -12,7 +12,7 @@ from procrastinate.jobs import Job, Notification, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.once import Deferred, NewJob, defer_once
+from bot.engine.jobs.once import Deferred, NewJob, defer_once
 from tests.waiting import until
 
 

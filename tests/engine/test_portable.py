@@ -6,7 +6,7 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 
 from bot.engine.database import Database
-from bot.engine.portable import translate
+from bot.engine.sql.portable import translate
 
 
 @pytest.mark.parametrize(

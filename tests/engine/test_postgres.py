@@ -12,9 +12,9 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.guard import Guard
-from bot.engine.manager import EngineJobManager
-from bot.engine.postgres import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
+from bot.engine.postgres.connector import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.manager import EngineJobManager
 from tests.postgres import PostgresServer
 from tests.waiting import until
 
@@ -43,9 +43,9 @@ class Listener:
         del channel, payload
         self.heard += 1
 
-    async def ready(self, other: psycopg.AsyncConnection) -> None:
+    async def ready(self, connection: psycopg.AsyncConnection) -> None:
         async def message() -> bool:
-            await other.execute("SELECT pg_notify('procrastinate_any_queue_v1', '{}')")
+            await connection.execute("SELECT pg_notify('procrastinate_any_queue_v1', '{}')")
             return self.heard > 0
 
         await until(message)
@@ -68,19 +68,19 @@ async def test_a_worker_fetches_again_after_a_notification_during_a_fetch_withou
     listener = Listener(opened)
     async with (
         await psycopg.AsyncConnection.connect(postgres_url) as holder,
-        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other,
+        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection,
     ):
-        await listener.ready(other)
+        await listener.ready(connection)
         await holder.execute("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE")
         fetching = asyncio.create_task(manager.fetch_job(None, worker))
-        await until(lambda: someone_waits(other))
-        before = listener.heard
-        await other.execute("SELECT pg_notify('procrastinate_any_queue_v1', 'last')")
-        await until(lambda: listener.heard > before)
-        during = listener.heard
+        await until(lambda: someone_waits(connection))
+        heard_before = listener.heard
+        await connection.execute("SELECT pg_notify('procrastinate_any_queue_v1', 'last')")
+        await until(lambda: listener.heard > heard_before)
+        heard_during = listener.heard
         await holder.rollback()
         assert await fetching is None
-        await until(lambda: listener.heard == during + 1)
+        await until(lambda: listener.heard == heard_during + 1)
         assert await manager.fetch_job(None, worker) is None
     await listener.stop()
 
@@ -94,13 +94,13 @@ async def test_two_replicas_that_request_the_same_lock_at_once_do_not_both_get_i
     listener = Listener(opened)
     async with (
         await psycopg.AsyncConnection.connect(postgres_url) as replica,
-        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other,
+        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection,
     ):
-        await listener.ready(other)
+        await listener.ready(connection)
         await replica.execute("UPDATE procrastinate_jobs SET status = 'doing' WHERE id = %s", (first.id,))
         await manager.defer_job_async(Job(queue="q", lock="l", queueing_lock=None, task_name="t", priority=10))
         fetching = asyncio.create_task(manager.fetch_job(None, worker))
-        await until(lambda: someone_waits(other))
+        await until(lambda: someone_waits(connection))
         await replica.commit()
         assert await fetching is None
     await listener.stop()
@@ -159,8 +159,8 @@ async def test_the_server_ends_a_statement_that_takes_too_long(postgres_url: str
 async def test_a_connection_that_the_server_closed_is_replaced_before_a_statement_is_sent(
     opened: Database, postgres_url: str
 ) -> None:
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other:
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
         for _ in range(3):
             (row,) = await opened.connector.execute_query_all_async("SELECT pg_backend_pid() AS pid")
-            await other.execute("SELECT pg_terminate_backend(%s, 10000)", (row["pid"],))
+            await connection.execute("SELECT pg_terminate_backend(%s, 10000)", (row["pid"],))
         assert await opened.connector.execute_query_all_async("SELECT 1 AS one") == [{"one": 1}]

@@ -64,11 +64,11 @@ def elsewhere(database_url: str, *keys: Key[Note], value: Note | None) -> None:
     """Store a value under each key, as another process does over its own connection; None removes it."""
 
     async def write() -> None:
-        other = Database(database_url)
-        await other.open()
+        database = Database(database_url)
+        await database.open()
         for key in keys:
-            await (Records(other.connector).put(key, value) if value else Records(other.connector).remove(key))
-        await other.close()
+            await (Records(database.connector).put(key, value) if value else Records(database.connector).remove(key))
+        await database.close()
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, write()).result()
@@ -78,11 +78,11 @@ async def test_a_record_that_changed_since_it_was_read_is_not_replaced(
     database: Database, url_with_tables: str
 ) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
-    assert await records.change(key, lambda known: Note("first") if known is None else None)
-    assert await records.change(key, lambda known: Note("second") if known is None else None)
+    assert await records.change(key, lambda stored: Note("first") if stored is None else None)
+    assert await records.change(key, lambda stored: Note("second") if stored is None else None)
     assert await records.get(key) == Note("first")
 
-    def change(known: Note | None) -> Note:
+    def change(stored: Note | None) -> Note:
         elsewhere(url_with_tables, key, value=Note("elsewhere"))
         return Note("third")
 
@@ -99,7 +99,7 @@ async def test_a_record_that_was_removed_since_it_was_read_stays_removed(
     records, key = Records(database.connector), NOTE.of(1, 7)
     await records.put(key, Note("first"))
 
-    def change(known: Note | None) -> Note:
+    def change(stored: Note | None) -> Note:
         elsewhere(url_with_tables, key, value=None)
         return Note("second")
 
@@ -113,10 +113,10 @@ async def test_an_update_starts_over_with_what_another_process_has_written(
     records, key = Records(database.connector), NOTE.of(1, 7)
     meanwhile: list[Note | None] = [Note("removed next"), None, Note("", (1,))]
 
-    def add(known: Note | None) -> Note:
+    def add(stored: Note | None) -> Note:
         if meanwhile:
             elsewhere(url_with_tables, key, value=meanwhile.pop(0))
-        return Note("", (*(known.numbers if known else ()), 2))
+        return Note("", (*(stored.numbers if stored else ()), 2))
 
     await records.update(key, add)
     assert await records.get(key) == Note("", (1, 2))
@@ -170,11 +170,11 @@ async def test_records_expire_after_their_lifetime(database: Database) -> None:
     (row,) = await database.connector.execute_query_all_async(
         "SELECT at FROM nightjar_records WHERE key = %(key)s", key=NOTE.of(BATCH).name
     )
-    at = float(str(row["at"]))
-    assert await remove_old_records(database.connector, at + 2.9 * DAY) == 0
-    assert await remove_old_records(database.connector, at + 3.1 * DAY) == BATCH + 1
+    written_at = float(str(row["at"]))
+    assert await remove_old_records(database.connector, written_at + 2.9 * DAY) == 0
+    assert await remove_old_records(database.connector, written_at + 3.1 * DAY) == BATCH + 1
     assert await records.get(FOREVER.of(1)) == Note("stays")
-    assert await remove_old_records(database.connector, at + 3650 * DAY) == 0
+    assert await remove_old_records(database.connector, written_at + 3650 * DAY) == 0
 
 
 def test_a_prefix_has_no_colon() -> None:

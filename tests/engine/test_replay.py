@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.errors import UserError
-from bot.engine.journal import DeliveryRecord, PlanStage
+from bot.engine.jobs.journal import DeliveryRecord, PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 
@@ -16,11 +16,11 @@ async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(url_
     effects = [{"target": "x"}, {"target": "y", "errors": ["user:Not yet."]}, {"target": "z"}]
     async with running(url_with_tables, world) as engine, opened(url_with_tables) as command:
         await engine.accept("g", EVENT, body({"a": {"effects": effects}}), LOCK)
-        (before,) = await settled(engine, "g")
-        after = await command.replay("g")
-    assert outcomes(before) == {"a x": "applied", "a y": "failed", "a z": "applied"}
-    assert outcomes(after) == {"a x": "applied", "a y": "applied", "a z": "applied"}
-    assert after.state == "done"
+        (failed,) = await settled(engine, "g")
+        replayed = await command.replay("g")
+    assert outcomes(failed) == {"a x": "applied", "a y": "failed", "a z": "applied"}
+    assert outcomes(replayed) == {"a x": "applied", "a y": "applied", "a z": "applied"}
+    assert replayed.state == "done"
     assert world.written == ["g a x", "g a z", "g a y"]
     assert world.passes("effect g a x") == 1
 
@@ -40,9 +40,9 @@ async def test_an_obsolete_effect_of_an_old_conclusion_is_not_tried_again(url_wi
     effects, end = [{"target": "x", "errors": ["user:Not yet."]}], {"errors": ["user:GitHub refused."]}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {"effect": end}}}), LOCK)
-        (before,) = await settled(engine, "g")
+        (failed,) = await settled(engine, "g")
         record = await engine.replay("g")
-    assert [effect.job.state for plan in before.plans for effect in plan.effects] == ["failed", "failed"]
+    assert [effect.job.state for plan in failed.plans for effect in plan.effects] == ["failed", "failed"]
     assert world.texts == ["", "x=applied: written | again"]
     assert record.state == "done"
 
@@ -89,9 +89,9 @@ async def test_a_failed_answer_is_not_tried_again_once_the_plan_succeeds(url_wit
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {"always": "user:GitHub refused the answer."}}
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
-        (before,) = await settled(engine, "g")
+        (failed,) = await settled(engine, "g")
         record = await engine.replay("g")
-    assert [plan.job.state for plan in before.plans] == ["failed", "done"]
+    assert [plan.job.state for plan in failed.plans] == ["failed", "done"]
     assert world.written == ["g a x"]
     assert record.state == "done"
 
@@ -100,8 +100,8 @@ async def test_a_replay_has_all_tries_again(sqlite_url: str, world: World) -> No
     faults = {"effects": [{"target": "x", "errors": ["fault", "fault", "fault", "again:0"]}]}
     async with running(sqlite_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": faults}), LOCK)
-        (before,) = await settled(engine, "g")
-        assert before.state == "failed"
+        (failed,) = await settled(engine, "g")
+        assert failed.state == "failed"
         record = await engine.replay("g")
     assert record.state == "done"
     assert record.plans[0].effects[0].job.attempts == 2
@@ -161,12 +161,12 @@ async def test_a_dry_run_shows_the_plans_and_changes_nothing(url_with_tables: st
     handlers = {"a": writes("x", conclude={}), "b": {"always": "user:Ask first."}}
     async with opened(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body(handlers), LOCK)
-        before = await engine.journal.recent()
-        shown = await engine.dry_run("g")
-        assert await engine.journal.recent() == before
+        records = await engine.journal.recent()
+        plans = await engine.dry_run("g")
+        assert await engine.journal.recent() == records
     assert world.written == []
-    assert (shown["guid"], shown["event"], shown["ignored"]) == ("g", EVENT, "")
-    first, second = shown["plans"]
+    assert (plans["guid"], plans["event"], plans["ignored"]) == ("g", EVENT, "")
+    first, second = plans["plans"]
     assert first["effects"] == [{"target": "x", "kind": "Write"}]
     effect = {"target": "end", "kind": "Write", "text": "x=applied: "}
     assert first["conclusion"] == {"why": "as they ended", "effects": [effect]}

@@ -24,14 +24,14 @@ def children() -> set[str]:
 async def test_a_replica_whose_start_is_cancelled_is_ended(sqlite_url: str, tmp_path: Path) -> None:
     # The very first launch also starts the fork server, which stays.
     await (await launch("platform", env=os.environ)).communicate()
-    before = children()
+    old_children = children()
 
     async def start() -> None:
-        async with replica(sqlite_url, tmp_path / "world.db", QUICK, doomed=True) as it:
-            await it.ended()
+        async with replica(sqlite_url, tmp_path / "world.db", QUICK, doomed=True) as process:
+            await process.ended()
 
     starting = asyncio.create_task(start())
     await until((tmp_path / "world.db").exists)
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
-    assert children() - before == set()
+    assert children() - old_children == set()

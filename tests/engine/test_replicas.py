@@ -57,9 +57,9 @@ async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
         await settled(outside, *guids)
     written = world.written
     for number in range(4):
-        mine = [guid for n, guid in enumerate(guids) if n % 4 == number]
-        ours = [key for key in written if key.split()[0] in mine]
-        assert ours == [f"{guid} a {target}" for guid in mine for target in "xy"]
+        guids_of_pull = [guid for n, guid in enumerate(guids) if n % 4 == number]
+        written_of_pull = [key for key in written if key.split()[0] in guids_of_pull]
+        assert written_of_pull == [f"{guid} a {target}" for guid in guids_of_pull for target in "xy"]
     assert len({pid for _, _, pid in world.moments("effect")}) == 2
 
 
@@ -69,19 +69,19 @@ async def test_a_frozen_replica_that_thaws_repeats_nothing(postgres_url: str, pl
         await frozen.send("g1", LOCK, body({"a": frozen_in}))
         await until(lambda: world.passes("effect g1 a x"))
         frozen.freeze()
-        async with replica(postgres_url, place, QUICK) as other, opened(postgres_url) as outside:
+        async with replica(postgres_url, place, QUICK) as survivor, opened(postgres_url) as outside:
             await outside.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g1", "g2")
             assert world.written == ["g1 a x", "g1 a y", "g1 a end", "g2 a x"]
             frozen.thaw()
-            assert await other.stop() == 0
+            assert await survivor.stop() == 0
             # It must notice that it was declared dead, and go on working.
             await outside.accept("g3", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g3")
             (record,) = await settled(outside, "g1")
     assert world.written == ["g1 a x", "g1 a y", "g1 a end", "g2 a x", "g3 a x"]
     assert record.state == "done"
-    assert len({pid for what, _, pid in world.moments("effect g1 a x")}) == 2
+    assert len({pid for name, _, pid in world.moments("effect g1 a x")}) == 2
 
 
 async def test_a_database_crash_under_load_loses_nothing_that_was_acknowledged(world: World) -> None:
@@ -132,4 +132,4 @@ async def test_twenty_deliveries_of_one_pull_request_follow_each_other_without_a
     async with running(database_url, world, pace=WorkerPace(poll=NEVER)) as engine:
         await settled(engine, *guids)
     expected = [f"{step} {guid}" for guid in guids for step in ("deliver", "plan", "effect")]
-    assert [" ".join(what.split()[:2]) for what in world.happenings] == expected
+    assert [" ".join(happening.split()[:2]) for happening in world.happenings] == expected

@@ -27,11 +27,11 @@ from bot.engine.retry import (
     MAX_MISSING_TRIES,
     MAX_NAMED_WAITS,
     MAX_TRIES,
-    Again,
     EngineRetry,
     Failed,
     LostTooOften,
     Postponed,
+    RunAgain,
     Tries,
     next_try,
 )
@@ -52,11 +52,11 @@ NOW = 1_800_000_000.0
 
 def waits_until_final(error: Exception) -> list[float]:
     """Fail repeatedly with the same error; return the waits until it is final."""
-    tries, waits, now = Tries(), list[float](), NOW
-    while (seconds := next_try(error, tries, now, kind=kind_of(error))) is not None:
+    tries, waits, moment = Tries(), list[float](), NOW
+    while (seconds := next_try(error, tries, moment, kind=kind_of(error))) is not None:
         waits.append(seconds)
-        tries = tries.after(error, now)
-        now += seconds
+        tries = tries.after(error, moment)
+        moment += seconds
     return waits
 
 
@@ -150,9 +150,9 @@ def test_a_try_without_a_record_was_lost_with_its_worker(attempts: int, tries: T
     [
         (Unavailable("502"), {"away": 7}),
         (CheckAgain("on its way", retry_in=13), {"away": 7}),
-        (Again(1.0, None), {"stopped": 5}),
+        (RunAgain(1.0, None), {"stopped": 5}),
         (Postponed(1.0, None), {"stopped": 5, "alone": 5}),
-        (LostTooOften(5, again=True), {"stopped": 5, "alone": MAX_ALONE - 1}),
+        (LostTooOften(5, runs_again=True), {"stopped": 5, "alone": MAX_ALONE - 1}),
         (asyncio.CancelledError(), {"stopped": 5}),
         (TryAgain("limited", retry_in=1), {"named": 3, "away_since": 0.0}),
         (TryAgain("not yet"), {"backed_off": 2, "away_since": 0.0}),
@@ -161,9 +161,9 @@ def test_a_try_without_a_record_was_lost_with_its_worker(attempts: int, tries: T
 )
 def test_a_try_is_counted_by_how_it_ended(error: BaseException, counted: dict[str, float]) -> None:
     tries = Tries(backed_off=1, named=2, faults=3, stopped=4, alone=5, away=6, away_since=NOW)
-    after = tries.after(error, NOW + 100)
-    assert asdict(after) == {**asdict(tries), "alone": 0, **counted}
-    assert isinstance(after.alone, int)
+    counted_tries = tries.after(error, NOW + 100)
+    assert asdict(counted_tries) == {**asdict(tries), "alone": 0, **counted}
+    assert isinstance(counted_tries.alone, int)
 
 
 @pytest.mark.parametrize("earlier", [MAX_MISSING_TRIES - 3, MAX_MISSING_TRIES - 2, MAX_MISSING_TRIES - 1])
@@ -232,13 +232,13 @@ def unanswered(cause: Exception) -> ConnectorException:
 )
 @pytest.mark.parametrize("elapsed", [45 * 60.0, 120 * 60.0])
 def test_an_outage_uses_up_no_tries(error: Exception, patience: float, elapsed: float) -> None:
-    tries, now = Tries(), NOW
-    while now < NOW + elapsed:
-        seconds = next_try(error, tries, now, kind=kind_of(error))
+    tries, moment = Tries(), NOW
+    while moment < NOW + elapsed:
+        seconds = next_try(error, tries, moment, kind=kind_of(error))
         assert seconds is not None
         assert seconds <= LONGEST_AWAY_WAIT * (1 + JITTER)
-        tries = tries.after(error, now)
-        now += seconds
+        tries = tries.after(error, moment)
+        moment += seconds
     assert tries.away_since == NOW
     assert len(waits_until_final(TryAgain("not yet"))) == MAX_TRIES - 1
     assert [next_try(error, tries, NOW + patience + late, kind=kind_of(error)) is None for late in (-1, 0, 1)] == [
@@ -275,7 +275,7 @@ JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effec
 @pytest.mark.one_clock
 def test_the_queue_gets_the_time_and_the_priority() -> None:
     began = datetime.now(UTC)
-    decision = EngineRetry().get_retry_decision(exception=Again(50, 6), job=JOB)
+    decision = EngineRetry().get_retry_decision(exception=RunAgain(50, 6), job=JOB)
     assert decision is not None
     assert decision.priority == 6
     assert decision.retry_at is not None

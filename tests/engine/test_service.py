@@ -15,7 +15,7 @@ import structlog
 
 from bot.core import logs
 from bot.engine.database import DatabaseError
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.service import Backlog, Engine, StorageError
 from bot.engine.upkeep import remove_old
 from tests.engine.running import LOCK, QUICK, opened, running, settled
@@ -115,13 +115,13 @@ async def test_jobs_that_were_running_are_resumed_before_anything_else(sqlite_ur
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
     async with opened(sqlite_url, world) as later:
-        before = await later.journal.delivery("g")
-        assert before is not None
-        assert before.state == "working"
+        crashed = await later.journal.delivery("g")
+        assert crashed is not None
+        assert crashed.state == "working"
         await later.recover()
-        after = await later.journal.delivery("g")
-        assert after is not None
-        assert after.state == "waiting"
+        recovered = await later.journal.delivery("g")
+        assert recovered is not None
+        assert recovered.state == "waiting"
 
 
 async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_others(url_with_tables: str, world: World) -> None:
@@ -320,10 +320,10 @@ async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_remov
     async with running(url_with_tables, world) as engine:
         await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
         await engine.accept("failed", EVENT, body({"a": {"effects": effects}, "b": {"always": "payload"}}), LOCK)
-        _, before = await settled(engine, "fine", "failed")
+        _, failed = await settled(engine, "fine", "failed")
         await _age(engine, days=8)
         await remove_old(engine.database.connector)
-        assert await engine.journal.recent() == [before]
+        assert await engine.journal.recent() == [failed]
         await _age(engine, days=31)
         for _ in range(2):  # what failed, then the records that explain it
             await remove_old(engine.database.connector)

@@ -17,9 +17,9 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.once import NewJob, defer_once
-from bot.engine.sqlite import SqliteConnector
-from bot.engine.sqlite_queries import FETCH_JOB
+from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.sqlite.connector import SqliteConnector
+from bot.engine.sqlite.queries import FETCH_JOB
 from tests.waiting import until
 
 COUNT = "SELECT count(*) AS n FROM procrastinate_jobs"
@@ -48,19 +48,21 @@ def commits(path: Path) -> int:
     (page_size,) = struct.unpack_from(">I", log, 8)
     salt = log[16:24]
     frames = range(32, len(log) - page_size, 24 + page_size)
-    return sum(1 for at in frames if log[at + 8 : at + 16] == salt and log[at + 4 : at + 8] != bytes(4))
+    return sum(
+        1 for offset in frames if log[offset + 8 : offset + 16] == salt and log[offset + 4 : offset + 8] != bytes(4)
+    )
 
 
 @contextlib.contextmanager
 def held_by_another(path: Path) -> Iterator[None]:
     """Keep everybody else from writing, like another process in the middle of a transaction."""
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
     try:
         yield
     finally:
-        other.execute("ROLLBACK")
-        other.close()
+        writer.execute("ROLLBACK")
+        writer.close()
 
 
 async def asked(*operations: object) -> list[asyncio.Task[None]]:
@@ -72,12 +74,12 @@ async def asked(*operations: object) -> list[asyncio.Task[None]]:
 
 
 async def test_waiting_writes_share_one_commit(connector: SqliteConnector) -> None:
-    before = commits(connector.path)
+    commits_before = commits(connector.path)
     with held_by_another(connector.path):
         tasks = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(100)))
     await asyncio.gather(*tasks)
     assert await count(connector) == 100
-    assert commits(connector.path) - before <= 2  # one for the first that waited, one for all others
+    assert commits(connector.path) - commits_before <= 2  # one for the first that waited, one for all others
 
 
 async def test_a_refused_operation_does_not_affect_the_others(connector: SqliteConnector) -> None:
@@ -100,8 +102,8 @@ async def test_several_jobs_are_inserted_all_or_none(connector: SqliteConnector)
 
 async def test_the_operation_of_a_caller_who_left_before_its_turn_is_not_run(connector: SqliteConnector) -> None:
     with held_by_another(connector.path):
-        first, left, last = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(3)))
-        left.cancel()
+        first, cancelled, last = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(3)))
+        cancelled.cancel()
     await asyncio.gather(first, last)
     assert await count(connector) == 2
 
@@ -172,18 +174,18 @@ async def test_an_answer_for_a_closed_loop_disturbs_nobody(connector: SqliteConn
 async def test_no_job_is_fetched_twice_by_two_processes(connector: SqliteConnector) -> None:
     jobs = [NewJob(key=str(n), task="t", args={}, lock=f"l{n % 7}" if n % 2 else None) for n in range(60)]
     await defer_once(connector, jobs)
-    other = await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OTHER_PROCESS, str(connector.path), stdout=asyncio.subprocess.PIPE
     )
-    mine = await work(connector)
-    printed, _ = await other.communicate()
-    theirs = [int(line) for line in printed.split()]
-    assert sorted(mine + theirs) == list(range(1, 61))
+    own_ids = await work(connector)
+    printed, _ = await process.communicate()
+    other_ids = [int(line) for line in printed.split()]
+    assert sorted(own_ids + other_ids) == list(range(1, 61))
 
 
 OTHER_PROCESS = """
 import asyncio, pathlib, sys
-from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite.connector import SqliteConnector
 from tests.engine.test_sqlite import work
 
 async def main():
@@ -200,9 +202,9 @@ async def work(connector: SqliteConnector) -> list[int]:
     """Fetch and finish jobs until all are done; return the IDs of the fetched jobs."""
     manager = JobManager(connector)
     worker = await manager.register_worker()
-    mine: list[int] = []
-    left = "SELECT count(*) AS n FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
-    while (await connector.execute_query_one_async(left))["n"]:
+    ids: list[int] = []
+    count_open = "SELECT count(*) AS n FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    while (await connector.execute_query_one_async(count_open))["n"]:
         fetched = await manager.fetch_job(None, worker)
         if fetched is None:
             await asyncio.sleep(0)
@@ -211,8 +213,8 @@ async def work(connector: SqliteConnector) -> list[int]:
         await connector.execute_query_async(
             "UPDATE procrastinate_jobs SET status = 'succeeded', worker_id = NULL WHERE id = %(id)s", id=fetched.id
         )
-        mine.append(fetched.id)
-    return mine
+        ids.append(fetched.id)
+    return ids
 
 
 async def test_a_fetch_does_not_read_the_arguments_of_jobs_that_it_skips(sqlite_url: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.engine.sqlite_writer import Notices, Writer
+from bot.engine.sqlite.writer import Notices, Writer
 
 
 def connect(notices: Notices) -> sqlite3.Connection:
@@ -48,10 +48,10 @@ async def test_a_thread_that_dies_answers_waiting_callers_and_later_ones() -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_over_yet() -> None:
-    gate, others = threading.Event(), set(threading.enumerate())
+    gate, old_threads = threading.Event(), set(threading.enumerate())
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    (thread,) = set(threading.enumerate()) - others
+    (thread,) = set(threading.enumerate()) - old_threads
 
     def die(connection: sqlite3.Connection) -> None:
         del connection
@@ -64,10 +64,10 @@ async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_
 
     dying = asyncio.ensure_future(writer.run(die))
     await asyncio.sleep(0)
-    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    pending = asyncio.ensure_future(writer.run_batched(lambda _, numbers: numbers, 1))
     # In the same turn of the loop, after the request and before it is handed over.
     asyncio.get_running_loop().call_soon(end_of_the_thread)
-    answers = await asyncio.wait_for(asyncio.gather(dying, asked, return_exceptions=True), 20)
+    answers = await asyncio.wait_for(asyncio.gather(dying, pending, return_exceptions=True), 20)
     assert {type(answer) for answer in answers} == {ConnectorException}
     await writer.stop()
 
@@ -98,7 +98,7 @@ async def test_notifications_are_published_after_the_commit_and_not_after_a_fail
 
 async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -> None:
     begun, gate = threading.Event(), threading.Event()
-    given: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def hold(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
@@ -106,24 +106,24 @@ async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -
         gate.wait(20)
 
     def add(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[str]:
-        given.append(list(numbers))
+        batches.append(list(numbers))
         for number in numbers:
             connection.execute("INSERT INTO numbers VALUES (?)", (number,))
         return [f"added {number}" for number in numbers]
 
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    asked: list[asyncio.Future[Any]] = [asyncio.ensure_future(writer.run(hold))]
+    calls: list[asyncio.Future[Any]] = [asyncio.ensure_future(writer.run(hold))]
     await asyncio.to_thread(begun.wait, 20)
-    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (1, 2)]
-    asked += [asyncio.ensure_future(writer.run(one))]
-    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (3, 2, 4)]
+    calls += [asyncio.ensure_future(writer.run_batched(add, number)) for number in (1, 2)]
+    calls += [asyncio.ensure_future(writer.run(one))]
+    calls += [asyncio.ensure_future(writer.run_batched(add, number)) for number in (3, 2, 4)]
     await asyncio.sleep(0)
     gate.set()
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    answers = await asyncio.gather(*calls, return_exceptions=True)
     stored = await writer.run(lambda connection: connection.execute("SELECT number FROM numbers").fetchall())
     await writer.stop()
-    assert given == [[1, 2], [3, 2, 4], [3], [2], [4]]
+    assert batches == [[1, 2], [3, 2, 4], [3], [2], [4]]
     assert answers[:5] == [None, "added 1", "added 2", 1, "added 3"]
     assert isinstance(answers[5], sqlite3.IntegrityError)
     assert answers[6] == "added 4"
@@ -131,32 +131,32 @@ async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -
 
 
 async def test_operations_of_one_turn_of_the_loop_run_together_and_in_order() -> None:
-    given: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def note(connection: sqlite3.Connection, numbers: Sequence[int]) -> Sequence[int]:
         del connection
-        given.append(list(numbers))
+        batches.append(list(numbers))
         return numbers
 
     def alone(connection: sqlite3.Connection) -> None:
         del connection
-        given.append([])
+        batches.append([])
 
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    answers = await asyncio.gather(*(writer.run_together(note, number) for number in range(100)))
-    assert (answers, given) == (list(range(100)), [list(range(100))])
-    given.clear()
-    before, between = writer.run_together(note, 1), writer.run(alone)
-    await asyncio.gather(before, between, writer.run_together(note, 2))
-    assert [number for numbers in given for number in numbers or [0]] == [1, 0, 2]
+    answers = await asyncio.gather(*(writer.run_batched(note, number) for number in range(100)))
+    assert (answers, batches) == (list(range(100)), [list(range(100))])
+    batches.clear()
+    first, second = writer.run_batched(note, 1), writer.run(alone)
+    await asyncio.gather(first, second, writer.run_batched(note, 2))
+    assert [number for numbers in batches for number in numbers or [0]] == [1, 0, 2]
     await writer.stop()
 
 
 async def test_operations_requested_just_before_the_end_are_run() -> None:
     writer = Writer(connect, lambda notices: None)
     await writer.start()
-    asked = asyncio.ensure_future(writer.run_together(lambda _, numbers: numbers, 1))
+    call = asyncio.ensure_future(writer.run_batched(lambda _, numbers: numbers, 1))
     stopping = asyncio.ensure_future(writer.stop())
-    assert await asked == 1
+    assert await call == 1
     await stopping

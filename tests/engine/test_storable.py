@@ -39,14 +39,14 @@ async def test_while_deliveries_cannot_be_stored_it_is_not_ready_and_afterwards_
 
 async def test_a_locked_table_of_jobs_makes_it_not_ready_until_it_is_unlocked(postgres_url: str, world: World) -> None:
     engine = Engine(postgres_url, Toy(world), pace=LATER, accept_timeout=1.0)
-    async with engine, await psycopg.AsyncConnection.connect(postgres_url) as other:
+    async with engine, await psycopg.AsyncConnection.connect(postgres_url) as connection:
         work = asyncio.create_task(engine.run())
         await until(lambda: engine.ready() is None)
-        await other.execute("LOCK TABLE procrastinate_jobs IN SHARE MODE")
+        await connection.execute("LOCK TABLE procrastinate_jobs IN SHARE MODE")
         with pytest.raises(StorageError):
             await engine.accept("lost", "push", body({}), LOCK)
         assert engine.ready() == "deliveries cannot be stored (TimeoutError)"
-        await other.rollback()
+        await connection.rollback()
         await until(lambda: engine.ready() is None)
         await engine.stop()
         await work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.engine.database import Database
-from bot.engine.store import Store
+from bot.engine.jobs.store import Store
 
 
 async def test_a_conclusion_that_was_removed_meanwhile_is_not_restarted(database: Database) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.engine.journal import PlanStage
+from bot.engine.jobs.journal import PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
@@ -62,7 +62,7 @@ async def test_deliveries_of_one_pull_request_run_one_after_another(url_with_tab
             await outside.accept(guid, EVENT, body({"a": writes("x", "y"), "b": writes("z")}), LOCK)
     async with running(url_with_tables, world) as engine:
         await settled(engine, *guids)
-    expected = [f"{guid} {what}" for guid in guids for what in ("a x", "a y", "b z")]
+    expected = [f"{guid} {write}" for guid in guids for write in ("a x", "a y", "b z")]
     assert world.written == expected
 
 
@@ -71,8 +71,8 @@ async def test_deliveries_of_different_pull_requests_do_not_wait_for_each_other(
 ) -> None:
     """Each waits for an action of the other, so one after another they would never end."""
     async with running(url_with_tables, world) as engine:
-        for guid, other in (("g1", "g2"), ("g2", "g1")):
-            script = {"effects": [{"target": "x", "waits_for": f"effect {other} a x"}]}
+        for guid, other_guid in (("g1", "g2"), ("g2", "g1")):
+            script = {"effects": [{"target": "x", "waits_for": f"effect {other_guid} a x"}]}
             await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{guid}")
         await settled(engine, "g1", "g2")
     assert sorted(world.written) == ["g1 a x", "g2 a x"]
@@ -214,10 +214,10 @@ async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(url_with
     async with running(url_with_tables, world) as engine:
         script = writes("x", conclude={"errors": ["user:Not yet."]})
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
-        (before,) = await settled(engine, "g")
-        after = await engine.replay("g")
-    assert [(plan.stage, plan.job.state) for plan in before.plans] == [("plan", "done"), ("conclusion", "failed")]
-    assert after.state == "done"
+        (failed,) = await settled(engine, "g")
+        replayed = await engine.replay("g")
+    assert [(plan.stage, plan.job.state) for plan in failed.plans] == [("plan", "done"), ("conclusion", "failed")]
+    assert replayed.state == "done"
     assert world.written == ["g a x", "g a end"]
 
 
@@ -276,7 +276,10 @@ async def test_each_final_failure_is_answered_whatever_its_cause(sqlite_url: str
     """Who waits for a command gets an answer from each stage, also if a crash or an outage ended it."""
 
     def script(cause: str) -> str:
-        failing = {one: {"always": cause} if one == stage else {} for one in ("route", "plan", "effect", "conclude")}
+        failing = {
+            stage_name: {"always": cause} if stage_name == stage else {}
+            for stage_name in ("route", "plan", "effect", "conclude")
+        }
         effects = [{"target": "x", **failing["effect"]}]
         plan = {"effects": effects, "conclude": failing["conclude"], "answer": {}, **failing["plan"]}
         return body({"a": plan}, route=failing["route"])

@@ -30,7 +30,7 @@ def clock() -> list[float]:
 
 @pytest.fixture
 def tokens(database: Database, clock: list[float]) -> TokenStore:
-    return TokenStore(database.connector, "api", now=lambda: clock[0])
+    return TokenStore(database.connector, "api", clock=lambda: clock[0])
 
 
 async def test_a_token_is_recognized_by_its_text_while_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:
@@ -57,7 +57,7 @@ async def test_a_token_without_an_expiry_is_valid_until_it_is_revoked(tokens: To
 async def test_only_the_exact_text_is_the_token(tokens: TokenStore, change: str) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     start = text.index("_", 9) + 1
-    other = {
+    changed = {
         "first": text[:start] + ("1" if text[start] == "0" else "0") + text[start + 1 :],
         "last": text[:-1] + ("1" if text[-1] == "0" else "0"),
         "id": text.replace(made.id, "0" * 12),
@@ -65,7 +65,7 @@ async def test_only_the_exact_text_is_the_token(tokens: TokenStore, change: str)
         "more": text + "0",
         "less": text[:-1],
     }[change]
-    assert await tokens.verify(other) is None
+    assert await tokens.verify(changed) is None
 
 
 async def test_a_token_of_another_scope_is_not_recognized(tokens: TokenStore, database: Database) -> None:
@@ -82,9 +82,9 @@ async def test_the_last_use_is_stored_at_most_once_a_minute(tokens: TokenStore, 
     assert made.used_at is None
     for later, noted in ((0.0, 0.0), (59.0, 0.0), (1.0, 60.0)):
         clock[0] += later
-        known = await tokens.verify(text)
-        assert known is not None
-        await tokens.note_use(known)
+        token = await tokens.verify(text)
+        assert token is not None
+        await tokens.note_use(token)
         (stored,) = await tokens.all()
         assert stored.used_at == made.created_at + noted
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine import text
-from bot.engine.notes import UNKNOWN_END, Note, UnreadableNote
+from bot.engine.jobs.notes import UNKNOWN_END, Note, UnreadableNote
 from bot.engine.processor import NobodyWatches
 from bot.engine.service import Engine
+from bot.engine.sql import encoding
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
@@ -130,14 +130,14 @@ FIELDS = st.sampled_from(["text", "message", "tries", "about", "writes", "value"
 
 @given(st.text() | JSON.map(json.dumps) | st.dictionaries(FIELDS, JSON).map(json.dumps))
 def test_any_stored_note_is_read_or_shown_as_unreadable(stored: str) -> None:
-    shown = Note.shown("retrying", stored)
-    assert shown.outcome == "retrying"
-    if shown.text.startswith("its stored note cannot be read: "):
+    note = Note.shown("retrying", stored)
+    assert note.outcome == "retrying"
+    if note.text.startswith("its stored note cannot be read: "):
         with pytest.raises(UnreadableNote):
             Note.read("retrying", stored)
     else:
-        assert Note.read("retrying", stored) == shown
-        assert text.loads(shown.written())
+        assert Note.read("retrying", stored) == note
+        assert encoding.loads(note.written())
 
 
 async def test_a_failed_job_without_a_note_says_that_it_has_none(database_url: str) -> None:

@@ -12,8 +12,10 @@ import pytest
 from procrastinate.schema import SchemaManager
 from procrastinate.types import JSONDict
 
-from bot.engine import postgres_schema, sqlite_schema, text
-from bot.engine.jobs import Origin
+from bot.engine.jobs.definitions import Origin
+from bot.engine.postgres import schema as postgres_schema
+from bot.engine.sql import encoding
+from bot.engine.sqlite import schema as sqlite_schema
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 
@@ -25,13 +27,13 @@ BEFORE_BODIES_MOVE = sqlite_schema.BEFORE_MOVE - 1
 
 
 def job(number: int, task: str, key: str, args: JSONDict, status: str) -> str:
-    stored = text.dumps(args).replace("'", "''")
+    stored = encoding.dumps(args).replace("'", "''")
     return f"{JOB} ({number}, 'default', '{task}', '{LOCK}', 'once:{key}', '{stored}', '{status}')"
 
 
 def delivery(number: int, guid: str, handlers: JSONDict, status: str) -> str:
-    whole = body(handlers, issue={"number": 7, "body": LARGE})
-    args: JSONDict = {"guid": guid, "event": EVENT, "body": whole, "received_at": 1.5}
+    payload = body(handlers, issue={"number": 7, "body": LARGE})
+    args: JSONDict = {"guid": guid, "event": EVENT, "body": payload, "received_at": 1.5}
     return job(number, "deliver", f"delivery:{guid}", args, status)
 
 

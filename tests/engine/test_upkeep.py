@@ -13,7 +13,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
-from bot.engine.once import NewJob, defer_once
+from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.upkeep import (
     BATCH,
     REMOVE_DONE,
@@ -22,8 +22,8 @@ from bot.engine.upkeep import (
     remove_old,
     requeue_all,
     requeue_stalled,
+    worker_states,
 )
-from bot.engine.workers import worker_states
 
 
 async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) -> int:
@@ -66,8 +66,8 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     await silence(connector, silent, 25)
     await JobManager(connector).unregister_worker(stopped)
     # Operators are shown what happens next.
-    shown = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
-    assert (shown[silent], sorted(shown.values())) == (True, [False, True])
+    dead_by_worker = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
+    assert (dead_by_worker[silent], sorted(dead_by_worker.values())) == (True, [False, True])
     requeued = await requeue_stalled(connector, seconds=20)
     assert sorted((r.task, r.status, r.attempts) for r in requeued) == [("t", "todo", 1)] * 3
     assert await statuses(connector) == {"silent 1": "todo", "silent 2": "todo", "stopped": "todo", "live": "doing"}

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from bot.engine.service import Engine
-from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, let_old_go_first
+from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, raise_oldest
 from tests.engine.running import LOCK, QUICK, opened, running, settled
 from tests.engine.toy import World, body, writes
 
@@ -16,7 +16,7 @@ ONE_AT_A_TIME = replace(QUICK, concurrency=1, reap=3600.0)
 
 
 def delivered(world: World) -> list[str]:
-    return [what.removeprefix("deliver ") for what in world.happenings if what.startswith("deliver ")]
+    return [happening.removeprefix("deliver ") for happening in world.happenings if happening.startswith("deliver ")]
 
 
 async def test_a_command_goes_before_a_backlog_and_after_earlier_deliveries_of_its_pull_request(
@@ -60,14 +60,14 @@ async def test_our_own_deliveries_and_timers_go_before_a_backlog(url_with_tables
 
 
 async def test_old_waiting_jobs_join_the_urgent_ones_in_parts(sqlite_url: str, world: World) -> None:
-    async with Engine(sqlite_url, now=lambda: NOW) as web:
+    async with Engine(sqlite_url, clock=lambda: NOW) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
-        await let_old_go_first(web.database.connector, NOW + LONG_WAIT)
+        await raise_oldest(web.database.connector, NOW + LONG_WAIT)
         await web.accept("first", "issue_comment", body({}), LOCK, urgent=True)
-        await let_old_go_first(web.database.connector, NOW + LONG_WAIT + 1)
+        await raise_oldest(web.database.connector, NOW + LONG_WAIT + 1)
         await web.accept("second", "issue_comment", body({}), "pr:1#8", urgent=True)
-    async with running(sqlite_url, world, pace=ONE_AT_A_TIME, now=lambda: NOW) as engine:
+    async with running(sqlite_url, world, pace=ONE_AT_A_TIME, clock=lambda: NOW) as engine:
         await settled(engine, "second")
     order = delivered(world)
     assert order[:MOST_AT_ONCE] == [f"star-{n}" for n in range(MOST_AT_ONCE)], "only the oldest ones"

@@ -14,24 +14,24 @@ from bot.engine.writes import CHECK_AFTER, CHECKS_OF_WRITE, CheckAgain, UnclearW
 WHAT = "POST /repos/octocat/compiler/issues/1/comments"
 
 
-async def send(writes: Writes, at: float, error: Exception | None = None, what: str = WHAT) -> None:
+async def send(writes: Writes, moment: float, error: Exception | None = None, request: str = WHAT) -> None:
     """Send a write at a time of GitHub's clock; an error is its outcome."""
-    async with writes.once(what, lambda: at):
+    async with writes.once(request, lambda: moment):
         if error is not None:
             raise error
 
 
-async def unclear(writes: Writes, at: float = 1000.0) -> Writes:
+async def unclear(writes: Writes, moment: float = 1000.0) -> Writes:
     """Send a write whose outcome stays unknown; return the state for the next try."""
     with pytest.raises(UnclearWrite):
-        await send(writes, at, UnclearWrite("502"))
+        await send(writes, moment, UnclearWrite("502"))
     return Writes(writes.state)
 
 
-async def refused(writes: Writes, at: float) -> tuple[float | None, Writes]:
+async def refused(writes: Writes, moment: float) -> tuple[float | None, Writes]:
     """Try the write at a time, and expect a refusal; return the wait, and the state for the next try."""
     with pytest.raises(CheckAgain) as held:
-        await send(writes, at)
+        await send(writes, moment)
     return held.value.retry_in, Writes(writes.state)
 
 
@@ -43,7 +43,7 @@ async def test_a_write_is_recorded_before_it_is_sent() -> None:
 
     writes = Writes(save=save)
     async with writes.once(WHAT, lambda: 1000.0):
-        assert [one["what"] for one in noted[0]["sent"]] == [WHAT]
+        assert [write["what"] for write in noted[0]["sent"]] == [WHAT]
     assert len(noted) == 1
 
 
@@ -57,18 +57,18 @@ async def test_a_check_counts_only_once_the_write_would_be_visible(elapsed: floa
 
 
 async def test_a_write_is_sent_again_after_two_checks_and_then_checked_twice_more() -> None:
-    writes, at = await unclear(Writes()), 1000.0
+    writes, moment = await unclear(Writes()), 1000.0
     for _ in range(CHECKS_OF_WRITE - 1):
-        at += CHECK_AFTER
-        wait, writes = await refused(writes, at)
+        moment += CHECK_AFTER
+        wait, writes = await refused(writes, moment)
         assert wait is not None
         assert wait > CHECK_AFTER
-    await send(writes, at + CHECK_AFTER)
-    for left in range(CHECKS_OF_WRITE, 0, -1):
+    await send(writes, moment + CHECK_AFTER)
+    for checks_left in range(CHECKS_OF_WRITE, 0, -1):
         assert isinstance(writes.check_for_twins({"outcome": "applied", "text": "done"}), CheckAgain)
         writes = Writes(writes.state)
-        assert (writes.checks_left, writes.outcome["text"]) == (left, "done")
-        await refused(writes, at + 1e6)
+        assert (writes.checks_left, writes.outcome["text"]) == (checks_left, "done")
+        await refused(writes, moment + 1e6)
     assert writes.check_for_twins({}) is None
 
 
@@ -100,8 +100,8 @@ async def test_a_worker_that_died_while_sending_leaves_the_record() -> None:
 
 async def test_other_writes_of_the_job_need_not_wait_nor_does_the_same_one_in_the_same_try() -> None:
     writes = await unclear(Writes())
-    await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
-    await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
+    await send(writes, 1001.0, request="POST /repos/octocat/compiler/statuses/1")
+    await send(writes, 1001.0, request="POST /repos/octocat/compiler/statuses/1")
 
 
 async def test_without_a_second_sending_nobody_checks_for_duplicates() -> None:

@@ -20,10 +20,10 @@ from gidgethub import BadRequest
 
 from bot.core.errors import Away, GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
-from bot.engine.guard import OverTime
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import LostTooOften
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.worker.guard import OverTime
 from bot.github.errors import NotInstalled, kind_of
 from tests.waiting import DEADLINE, until
 
@@ -82,9 +82,9 @@ class World:
     def texts(self) -> list[str]:
         return [row[0] for row in self._connection.execute("SELECT text FROM writes ORDER BY n")]
 
-    def happened(self, what: str) -> None:
+    def happened(self, happening: str) -> None:
         self._connection.execute(
-            "INSERT INTO happenings (at, pid, what) VALUES (?, ?, ?)", (time.time(), os.getpid(), what)
+            "INSERT INTO happenings (at, pid, what) VALUES (?, ?, ?)", (time.time(), os.getpid(), happening)
         )
 
     @property
@@ -94,7 +94,7 @@ class World:
     def moments(self, prefix: str) -> list[tuple[str, float, int]]:
         """Return the events whose names have a prefix: name, time and process."""
         rows = self._connection.execute("SELECT what, at, pid FROM happenings ORDER BY n")
-        return [(what, at, pid) for what, at, pid in rows if what.startswith(prefix)]
+        return [(name, moment, pid) for name, moment, pid in rows if name.startswith(prefix)]
 
 
 def _storable(text: str) -> str:
@@ -142,7 +142,7 @@ class Toy:
         self.world.happened(f"conclude {delivery.guid} {job.handler}")
         script = job.conclusion_basis
         await self._go_through(f"conclude {delivery.guid} {job.handler}", script)
-        ended = [f"{one.target}={one.state}: {one.text}" for one in job.ended]
+        ended = [f"{effect.target}={effect.state}: {effect.text}" for effect in job.ended]
         text = " | ".join([*ended, *(["again"] if job.again else [])])
         effect = PlannedEffect("end", {"kind": "Write", **script.get("effect", {}), "text": text})
         return PlannedEffects((effect,), "as they ended")
@@ -165,7 +165,7 @@ class Toy:
         if isinstance(error, UserError):
             return str(error)
         sorry = SORRY.format(guid=guid)
-        return f"{sorry} {AGAIN}" if isinstance(error, LostTooOften) and error.again else sorry
+        return f"{sorry} {AGAIN}" if isinstance(error, LostTooOften) and error.runs_again else sorry
 
     async def _go_through(self, point: str, script: Mapping[str, Any]) -> None:
         passes = self.world.passed(point)
@@ -181,9 +181,9 @@ class Toy:
         if script.get("always"):
             raise error_of(script["always"])
 
-    def _die(self, point: str, script: Mapping[str, Any], when: str) -> None:
+    def _die(self, point: str, script: Mapping[str, Any], stage: str) -> None:
         """End the process as a power cut does, the first `deaths` times that it passes a point."""
-        if script.get("dies") == when and self.world.passed(f"{point} dies") < script.get("deaths", 1):
+        if script.get("dies") == stage and self.world.passed(f"{point} dies") < script.get("deaths", 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -198,37 +198,37 @@ def error_of(name: str) -> Exception:
     It is user, refused, unknown:NAME, payload, fault, again, again:SECONDS, or gives way:SECONDS.
     """
     match name.partition(":"):
-        case "refused", _, text:
+        case ["refused", _, text]:
             return RefusedToPerson(text or "No, and this is why.")
-        case "user", _, text:
+        case ["user", _, text]:
             return UserError(text or "No, and this is why.")
-        case "unknown", _, name:
+        case ["unknown", _, name]:
             return UnknownHandler(name)
-        case "payload", _, _:
+        case ["payload", _, _]:
             return PayloadError("pull_request.head.sha", "is missing where text was expected")
-        case "again", _, "":
+        case ["again", _, ""]:
             return TryAgain("not yet")
-        case "gives way", _, seconds:
+        case ["gives way", _, seconds]:
             return GiveWay("others come first", retry_in=float(seconds))
-        case "again", _, seconds:
+        case ["again", _, seconds]:
             return TryAgain("at a given time", retry_in=float(seconds))
-        case "lost", _, _:
+        case ["lost", _, _]:
             return LostTooOften(3)
-        case "away", _, _:
+        case ["away", _, _]:
             return Impatient("the service does not answer")
-        case "over-time", _, _:
+        case ["over-time", _, _]:
             return OverTime(900.0)
-        case "not-installed", _, _:
+        case ["not-installed", _, _]:
             return NotInstalled("the installation is suspended")
-        case "forbidden", _, _:
+        case ["forbidden", _, _]:
             return BadRequest(HTTPStatus.FORBIDDEN, "Resource not accessible by integration")
         case _:
             return RuntimeError(f"a fault of ours: {name}")
 
 
-def body(handlers: Mapping[str, Any], **more: Any) -> str:
+def body(handlers: Mapping[str, Any], **members: Any) -> str:
     """Return the raw text of a payload with a script for each handler."""
-    return json.dumps({"action": "created", "repository": REPOSITORY, "handlers": handlers, **more})
+    return json.dumps({"action": "created", "repository": REPOSITORY, "handlers": handlers, **members})
 
 
 def writes(*targets: str, **script: Any) -> dict[str, Any]:

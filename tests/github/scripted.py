@@ -22,8 +22,8 @@ TOKEN_PREFIX = "ghs_secret_"
 class Say:
     """One answer.
 
-    `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes. With `after`, it is given
-    once that is set.
+    `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes. The answer is sent once
+    `released` is set.
     """
 
     status: int = 200
@@ -32,11 +32,11 @@ class Say:
     raw: bytes | None = None
     drop: bool = False
     hang: bool = False
-    after: asyncio.Event | None = None
+    released: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     method: str
     path: str
     query: Mapping[str, str]
@@ -54,7 +54,7 @@ class Asked:
 
 class ScriptedGitHub:
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.token_lifetime = timedelta(hours=1)
         self.tokens_made = 0
         self._script: dict[tuple[str, str], deque[Say]] = defaultdict(deque)
@@ -75,20 +75,22 @@ class ScriptedGitHub:
         """Answer the next requests to `path` one after another; the last answer is repeated."""
         self._script[method, path] = deque(answers)
 
-    def asked_for(self, method: str, path: str) -> list[Asked]:
-        return [asked for asked in self.asked if (asked.method, asked.path) == (method, path)]
+    def requests_for(self, method: str, path: str) -> list[ReceivedRequest]:
+        return [request for request in self.requests if (request.method, request.path) == (method, path)]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(request.method, request.path, dict(request.query), request.headers.copy(), await request.read())
-        self.asked.append(asked)
-        answers = self._script.get((asked.method, asked.path))
+        received = ReceivedRequest(
+            request.method, request.path, dict(request.query), request.headers.copy(), await request.read()
+        )
+        self.requests.append(received)
+        answers = self._script.get((received.method, received.path))
         if answers is None:
-            return self._token() if asked.path.endswith("/access_tokens") else web.json_response({}, status=418)
+            return self._token() if received.path.endswith("/access_tokens") else web.json_response({}, status=418)
         say = answers.popleft() if len(answers) > 1 else answers[0]
         if say.hang:
             await self._over.wait()
-        if say.after is not None:
-            await say.after.wait()
+        if say.released is not None:
+            await say.released.wait()
         if say.drop:
             assert request.transport is not None
             request.transport.abort()

@@ -25,7 +25,7 @@ LATER = 61  # seconds after which a token may lack a newly granted permission
 
 
 def asked_tokens(scripted: ScriptedGitHub) -> list[object]:
-    return [asked.json for asked in scripted.asked_for("POST", TOKENS)]
+    return [request.json for request in scripted.requests_for("POST", TOKENS)]
 
 
 async def test_a_reader_gets_a_token_that_reads_one_repository(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -47,8 +47,8 @@ async def test_a_write_uses_a_token_with_the_declared_permissions(
     assert asked_tokens(scripted)[1:] == [
         {"repository_ids": [REPOSITORY], "permissions": {"metadata": "read", "issues": "write"}}
     ]
-    assert [asked.bearer[-1] for asked in scripted.asked_for("GET", ISSUE)] == ["1", "1"]
-    assert scripted.asked_for("PATCH", ISSUE)[0].bearer == f"{TOKEN_PREFIX}2"
+    assert [request.bearer[-1] for request in scripted.requests_for("GET", ISSUE)] == ["1", "1"]
+    assert scripted.requests_for("PATCH", ISSUE)[0].bearer == f"{TOKEN_PREFIX}2"
 
 
 async def test_a_caller_without_declared_permissions_cannot_write(
@@ -59,7 +59,7 @@ async def test_a_caller_without_declared_permissions_cannot_write(
         await github.post(ISSUE + "/comments", data={})
     with pytest.raises(WriteRefused):
         await github.graphql("mutation { addReaction }")
-    assert not scripted.asked
+    assert not scripted.requests
 
 
 async def test_every_purpose_and_every_repository_has_its_own_token(
@@ -85,8 +85,8 @@ async def test_a_permission_that_is_not_granted_is_left_out(scripted: ScriptedGi
     scripted.will("GET", f"/app/installations/{INSTALLATION}", Say(body={"permissions": granted}))
     scripted.will("GET", ISSUE, Say(body={}))
     await scripted_app.client(InstalledRepository(INSTALLATION, 1)).getitem(ISSUE)
-    less = {name: level for name, level in READ_ALL.items() if name != "members"}
-    assert [asked["permissions"] for asked in asked_tokens(scripted)] == [READ_ALL, less]  # type: ignore[index]
+    available = {name: level for name, level in READ_ALL.items() if name != "members"}
+    assert [body["permissions"] for body in asked_tokens(scripted)] == [READ_ALL, available]  # type: ignore[index]
 
 
 async def test_a_repository_missing_in_the_installation_is_not_requested_twice(
@@ -110,7 +110,7 @@ async def test_a_403_on_an_old_token_is_tried_again_with_a_new_one(
     scripted.will("GET", ISSUE, NOT_ACCESSIBLE)
     with pytest.raises(BadRequest):
         await gh.getitem(ISSUE)
-    assert (len(asked_tokens(scripted)), len(scripted.asked_for("GET", ISSUE)) - 1) == (times, times)
+    assert (len(asked_tokens(scripted)), len(scripted.requests_for("GET", ISSUE)) - 1) == (times, times)
 
 
 async def test_a_newly_granted_permission_is_used_at_once(
@@ -142,7 +142,7 @@ async def test_graphql_says_forbidden_inside_a_200(
     for _ in range(2):  # the token is new, and stays so
         with pytest.raises(QueryError):
             await gh.graphql(document)
-    assert len(scripted.asked_for("POST", "/graphql")) == 2
+    assert len(scripted.requests_for("POST", "/graphql")) == 2
     jumping.now += LATER
     scripted.will("POST", "/graphql", FORBIDDEN, Say(body={"data": {"done": True}}))
     assert await gh.graphql(document) == {"done": True}
@@ -158,7 +158,7 @@ async def test_the_permissions_of_an_installation_can_be_forgotten(
     scripted_app.forget(1)
     for installation in (1, 2):
         await client_of(scripted_app, installation).getitem(ISSUE)
-    assert [len(scripted.asked_for("POST", f"/app/installations/{n}/access_tokens")) for n in (1, 2)] == [2, 1]
+    assert [len(scripted.requests_for("POST", f"/app/installations/{n}/access_tokens")) for n in (1, 2)] == [2, 1]
 
 
 async def test_the_id_of_a_repository_comes_with_its_first_token(
@@ -172,7 +172,7 @@ async def test_the_id_of_a_repository_comes_with_its_first_token(
     github = await scripted_app.reader("Octocat/Compiler")
     await github.getitem(ISSUE)
     assert asked_tokens(scripted) == [{"repositories": ["compiler"], "permissions": READ_ALL}]
-    assert len(scripted.asked) == 3
+    assert len(scripted.requests) == 3
 
 
 async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
@@ -188,7 +188,7 @@ async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedG
 
 
 @pytest.mark.parametrize(
-    ("wanted", "granted", "left"),
+    ("requested", "granted", "expected"),
     [
         ({"issues": "write"}, {"issues": "write"}, {"metadata": "read"} | {"issues": "write"}),
         ({"issues": "write"}, {"issues": "read"}, {"metadata": "read"}),
@@ -197,8 +197,8 @@ async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedG
     ],
 )
 def test_requested_access_is_never_empty_because_github_takes_that_for_everything(
-    wanted: dict[str, str], granted: dict[str, str], left: dict[str, str]
+    requested: dict[str, str], granted: dict[str, str], expected: dict[str, str]
 ) -> None:
-    access = Access.writing(frozenset(wanted)).within(granted | {METADATA: "read"})
-    assert dict(access.levels) == left
+    access = Access.writing(frozenset(requested)).within(granted | {METADATA: "read"})
+    assert dict(access.levels) == expected
     assert Access.writing(frozenset()).within({}).levels

@@ -25,10 +25,10 @@ def name_the_app(scripted: ScriptedGitHub) -> None:
 
 async def test_the_app_looks_up_its_own_account_once(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     name_the_app(scripted)
-    known = await asyncio.gather(*(scripted_app.identity(PLACE) for _ in range(20)))
-    assert set(known) == {AppIdentity(7, "nightjar", "nightjar[bot]", 4711)}
-    assert await scripted_app.identity(PLACE) == known[0]
-    assert len(scripted.asked_for("GET", "/app")) == 1
+    identities = await asyncio.gather(*(scripted_app.identity(PLACE) for _ in range(20)))
+    assert set(identities) == {AppIdentity(7, "nightjar", "nightjar[bot]", 4711)}
+    assert await scripted_app.identity(PLACE) == identities[0]
+    assert len(scripted.requests_for("GET", "/app")) == 1
 
 
 async def test_the_apps_user_is_looked_up_with_an_installation_token_because_a_jwt_may_not(
@@ -36,16 +36,16 @@ async def test_the_apps_user_is_looked_up_with_an_installation_token_because_a_j
 ) -> None:
     name_the_app(scripted)
     await scripted_app.identity(PLACE)
-    assert scripted.asked_for("GET", "/users/nightjar[bot]")[0].bearer == f"{TOKEN_PREFIX}1"
-    asked = scripted.asked_for("POST", f"/app/installations/{INSTALLATION}/access_tokens")
-    assert [one.json for one in asked] == [{"permissions": {"metadata": "read"}}]
+    assert scripted.requests_for("GET", "/users/nightjar[bot]")[0].bearer == f"{TOKEN_PREFIX}1"
+    requests = scripted.requests_for("POST", f"/app/installations/{INSTALLATION}/access_tokens")
+    assert [request.json for request in requests] == [{"permissions": {"metadata": "read"}}]
 
 
-@pytest.mark.parametrize("more", [{}, {"repositories": None}, {"repositories": []}])
+@pytest.mark.parametrize("other_members", [{}, {"repositories": None}, {"repositories": []}])
 async def test_the_id_of_a_repository_is_looked_up_where_its_token_names_none(
-    scripted: ScriptedGitHub, scripted_app: GitHubApp, more: dict[str, object]
+    scripted: ScriptedGitHub, scripted_app: GitHubApp, other_members: dict[str, object]
 ) -> None:
-    token = {"token": f"{TOKEN_PREFIX}x", "expires_at": "2999-01-01T00:00:00Z", **more}
+    token = {"token": f"{TOKEN_PREFIX}x", "expires_at": "2999-01-01T00:00:00Z", **other_members}
     scripted.will("GET", WHERE, Say(body={"id": 42}))
     scripted.will("POST", "/app/installations/42/access_tokens", Say(201, token))
     scripted.will("GET", "/repos/octocat/compiler", Say(body={"id": 7}))
@@ -56,28 +56,28 @@ async def test_the_installation_of_a_repository_is_looked_up_once_in_ten_minutes
     scripted: ScriptedGitHub, scripted_app: GitHubApp, jumping: JumpingTime
 ) -> None:
     scripted.will("GET", WHERE, Say(body={"id": 42}))
-    found = await asyncio.gather(*(scripted_app.installation_for("octocat/compiler") for _ in range(20)))
-    assert set(found) == {42}
+    ids = await asyncio.gather(*(scripted_app.installation_for("octocat/compiler") for _ in range(20)))
+    assert set(ids) == {42}
     assert await scripted_app.installation_for("Octocat/Compiler") == 42
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
     jumping.now += 601
     await scripted_app.installation_for("octocat/compiler")
-    assert len(scripted.asked) == 2
+    assert len(scripted.requests) == 2
 
 
 async def test_an_installation_that_changed_during_the_request_is_not_cached(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     late = asyncio.Event()
-    scripted.will("GET", WHERE, Say(body={"id": 42}, after=late), Say(body={"id": 43}))
-    before = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
-    await until(lambda: scripted.asked)
+    scripted.will("GET", WHERE, Say(body={"id": 42}, released=late), Say(body={"id": 43}))
+    first = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
+    await until(lambda: scripted.requests)
     scripted_app.forget(42)
-    after = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
-    await until(lambda: len(scripted.asked) == 2)
-    assert await after == 43
+    second = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
+    await until(lambda: len(scripted.requests) == 2)
+    assert await second == 43
     late.set()
-    assert await before == 42
+    assert await first == 42
     assert await scripted_app.installation_for("octocat/compiler") == 43
 
 

@@ -16,8 +16,8 @@ from bot.github.access import NO_PERMISSIONS, READING
 from bot.github.app import GitHubApp
 from bot.github.auth import AppKey, InstallationTokens, Token, TokenKey
 from bot.github.client import GitHub
-from bot.github.clock import GitHubClock
 from bot.github.errors import AccessPaused, AppRefused, NotInstalled, RateLimited, is_refusal, status_of
+from bot.github.transport.clock import GitHubClock
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
@@ -32,27 +32,27 @@ async def test_the_app_sends_a_back_dated_jwt_that_expires_within_ten_minutes(
 ) -> None:
     scripted.will("GET", "/app", Say(body={"slug": "nightjar"}))
     await scripted_app.as_app().getitem("/app")
-    shown = scripted.asked[0].bearer
-    claims = jwt.decode(shown, private_key().public_key(), algorithms=["RS256"], options={"verify_iss": False})
-    now = time.time()
+    token = scripted.requests[0].bearer
+    claims = jwt.decode(token, private_key().public_key(), algorithms=["RS256"], options={"verify_iss": False})
+    moment = time.time()
     assert claims["iss"] == str(APP_ID)
-    assert now - 90 < claims["iat"] <= now - 60
-    assert now < claims["exp"] <= now + 600
-    assert jwt.get_unverified_header(shown)["alg"] == "RS256"
+    assert moment - 90 < claims["iat"] <= moment - 60
+    assert moment < claims["exp"] <= moment + 600
+    assert jwt.get_unverified_header(token)["alg"] == "RS256"
 
 
 async def test_fifty_simultaneous_requests_share_one_token(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     await asyncio.gather(*(client_of(scripted_app, INSTALLATION).getitem("/rate_limit") for _ in range(50)))
     assert scripted.tokens_made == 1
-    assert {asked.bearer for asked in scripted.asked_for("GET", "/rate_limit")} == {f"{TOKEN_PREFIX}1"}
+    assert {request.bearer for request in scripted.requests_for("GET", "/rate_limit")} == {f"{TOKEN_PREFIX}1"}
 
 
 async def test_two_installations_have_their_own_tokens(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
     await client_of(scripted_app, 1).getitem("/rate_limit")
     await client_of(scripted_app, 2).getitem("/rate_limit")
-    first, second = scripted.asked_for("GET", "/rate_limit")
+    first, second = scripted.requests_for("GET", "/rate_limit")
     assert first.bearer != second.bearer
 
 
@@ -63,7 +63,7 @@ async def test_a_token_is_refreshed_before_it_expires(
     for later in (0, 54 * 60, 2 * 60):  # a token lasts 60 minutes and is used for 55
         jumping.now += later
         await gh.getitem("/rate_limit")
-    assert [asked.bearer[-1] for asked in scripted.asked_for("GET", "/rate_limit")] == ["1", "1", "2"]
+    assert [request.bearer[-1] for request in scripted.requests_for("GET", "/rate_limit")] == ["1", "1", "2"]
 
 
 async def test_a_short_lived_token_is_used_for_half_its_life(
@@ -74,15 +74,15 @@ async def test_a_short_lived_token_is_used_for_half_its_life(
     for later in (0, 20, 20):
         jumping.now += later
         await gh.getitem("/rate_limit")
-    assert [asked.bearer[-1] for asked in scripted.asked_for("GET", "/rate_limit")] == ["1", "1", "2"]
+    assert [request.bearer[-1] for request in scripted.requests_for("GET", "/rate_limit")] == ["1", "1", "2"]
 
 
 async def test_a_revoked_token_is_replaced_and_the_request_repeated(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("POST", "/repos/octocat/compiler/issues/1/comments", refused(401, "Bad credentials"), Say(201, {}))
     await gh.post("/repos/octocat/compiler/issues/1/comments", data={"body": "hi"})
-    asked = scripted.asked_for("POST", "/repos/octocat/compiler/issues/1/comments")
-    assert [each.bearer[-1] for each in asked] == ["1", "2"]
-    assert [each.json for each in asked] == [{"body": "hi"}] * 2
+    requests = scripted.requests_for("POST", "/repos/octocat/compiler/issues/1/comments")
+    assert [request.bearer[-1] for request in requests] == ["1", "2"]
+    assert [request.json for request in requests] == [{"body": "hi"}] * 2
 
 
 async def test_a_second_401_counts_as_an_outage_and_is_not_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -92,7 +92,7 @@ async def test_a_second_401_counts_as_an_outage_and_is_not_final(scripted: Scrip
     assert isinstance(raised.value, TryAgain)
     assert status_of(raised.value) == 401
     assert not is_refusal(raised.value)
-    assert len(scripted.asked_for("GET", "/rate_limit")) == 2
+    assert len(scripted.requests_for("GET", "/rate_limit")) == 2
 
 
 async def test_the_app_reports_that_it_is_refused_until_github_accepts_it_again(
@@ -136,15 +136,15 @@ async def test_a_token_requested_before_the_permissions_changed_is_not_cached(ju
         return await answers[-1]
 
     tokens, key = InstallationTokens(mint, jumping.timing()), TokenKey(INSTALLATION, 1, READING)
-    before = asyncio.ensure_future(tokens.get(key))
+    first = asyncio.ensure_future(tokens.get(key))
     await until(lambda: len(answers) == 1)
     tokens.forget(INSTALLATION)
-    after = asyncio.ensure_future(tokens.get(key))
+    second = asyncio.ensure_future(tokens.get(key))
     await until(lambda: len(answers) == 2)
     answers[1].set_result(Token("ghs_after", lifetime=3600))
-    assert (await after).value == "ghs_after"
+    assert (await second).value == "ghs_after"
     answers[0].set_result(Token("ghs_before", lifetime=3600))
-    assert (await before).value == "ghs_before"
+    assert (await first).value == "ghs_before"
     assert (await tokens.get(key)).value == "ghs_after"
 
 
@@ -167,7 +167,7 @@ async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scrip
     scripted.will("GET", "/app", refused(401, "A JSON web token could not be decoded"))
     with pytest.raises(AppRefused, match="could not be decoded"):
         await scripted_app.as_app().getitem("/app")
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -200,7 +200,7 @@ async def test_requests_that_wait_for_a_token_share_its_failure(scripted: Script
     scripted.will("POST", TOKENS, refused(429, "slow down", retry_after="90"))
     ends = await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(20)), return_exceptions=True)
     assert {type(end) for end in ends} == {RateLimited}
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
 
 
 async def test_a_token_is_requested_again_after_a_500(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -208,7 +208,7 @@ async def test_a_token_is_requested_again_after_a_500(scripted: ScriptedGitHub, 
     scripted.will("POST", TOKENS, Say(500), made)
     scripted.will("GET", "/rate_limit", Say(body={}))
     await gh.getitem("/rate_limit")
-    assert scripted.asked_for("GET", "/rate_limit")[0].bearer == "ghs_late"
+    assert scripted.requests_for("GET", "/rate_limit")[0].bearer == "ghs_late"
 
 
 async def test_a_cancelled_request_leaves_the_token_to_the_others(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -257,6 +257,6 @@ def test_a_key_with_escaped_line_endings_is_accepted() -> None:
 
 def test_the_app_and_its_clients_show_no_secret(make_app: Apps) -> None:
     app = make_app()
-    shown = repr(app) + repr(client_of(app, INSTALLATION, permissions=NO_PERMISSIONS)) + repr(app.as_app())
-    assert "PRIVATE KEY" not in shown
-    assert "GitHub(42, read only)" in shown
+    text = repr(app) + repr(client_of(app, INSTALLATION, permissions=NO_PERMISSIONS)) + repr(app.as_app())
+    assert "PRIVATE KEY" not in text
+    assert "GitHub(42, read only)" in text

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bot.github.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
+from bot.github.transport.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
 
 
-def away(failures: int = FAILURES, now: float = 100.0) -> Breaker:
+def away(failures: int = FAILURES, moment: float = 100.0) -> Breaker:
     breaker = Breaker()
     for _ in range(failures):
-        breaker.fail(now)
+        breaker.fail(moment)
     return breaker
 
 
@@ -21,19 +21,19 @@ def test_a_few_failures_stop_no_requests() -> None:
 def test_while_github_is_down_one_request_is_allowed_after_each_pause() -> None:
     breaker = away()
     assert not breaker.may_ask(100.0 + FIRST_PAUSE - 0.01)
-    asked = [breaker.may_ask(100.0 + FIRST_PAUSE) for _ in range(1000)]
-    assert asked.count(True) == 1
+    allowed = [breaker.may_ask(100.0 + FIRST_PAUSE) for _ in range(1000)]
+    assert allowed.count(True) == 1
 
 
 def test_the_pauses_grow_to_half_a_minute() -> None:
-    breaker, now, asked = away(), 100.0, list[float]()
-    while len(asked) < 10:
-        now += 0.5
-        if breaker.may_ask(now):
-            asked.append(now)
-            breaker.fail(now)
-    assert asked[1] - asked[0] == 2 * FIRST_PAUSE
-    assert asked[-1] - asked[-2] == LONGEST_PAUSE
+    breaker, moment, probes = away(), 100.0, list[float]()
+    while len(probes) < 10:
+        moment += 0.5
+        if breaker.may_ask(moment):
+            probes.append(moment)
+            breaker.fail(moment)
+    assert probes[1] - probes[0] == 2 * FIRST_PAUSE
+    assert probes[-1] - probes[-2] == LONGEST_PAUSE
 
 
 def test_one_answer_lets_all_requests_go() -> None:

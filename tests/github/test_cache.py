@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.github.app import GitHubApp
-from bot.github.cache import AnswerCache, revalidated
 from bot.github.client import GitHub
 from bot.github.errors import Answer
+from bot.github.transport.cache import AnswerCache, revalidated
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Seen, client_of, quota
 
@@ -20,7 +20,7 @@ async def test_a_304_gives_the_previous_answer(scripted: ScriptedGitHub, gh: Git
     scripted.will("GET", PATH, FRESH, SAME)
     first, second = await gh.getitem(PATH), await gh.getitem(PATH)
     assert first == second == {"state": "open"}
-    assert [asked.headers.get("if-none-match") for asked in scripted.asked_for("GET", PATH)] == [None, 'W/"abc"']
+    assert [request.headers.get("if-none-match") for request in scripted.requests_for("GET", PATH)] == [None, 'W/"abc"']
     assert [remaining for _, _, remaining, _, _ in seen.quotas] == [4000, 3999]
 
 
@@ -36,14 +36,14 @@ async def test_an_installation_never_sees_anothers_answer(scripted: ScriptedGitH
     scripted.will("GET", PATH, FRESH)
     await client_of(scripted_app, 1).getitem(PATH)
     await client_of(scripted_app, 2).getitem(PATH)
-    assert [asked.headers.get("if-none-match") for asked in scripted.asked_for("GET", PATH)] == [None, None]
+    assert [request.headers.get("if-none-match") for request in scripted.requests_for("GET", PATH)] == [None, None]
 
 
 async def test_another_form_of_the_same_address_is_another_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, FRESH)
     await gh.getitem(PATH)
     await gh.getitem(PATH, accept="application/vnd.github.diff")
-    assert "if-none-match" not in scripted.asked_for("GET", PATH)[1].headers
+    assert "if-none-match" not in scripted.requests_for("GET", PATH)[1].headers
 
 
 async def test_a_changed_answer_replaces_the_previous_one(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -53,8 +53,8 @@ async def test_a_changed_answer_replaces_the_previous_one(scripted: ScriptedGitH
 
 
 async def test_a_list_is_followed_to_its_next_page_after_a_304(scripted: ScriptedGitHub, gh: GitHub) -> None:
-    more = f'<{scripted.url}/second>; rel="next"'
-    scripted.will("GET", "/first", Say(body=[1], headers={"etag": '"a"', "link": more}), Say(304))
+    next_link = f'<{scripted.url}/second>; rel="next"'
+    scripted.will("GET", "/first", Say(body=[1], headers={"etag": '"a"', "link": next_link}), Say(304))
     scripted.will("GET", "/second", Say(body=[2]))
     for _ in range(2):
         assert [item async for item in gh.getiter("/first")] == [1, 2]
@@ -63,9 +63,9 @@ async def test_a_list_is_followed_to_its_next_page_after_a_304(scripted: Scripte
 def test_a_304_updates_the_quota_and_keeps_the_form_of_the_answer() -> None:
     stored = Answer(200, {"content-type": "application/json", "etag": "a", "link": "next"}, b"{}")
     answer = Answer(304, {"Content-Type": "text/html", "ETag": "b", "X-RateLimit-Remaining": "7"}, b"")
-    both = revalidated(stored, answer)
-    assert (both.status, both.body, both.headers["x-ratelimit-remaining"]) == (200, b"{}", "7")
-    assert {name: both.headers[name] for name in stored.headers} == stored.headers
+    answer_shown = revalidated(stored, answer)
+    assert (answer_shown.status, answer_shown.body, answer_shown.headers["x-ratelimit-remaining"]) == (200, b"{}", "7")
+    assert {name: answer_shown.headers[name] for name in stored.headers} == stored.headers
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def send(gh: GitHub, method: str) -> object:
 async def test_every_request_names_the_bot_and_the_api_version(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", COMMENT_PATH, OK)
     await gh.getitem(COMMENT, VARS)
-    headers = scripted.asked_for("GET", COMMENT_PATH)[0].headers
+    headers = scripted.requests_for("GET", COMMENT_PATH)[0].headers
     assert headers["user-agent"] == "nightjar"
     assert headers["x-github-api-version"] == "2022-11-28"
     assert headers["accept"] == "application/vnd.github.v3+json"
@@ -54,7 +54,7 @@ async def test_a_safe_request_is_repeated(
 ) -> None:
     scripted.will(method, COMMENT_PATH, trouble, trouble, OK)
     await send(gh, method)
-    assert len(scripted.asked_for(method, COMMENT_PATH)) == 3
+    assert len(scripted.requests_for(method, COMMENT_PATH)) == 3
     assert 0 < sum(jumping.slept) < 2
 
 
@@ -66,7 +66,7 @@ async def test_after_a_few_tries_the_job_must_come_back_later(
     with pytest.raises(Unavailable, match="GitHub answered 503") as raised:
         await send(gh, method)
     assert status_of(raised.value) == 503
-    assert len(scripted.asked_for(method, COMMENT_PATH)) == 3
+    assert len(scripted.requests_for(method, COMMENT_PATH)) == 3
 
 
 @pytest.mark.parametrize("trouble", [Say(500), Say(502), Say(drop=True)])
@@ -76,7 +76,7 @@ async def test_a_post_is_never_repeated_because_it_may_have_worked(
     scripted.will("POST", COMMENTS_PATH, trouble)
     with pytest.raises(Unavailable):
         await gh.post(COMMENTS, VARS, data={"body": "hi"})
-    assert len(scripted.asked_for("POST", COMMENTS_PATH)) == 1
+    assert len(scripted.requests_for("POST", COMMENTS_PATH)) == 1
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_a_request_whose_repetition_would_do_something_else_is_not_repeate
     scripted.will(method, path, Say(502))
     with pytest.raises(Unavailable):
         await getattr(gh, method.lower())(path, data={})
-    assert len(scripted.asked_for(method, path)) == 1
+    assert len(scripted.requests_for(method, path)) == 1
 
 
 async def test_a_read_is_repeated_even_if_a_write_there_is_not(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -115,7 +115,7 @@ async def test_a_long_retry_after_of_a_503_goes_to_the_queue(scripted: ScriptedG
     with pytest.raises(Unavailable) as raised:
         await gh.getitem(COMMENT, VARS)
     assert raised.value.retry_in == 120
-    assert len(scripted.asked_for("GET", COMMENT_PATH)) == 1
+    assert len(scripted.requests_for("GET", COMMENT_PATH)) == 1
 
 
 @pytest.mark.parametrize(("method", "path", "tries"), [("GET", COMMENT_PATH, 3), ("POST", COMMENTS_PATH, 1)])
@@ -127,7 +127,7 @@ async def test_silence_ends_at_the_timeout(
     scripted.will(method, path, Say(hang=True))
     with pytest.raises(Unavailable, match="no answer in time"):
         await (gh.getitem(path) if method == "GET" else gh.post(path, data={}))
-    assert len(scripted.asked_for(method, path)) == tries
+    assert len(scripted.requests_for(method, path)) == tries
 
 
 TOKEN = Say(201, {"token": "ghs_secret_x", "expires_at": "2099-01-01T00:00:00Z"})
@@ -145,7 +145,7 @@ async def test_a_refusal_is_final(scripted: ScriptedGitHub, gh: GitHub, status: 
     with pytest.raises(BadRequest) as raised:
         await gh.patch(COMMENT, VARS, data={})
     assert status_of(raised.value) == status
-    assert len(scripted.asked_for("PATCH", COMMENT_PATH)) == 1
+    assert len(scripted.requests_for("PATCH", COMMENT_PATH)) == 1
 
 
 async def test_a_truncated_answer_counts_as_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -166,7 +166,7 @@ async def test_a_read_follows_a_renamed_repository(scripted: ScriptedGitHub, gh:
     scripted.will("GET", COMMENT_PATH, Say(301, headers={"location": f"{scripted.url}/repositories/9/comments/5"}))
     scripted.will("GET", "/repositories/9/comments/5", OK)
     assert await gh.getitem(COMMENT, VARS) == {"id": 5}
-    assert "authorization" in scripted.asked_for("GET", "/repositories/9/comments/5")[0].headers
+    assert "authorization" in scripted.requests_for("GET", "/repositories/9/comments/5")[0].headers
 
 
 async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -175,7 +175,7 @@ async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: Scr
         elsewhere.will("GET", "/log", Say(body={"steps": []}))
         scripted.will("GET", COMMENT_PATH, Say(302, headers={"location": f"{elsewhere.url}/log"}))
         await gh.getitem(COMMENT, VARS)
-    assert "authorization" not in elsewhere.asked[0].headers
+    assert "authorization" not in elsewhere.requests[0].headers
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
@@ -183,7 +183,7 @@ async def test_a_write_does_not_follow_a_renamed_repository(scripted: ScriptedGi
     scripted.will("POST", COMMENTS_PATH, Say(status, headers={"location": f"{scripted.url}/elsewhere"}))
     with pytest.raises(RedirectionException, match=r"use its new name in app\.yaml"):
         await gh.post(COMMENTS, VARS, data={})
-    assert not scripted.asked_for("GET", "/elsewhere")
+    assert not scripted.requests_for("GET", "/elsewhere")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -193,7 +193,7 @@ async def test_a_client_without_permissions_refuses_to_write_before_anything_is_
     gh = client_of(scripted_app, INSTALLATION, permissions=NO_PERMISSIONS)
     with pytest.raises(WriteRefused, match=f"{method} .*this client is read-only"):
         await send(gh, method)
-    assert scripted.asked == []
+    assert scripted.requests == []
 
 
 async def test_metrics_get_the_template_and_never_the_address(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
@@ -215,21 +215,21 @@ async def test_metrics_get_the_template_and_never_the_address(scripted: Scripted
 async def test_an_address_of_another_host_is_refused(scripted: ScriptedGitHub, gh: GitHub) -> None:
     with pytest.raises(ValueError, match="not the host of GITHUB_API_URL"):
         await gh.getitem("https://api.github.com/user")
-    assert scripted.asked == []
+    assert scripted.requests == []
 
 
 @pytest.mark.parametrize("name", ["..", "."])
 async def test_a_value_cannot_escape_from_its_part_of_the_path(scripted: ScriptedGitHub, gh: GitHub, name: str) -> None:
     with pytest.raises(ValueError, match="a value of the path"):
         await gh.getitem("/repos/{owner}/{repo}/installation", {"owner": name, "repo": name})
-    assert scripted.asked == []
+    assert scripted.requests == []
 
 
 async def test_a_value_with_slashes_stays_in_its_part_of_the_path(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/repos/octocat/a/../b?", OK)
     with pytest.raises(BadRequest):
         await gh.getitem("/repos/octocat/{repo}", {"repo": "a/../../user?"})
-    assert scripted.asked[-1].query == {}
+    assert scripted.requests[-1].query == {}
 
 
 async def test_a_422_without_errors_or_message_is_still_a_refusal(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -251,7 +251,7 @@ async def test_no_secret_is_in_any_log_or_error(
 ) -> None:
     """Every kind of failure once, with everything logged that can be."""
     caplog.set_level(logging.DEBUG)
-    out = io.StringIO()
+    output = io.StringIO()
     with structlog.testing.capture_logs() as logged:
         loop = f"{scripted.url}{COMMENT_PATH}?sig=signed"
         troubles = [
@@ -272,14 +272,14 @@ async def test_no_secret_is_in_any_log_or_error(
             try:
                 await gh.getitem(COMMENT, VARS)
             except Exception as error:
-                traceback.print_exception(error, file=out)
+                traceback.print_exception(error, file=output)
                 message = error
                 while message is not None:
-                    print(repr(message), message.args, vars(message), file=out)
+                    print(repr(message), message.args, vars(message), file=output)
                     message = message.__cause__ or message.__context__  # type: ignore[assignment]
             else:
                 pytest.fail(f"{trouble} raised nothing")
-    text = out.getvalue() + caplog.text + repr(logged)
+    text = output.getvalue() + caplog.text + repr(logged)
     assert text.count("Unavailable") >= 5
     assert TOKEN_PREFIX not in text
     assert "sig=signed" not in text

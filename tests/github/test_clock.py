@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from bot.github.app import GitHubApp
-from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused
+from bot.github.transport.clock import GitHubClock
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Apps, client_of, private_key
 from tests.github.virtual import JumpingTime
@@ -32,7 +32,7 @@ async def test_a_jwt_uses_githubs_time_once_it_is_known(scripted: ScriptedGitHub
     app = make_app(timing=at(NOON.timestamp() + ahead).timing())
     scripted.will("GET", "/app", TOO_EARLY, Say(body={"id": 7}, headers=DATE))
     assert await app.as_app().getitem("/app") == {"id": 7}
-    _, second = scripted.asked_for("GET", "/app")
+    _, second = scripted.requests_for("GET", "/app")
     options = {"verify_exp": False, "verify_iat": False}
     claims = jwt.decode(second.bearer, private_key().public_key(), algorithms=["RS256"], options=options)  # type: ignore[arg-type]
     assert claims["iat"] == pytest.approx(NOON.timestamp() - 60, abs=2)
@@ -52,7 +52,7 @@ async def test_a_token_lasts_as_long_as_github_says_whatever_our_clock_says(
     for later in (0, 54 * 60):
         time.now += later
         await client_of(app, 42).getitem("/rate_limit")
-    assert len(scripted.asked_for("POST", "/app/installations/42/access_tokens")) == 1
+    assert len(scripted.requests_for("POST", "/app/installations/42/access_tokens")) == 1
 
 
 async def test_with_a_correct_clock_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, make_app: Apps) -> None:
@@ -60,7 +60,7 @@ async def test_with_a_correct_clock_a_rejected_jwt_is_not_tried_again(scripted: 
     scripted.will("GET", "/app", TOO_EARLY)
     with pytest.raises(AppRefused):
         await app.as_app().getitem("/app")
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
 
 
 @pytest.mark.parametrize(

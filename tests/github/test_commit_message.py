@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import AuthoredCommit, co_authors, message, rejoined, title, without_template
+from bot.github.text.commit_message import AuthoredCommit, co_authors, message, rejoined, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\
@@ -34,7 +34,7 @@ def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve 
 
 
 @pytest.mark.parametrize(
-    ("before", "body", "after", "rest"),
+    ("cut_title", "body", "expected_title", "expected_rest"),
     [
         (
             "Update it to the v…",
@@ -51,8 +51,10 @@ def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve 
         ("Wait for it…", "", "Wait for it…", ""),
     ],
 )
-def test_a_title_that_github_cut_is_joined_with_its_end(before: str, body: str, after: str, rest: str | None) -> None:
-    assert rejoined(before, body) == (after, "\nIt is faster." if rest is None else rest)
+def test_a_title_that_github_cut_is_joined_with_its_end(
+    cut_title: str, body: str, expected_title: str, expected_rest: str | None
+) -> None:
+    assert rejoined(cut_title, body) == (expected_title, "\nIt is faster." if expected_rest is None else expected_rest)
 
 
 @given(
@@ -67,7 +69,7 @@ def test_a_first_line_is_the_same_whether_github_cut_it_or_not(line: str, text: 
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "expected"),
     [
         ("Faster", "Faster (#12)"),
         ("Faster (#12)", "Faster (#12)"),
@@ -77,15 +79,15 @@ def test_a_first_line_is_the_same_whether_github_cut_it_or_not(line: str, text: 
         ("", "(#12)"),
     ],
 )
-def test_the_first_line_is_the_title_with_the_number(before: str, after: str) -> None:
-    assert title(before, 12) == after
+def test_the_first_line_is_the_title_with_the_number(text: str, expected: str) -> None:
+    assert title(text, 12) == expected
 
 
 # Descriptions
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "expected"),
     [
         ("", ""),
         ("\r\n\r\n  \nText\r\n", "Text"),
@@ -97,12 +99,12 @@ def test_the_first_line_is_the_title_with_the_number(before: str, after: str) ->
         ),
     ],
 )
-def test_line_endings_are_plain_and_blank_lines_neither_start_the_text_nor_pile_up(before: str, after: str) -> None:
-    assert without_template(before, ()) == after
+def test_line_endings_are_plain_and_blank_lines_neither_start_the_text_nor_pile_up(text: str, expected: str) -> None:
+    assert without_template(text, ()) == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "expected"),
     [
         ("cc @hubot, @octo-org/compilers and @mona_acme.", "cc hubot, octo-org/compilers and mona_acme."),
         ('(@hubot) [@hubot] "@hubot" *@hubot* @hubot\'s', '(hubot) [hubot] "hubot" *hubot* hubot\'s'),
@@ -116,8 +118,8 @@ def test_line_endings_are_plain_and_blank_lines_neither_start_the_text_nor_pile_
         ("@tvm.testing.slow and @T.prim_func", "@tvm.testing.slow and @T.prim_func"),
     ],
 )
-def test_mentions_lose_their_at_and_nothing_else_does(before: str, after: str) -> None:
-    assert without_template(before, ()) == after
+def test_mentions_lose_their_at_and_nothing_else_does(text: str, expected: str) -> None:
+    assert without_template(text, ()) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_an_unmatched_back_tick_makes_no_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "expected"),
     [
         ("a <!-- b --> c", "a  c"),
         ("<!-- a\n\nb `c\n-->\nText", "Text"),
@@ -161,12 +163,12 @@ def test_an_unmatched_back_tick_makes_no_code() -> None:
         ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
     ],
 )
-def test_comments_are_removed_unless_they_are_visible(before: str, after: str) -> None:
-    assert without_template(before, ()).strip() == after
+def test_comments_are_removed_unless_they_are_visible(text: str, expected: str) -> None:
+    assert without_template(text, ()).strip() == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("text", "expected"),
     [
         (TEMPLATE, ""),
         (TEMPLATE.replace("\n", "\r\n"), ""),
@@ -192,8 +194,8 @@ def test_comments_are_removed_unless_they_are_visible(before: str, after: str) -
         ("```\nPaste the output here\nok\n```", "```\nPaste the output here\nok\n```"),
     ],
 )
-def test_template_text_is_removed(before: str, after: str) -> None:
-    assert without_template(before, [TEMPLATE]) == after
+def test_template_text_is_removed(text: str, expected: str) -> None:
+    assert without_template(text, [TEMPLATE]) == expected
 
 
 def test_all_of_several_templates_are_recognized() -> None:

@@ -9,8 +9,8 @@ import pytest
 from gidgethub import BadRequest, RedirectionException
 
 from bot.github.client import GitHub
-from bot.github.download import TooLong
 from bot.github.errors import Unavailable, is_not_found
+from bot.github.transport.download import TooLong
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import refused
 
@@ -33,17 +33,17 @@ async def test_the_file_is_downloaded_from_the_address_that_github_names(scripte
     scripted.will("GET", PATH, sent_to(scripted))
     scripted.will("GET", STORE, Say(raw=b"PK"))
     assert await fetched(gh) == b"PK"
-    (asked,) = scripted.asked_for("GET", PATH)
-    assert asked.bearer.startswith("ghs_secret_")
+    (request,) = scripted.requests_for("GET", PATH)
+    assert request.bearer.startswith("ghs_secret_")
 
 
 async def test_the_token_is_not_sent_along(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, sent_to(scripted))
     scripted.will("GET", STORE, Say(raw=b"PK"))
     await fetched(gh)
-    (asked,) = scripted.asked_for("GET", STORE)
-    assert "authorization" not in asked.headers
-    assert asked.query == {"sig": SECRET}
+    (request,) = scripted.requests_for("GET", STORE)
+    assert "authorization" not in request.headers
+    assert request.query == {"sig": SECRET}
 
 
 async def test_no_more_is_read_than_allowed(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -65,7 +65,7 @@ async def test_a_failing_store_is_asked_again_later(scripted: ScriptedGitHub, gh
         await fetched(gh)
     message = "".join(traceback.format_exception(caught.value))
     assert SECRET not in message
-    assert scripted.asked_for("GET", STORE)
+    assert scripted.requests_for("GET", STORE)
 
 
 async def test_a_removed_file_is_a_refusal(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -80,7 +80,7 @@ async def test_a_moved_repository_is_reported_and_not_followed(scripted: Scripte
     scripted.will("GET", PATH, sent_to(scripted, 301))
     with pytest.raises(RedirectionException, match="renamed or moved"):
         await fetched(gh)
-    assert scripted.asked_for("GET", STORE) == []
+    assert scripted.requests_for("GET", STORE) == []
 
 
 async def test_an_answer_without_an_address_is_an_error(scripted: ScriptedGitHub, gh: GitHub) -> None:

@@ -8,14 +8,14 @@ from math import inf
 from typing import NamedTuple
 
 import pytest
+from bot.github.text.earlier_mail import earlier_mail
+from bot.github.text.mentions import parse_ccs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands import texts
 from bot.commands.grammar import BadCommand, parse
 from bot.commands.spec import CommandRegistry, CommandSpec
-from bot.github.earlier_mail import earlier_mail
-from bot.github.mentions import parse_ccs
 from handlers.teams.topics import listed_topics
 
 REGISTRY = CommandRegistry([CommandSpec(name="merge", summary="Merge.", example="merge", feature="")])
@@ -203,8 +203,8 @@ COMMAND, TOPIC, CC = "@ci merge", "hexagon: @hubot", "cc @hubot"
 @st.composite
 def label_blocks(draw: st.DrawFn, words: MailLanguage) -> str:
     """Return lines `From: …`, `Sent: …` as the programs of this language write them."""
-    who = draw(st.sampled_from(PEOPLE)) + draw(st.sampled_from(ADDRESSES))
-    values = (who, draw(st.sampled_from(DATES)), "octocat/compiler", "Re: [octocat/compiler] Make it fast")
+    sender = draw(st.sampled_from(PEOPLE)) + draw(st.sampled_from(ADDRESSES))
+    values = (sender, draw(st.sampled_from(DATES)), "octocat/compiler", "Re: [octocat/compiler] Make it fast")
     row, colon = draw(st.sampled_from(ROWS)), draw(st.sampled_from(COLONS))
     rows = [
         row.format(label=words.labels[place], colon=colon, value=values[place])

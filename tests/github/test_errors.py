@@ -33,7 +33,7 @@ def error(status: int, body: object) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({"message": "Validation Failed", "errors": ["Reference exists"]}, "Reference exists"),
         ({"message": "Validation Failed", "errors": "no"}, "no"),
@@ -48,11 +48,11 @@ def error(status: int, body: object) -> Exception:
         (None, "Unprocessable"),
     ],
 )
-def test_every_422_is_a_refusal_with_githubs_message(body: object, said: str) -> None:
+def test_every_422_is_a_refusal_with_githubs_message(body: object, message: str) -> None:
     refusal = error(422, body)
     assert isinstance(refusal, BadRequest)
     assert is_unprocessable(refusal)
-    assert said in message_of(refusal)
+    assert message in message_of(refusal)
 
 
 def test_a_422_separates_fields_from_other_reasons() -> None:

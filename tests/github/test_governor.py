@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Answer, RateLimited, is_forbidden
-from bot.github.governor import IN_FLIGHT, SHORT_WAIT, Governor
-from bot.github.limits import WRITE_BURST, Demand
-from bot.github.ranks import Rank, ranked
+from bot.github.limits.governor import IN_FLIGHT, SHORT_WAIT, Governor
+from bot.github.limits.ledger import WRITE_BURST, Demand
+from bot.github.limits.ranks import Rank, ranked
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Seen, client_of, quota, refused
 from tests.github.test_limits import most_within
@@ -39,7 +39,7 @@ async def test_a_long_retry_after_goes_to_the_queue_and_others_send_nothing(
         with pytest.raises(RateLimited) as raised:
             await send()
         assert raised.value.retry_in == 30
-    assert len(scripted.asked_for(method, PATH)) == 1
+    assert len(scripted.requests_for(method, PATH)) == 1
     jumping.now += 31
     assert await send() == {"id": 1}
 
@@ -73,7 +73,7 @@ async def test_a_used_up_quota_waits_for_its_reset(scripted: ScriptedGitHub, gh:
         with pytest.raises(RateLimited) as raised:
             await gh.getitem(PATH)
         assert raised.value.retry_in > 3600
-    assert len(scripted.asked_for("GET", PATH)) == 1
+    assert len(scripted.requests_for("GET", PATH)) == 1
     assert await gh.getitem("/search/issues") == {"items": []}
 
 
@@ -150,8 +150,8 @@ async def test_a_crowd_leaves_room_for_people_with_the_write_role(crowd: Rank) -
     async def maintainer() -> None:
         await shared.sleep(30)
         for _ in range(5):
-            async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)) as at:
-                sent.append(at)
+            async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)) as sent_at:
+                sent.append(sent_at)
 
     await shared.run([*(stranger() for _ in range(60)), maintainer()])
     assert len(sent) == 5

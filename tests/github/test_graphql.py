@@ -11,7 +11,7 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import RateLimited, Unavailable, WriteRefused, is_not_found
 from bot.github.forbidden import LockedForGraphQL
-from bot.github.graphql import data_of, graphql_url, is_mutation
+from bot.github.transport.graphql import data_of, graphql_url, is_mutation
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of, quota
 
@@ -38,9 +38,9 @@ async def test_an_enterprise_server_has_its_own_address(scripted: ScriptedGitHub
     scripted.will("GET", "/api/v3/repos/octocat/compiler", Say(body={"id": 1}))
     assert await gh.graphql(QUERY, number=1) == {"viewer": {"login": "nightjar[bot]"}}
     assert await gh.getitem("/repos/octocat/compiler") == {"id": 1}
-    asked = scripted.asked_for("POST", "/api/graphql")[0]
-    assert asked.json == {"query": QUERY, "variables": {"number": 1}}
-    assert asked.bearer.startswith("ghs_")
+    request = scripted.requests_for("POST", "/api/graphql")[0]
+    assert request.json == {"query": QUERY, "variables": {"number": 1}}
+    assert request.bearer.startswith("ghs_")
 
 
 def test_a_locked_conversation_is_distinguished_from_a_missing_permission() -> None:
@@ -63,7 +63,7 @@ async def test_a_rate_limit_in_a_200_is_a_rate_limit(scripted: ScriptedGitHub, g
         with pytest.raises(RateLimited) as raised:
             await gh.graphql(QUERY)
     assert raised.value.retry_in > 3600
-    assert len(scripted.asked_for("POST", "/graphql")) == 1
+    assert len(scripted.requests_for("POST", "/graphql")) == 1
     assert await gh.getitem("/repos/octocat/compiler") == {}, "REST has its own quota"
 
 
@@ -97,7 +97,7 @@ async def test_a_dry_run_may_query_but_not_mutate(scripted: ScriptedGitHub, scri
     assert await gh.graphql(QUERY)
     with pytest.raises(WriteRefused):
         await gh.graphql(MUTATION)
-    assert len(scripted.asked_for("POST", "/graphql")) == 1
+    assert len(scripted.requests_for("POST", "/graphql")) == 1
 
 
 async def test_an_http_refusal_is_raised_as_in_rest(scripted: ScriptedGitHub, gh: GitHub) -> None:

@@ -40,8 +40,8 @@ class ListServer:
         if request.method == "POST":
             return web.json_response({"token": "ghs_1", "expires_at": "2099-01-01T00:00:00Z"}, status=201)
         size, number = int(request.query["per_page"]), int(request.query.get("page", "1"))
-        shown = self.items[(number - 1) * size : number * size]
-        body = json.dumps({"jobs": shown} if self._wrapped else shown)
+        items = self.items[(number - 1) * size : number * size]
+        body = json.dumps({"jobs": items} if self._wrapped else items)
         headers = {"etag": f'W/"{hashlib.sha256(body.encode()).hexdigest()}"'}
         links = {}
         if number * size < len(self.items):
@@ -82,10 +82,10 @@ async def test_only_a_full_last_page_is_requested_again_after_a_304(
 ) -> None:
     github, path = client_of(scripted_app), "/repos/octocat/compiler/pulls/1/reviews"
     items = list(range(count))
-    more = {"link": f'<{scripted.url}/more>; rel="next"'} if count > 100 else {}
-    page = Say(body=items[:100], headers={"etag": '"a"', **more})
+    next_link = {"link": f'<{scripted.url}/more>; rel="next"'} if count > 100 else {}
+    page = Say(body=items[:100], headers={"etag": '"a"', **next_link})
     scripted.will("GET", path, page, Say(304), page)
     scripted.will("GET", "/more", Say(body=items[100:]))
     for _ in range(2):
         assert [item async for item in github.getiter(path)] == items
-    assert [asked.headers.get("if-none-match") for asked in scripted.asked_for("GET", path)] == conditions
+    assert [request.headers.get("if-none-match") for request in scripted.requests_for("GET", path)] == conditions

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 
 from bot.engine.budget import WritePace
 from bot.github.errors import Answer
-from bot.github.limits import (
+from bot.github.limits.ledger import (
     ANONYMOUS_SPENT,
     EXHAUSTED,
     FIRST_BACKOFF,
@@ -28,10 +28,10 @@ from bot.github.limits import (
     Quota,
     SlidingWindow,
     TokenBucket,
-    part,
     quota_in,
+    share_of,
 )
-from bot.github.ranks import Rank
+from bot.github.limits.ranks import Rank
 from tests.github.support import quota
 
 WRITE = Demand(points=5, write=True)
@@ -79,14 +79,14 @@ WRITES = {
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, rank=st.sampled_from(Rank))
 def test_writes_stay_within_every_limit_whatever_their_times(crowds: list[Crowd], rank: Rank) -> None:
-    ledger, now, sent = Ledger(Allowance()), 0.0, []
+    ledger, moment, sent = Ledger(Allowance()), 0.0, []
     demand = Demand(points=5, write=True, rank=rank)
     for gap, count in crowds:
         for _ in range(count):
-            now += gap
-            at, _ = ledger.earliest(now, demand)
-            ledger.book(at, demand)
-            sent.append(at)
+            moment += gap
+            sent_at, _ = ledger.earliest(moment, demand)
+            ledger.book(sent_at, demand)
+            sent.append(sent_at)
     per_minute, per_hour, burst = WRITES[rank]
     assert most_within(60, sent) <= per_minute
     assert most_within(3600, sent) <= per_hour
@@ -97,18 +97,18 @@ def test_writes_stay_within_every_limit_whatever_their_times(crowds: list[Crowd]
 @settings(deadline=None, max_examples=40)
 @given(
     crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 300)), min_size=1, max_size=6),
-    every=st.integers(1, 40),
+    reads_per_write=st.integers(1, 40),
 )
-def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
+def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], reads_per_write: int) -> None:
     """Some of the requests are writes, which may have to wait while reads go on."""
-    ledger, now, spent = Ledger(Allowance()), 0.0, []
+    ledger, moment, spent = Ledger(Allowance()), 0.0, []
     for gap, count in crowds:
         for number in range(count):
-            now += gap
-            demand = READ if number % every else WRITE
-            at, _ = ledger.earliest(now, demand)
-            ledger.book(at, demand)
-            spent += [at] * demand.points
+            moment += gap
+            demand = READ if number % reads_per_write else WRITE
+            sent_at, _ = ledger.earliest(moment, demand)
+            ledger.book(sent_at, demand)
+            spent += [sent_at] * demand.points
     assert most_within(60, spent) <= 900
 
 
@@ -127,11 +127,11 @@ def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: i
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
 def test_a_window_is_never_exceeded(crowds: list[Crowd], limit: int) -> None:
-    window, now, sent = SlidingWindow(limit, 60), 0.0, []
+    window, moment, sent = SlidingWindow(limit, 60), 0.0, []
     for gap, count in crowds:
         for _ in range(count):
-            now += gap
-            sent.append(window.earliest(now))
+            moment += gap
+            sent.append(window.earliest(moment))
             window.book(sent[-1])
     assert most_within(60, sent) <= limit
 
@@ -156,10 +156,10 @@ def test_a_cost_larger_than_the_window_never_fits() -> None:
 
 
 def test_the_first_backoff_is_a_minute_and_doubles_up_to_an_hour() -> None:
-    ledger, now, waits = Ledger(Allowance()), 0.0, []
+    ledger, moment, waits = Ledger(Allowance()), 0.0, []
     for _ in range(9):
-        waits.append(ledger.strike(now, sent_at=now, retry_after=None))
-        now += waits[-1]
+        waits.append(ledger.strike(moment, sent_at=moment, retry_after=None))
+        moment += waits[-1]
     assert waits[:4] == [FIRST_BACKOFF, 120, 240, 480]
     assert waits[-1] == LONGEST_BACKOFF
 
@@ -181,7 +181,7 @@ def test_a_limited_installation_waits_for_the_longest_time_that_github_named() -
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=100.0)
     ledger.strike(1.0, sent_at=0.0, retry_after=5.0)
-    assert [ledger.blocked(now) for now in (0.0, 50.0, 100.0, 101.0)] == [100, 50, 0, -1]
+    assert [ledger.blocked(moment) for moment in (0.0, 50.0, 100.0, 101.0)] == [100, 50, 0, -1]
     assert ledger.earliest(50.0, READ)[0] == 100
     assert ledger.earliest(101.0, READ)[0] == 101
 
@@ -192,7 +192,7 @@ def spare(remaining: int, *, reset: int = 1000, ends: float = 1000.0, resource: 
 
 def test_a_used_up_quota_stops_its_own_resource_until_the_reset() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
+    ledger.learn(spare(0), moment=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
     assert ledger.earliest(10.0, Demand("search"))[0] == 10
     assert ledger.earliest(1000.0, READ)[0] == 1000
@@ -230,13 +230,13 @@ def test_the_share_above_a_lower_rank_is_left_for_higher_ranks() -> None:
 def test_the_last_fifth_of_the_quota_is_reserved_for_webhooks(rank: Rank, reserve: int) -> None:
     for remaining in (reserve - 1, reserve, reserve + 1):
         ledger = Ledger(Allowance())
-        ledger.learn(spare(remaining), now=0.0)
+        ledger.learn(spare(remaining), moment=0.0)
         assert ledger.earliest(10.0, Demand(rank=rank))[0] == (10 if remaining > reserve else 1000)
 
 
 def test_anonymous_questions_have_a_twentieth_of_the_quota_in_any_hour() -> None:
     ledger, ask = Ledger(Allowance()), Demand(rank=Rank.ANONYMOUS)
-    ledger.learn(spare(4000, ends=9000.0), now=0.0)
+    ledger.learn(spare(4000, ends=9000.0), moment=0.0)
     for _ in range(250):
         assert ledger.earliest(5.0, ask) == (5, PACED)
         ledger.book(5.0, ask)
@@ -259,7 +259,7 @@ def test_of_reasons_that_end_together_the_first_is_given() -> None:
     ledger = Ledger(Allowance())
     ledger.book(0.0, Demand(points=900))
     assert ledger.earliest(0.0, READ) == (60, PACED)
-    ledger.learn(spare(0, ends=60.0), now=0.0)
+    ledger.learn(spare(0, ends=60.0), moment=0.0)
     assert ledger.earliest(0.0, READ) == (60, EXHAUSTED)
     ledger.strike(0.0, sent_at=0.0, retry_after=60.0)
     assert ledger.earliest(0.0, READ) == (60, LIMITED)
@@ -268,7 +268,7 @@ def test_of_reasons_that_end_together_the_first_is_given() -> None:
 def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_zero() -> None:
     ask = Demand(rank=Rank.ANONYMOUS)
     generous = Ledger(Allowance(anonymous_share=0.5))
-    generous.learn(Quota("core", 100, 90, 1000, 1000.0), now=0.0)
+    generous.learn(Quota("core", 100, 90, 1000, 1000.0), moment=0.0)
     for _ in range(50):
         assert generous.earliest(0.0, ask)[0] == 0
         generous.book(0.0, ask)
@@ -278,16 +278,16 @@ def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_zero() ->
 
 def test_an_overtaken_answer_does_not_give_quota_back() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
-    ledger.learn(spare(3), now=0.0)
-    ledger.learn(spare(4000, reset=900, ends=900.0), now=0.0)
+    ledger.learn(spare(0), moment=0.0)
+    ledger.learn(spare(3), moment=0.0)
+    ledger.learn(spare(4000, reset=900, ends=900.0), moment=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
-    ledger.learn(spare(4999, reset=4600, ends=4600.0), now=500.0)
+    ledger.learn(spare(4999, reset=4600, ends=4600.0), moment=500.0)
     assert ledger.earliest(510.0, READ)[0] == 510
 
 
 def test_the_reset_is_measured_on_githubs_clock() -> None:
-    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", now=5.0)
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", moment=5.0)
     assert retry_after == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
 
 
@@ -296,26 +296,27 @@ def test_the_reset_is_measured_on_githubs_clock() -> None:
 
 @pytest.mark.parametrize(("reset", "ends"), [(-5, 6), (0, 6), (1, 7), (90, 96)])
 def test_a_past_reset_counts_as_now(reset: int, ends: float) -> None:
-    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", moment=5.0)
     assert retry_after is not None
     assert retry_after.ends == ends
 
 
-@pytest.mark.parametrize(("now", "at"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
-def test_a_quota_ends_in_the_second_of_its_reset(now: float, at: float) -> None:
+@pytest.mark.parametrize(("moment", "expected"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
+def test_a_quota_ends_in_the_second_of_its_reset(moment: float, expected: float) -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(0), now=0.0)
-    assert ledger.earliest(now, READ)[0] == at
+    ledger.learn(spare(0), moment=0.0)
+    assert ledger.earliest(moment, READ)[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("reset", "now", "known"), [(999, 999.0, False), (1000, 999.0, True), (1001, 999.0, True), (999, 1000.0, True)]
+    ("reset", "moment", "is_ignored"),
+    [(999, 999.0, False), (1000, 999.0, True), (1001, 999.0, True), (999, 1000.0, True)],
 )
-def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, now: float, known: bool) -> None:
+def test_an_older_period_is_ignored_while_the_newer_one_lasts(reset: int, moment: float, is_ignored: bool) -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(spare(5), now=0.0)
-    ledger.learn(spare(0, reset=reset, ends=2000.0), now=now)
-    assert (ledger.earliest(now, READ)[0] == 2000.0) is known
+    ledger.learn(spare(5), moment=0.0)
+    ledger.learn(spare(0, reset=reset, ends=2000.0), moment=moment)
+    assert (ledger.earliest(moment, READ)[0] == 2000.0) is is_ignored
 
 
 @pytest.mark.parametrize(("sent_at", "backoff"), [(-1.0, 120), (0.0, 120), (1.0, FIRST_BACKOFF)])
@@ -333,18 +334,18 @@ def test_a_request_sent_in_the_second_of_a_limit_belongs_to_it(sent_at: float, b
     assert ledger.strike(10.0, sent_at, retry_after=None) == backoff
 
 
-@pytest.mark.parametrize(("now", "left"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
-def test_after_an_incident_the_next_limit_is_a_minute_again(now: float, left: float) -> None:
+@pytest.mark.parametrize(("moment", "pause"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
+def test_after_an_incident_the_next_limit_is_a_minute_again(moment: float, pause: float) -> None:
     ledger = Ledger(Allowance())
     ledger.strike(10.0, sent_at=5.0, retry_after=None)
-    assert ledger.strike(now, sent_at=5.0, retry_after=None) == left
+    assert ledger.strike(moment, sent_at=5.0, retry_after=None) == pause
 
 
-@pytest.mark.parametrize(("at", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])
-def test_a_window_forgets_after_exactly_its_length(at: float, earliest: float) -> None:
+@pytest.mark.parametrize(("moment", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])
+def test_a_window_forgets_after_exactly_its_length(moment: float, earliest: float) -> None:
     window = SlidingWindow(1, 60)
     window.book(0.0)
-    assert window.earliest(at) == earliest
+    assert window.earliest(moment) == earliest
 
 
 @pytest.mark.parametrize(("cost", "earliest"), [(1, 0.0), (2, 0.0), (3, 60.0)])
@@ -355,10 +356,10 @@ def test_a_window_is_full_at_its_limit(cost: int, earliest: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("whole", "share", "expected"), [(80, 0.9, 72), (450, 0.8, 360), (10, 0.1, 1), (10, 0.01, 1), (15, 2 / 3, 10)]
+    ("limit", "share", "expected"), [(80, 0.9, 72), (450, 0.8, 360), (10, 0.1, 1), (10, 0.01, 1), (15, 2 / 3, 10)]
 )
-def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: int) -> None:
-    assert part(whole, share) == expected
+def test_a_part_is_whole_and_at_least_one(limit: int, share: float, expected: int) -> None:
+    assert share_of(limit, share) == expected
 
 
 def test_processes_share_the_pace_of_the_rank() -> None:
@@ -367,9 +368,9 @@ def test_processes_share_the_pace_of_the_rank() -> None:
     assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER), 0.0) == WritePace(80, 450, 15, 2.0)
     assert ledger.shared_pace(READ, 0.0) is None
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
-    ledger.learn(spare(4000), now=0.0)
+    ledger.learn(spare(4000), moment=0.0)
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
-    ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), now=0.0)
+    ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), moment=0.0)
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
     assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(1, 1, 1, 0.0)
@@ -377,7 +378,7 @@ def test_processes_share_the_pace_of_the_rank() -> None:
 
 def test_the_anonymous_share_is_taken_from_the_quota_of_the_resource() -> None:
     ledger = Ledger(Allowance())
-    ledger.learn(Quota("search", 60, 60, 1000, 1000.0), now=0.0)
+    ledger.learn(Quota("search", 60, 60, 1000, 1000.0), moment=0.0)
     ask = Demand("search", rank=Rank.ANONYMOUS)
     assert ledger.shared_pace(ask, 0.0) == WritePace(3, 3, 3, 0.0)
     assert ledger.shared_pace(replace(ask, resource="core"), 0.0) == WritePace(250, 250, 250, 0.0)
@@ -392,6 +393,6 @@ def test_a_process_without_the_shared_budget_has_a_share_of_each_hour() -> None:
 def test_a_process_without_the_shared_budget_has_a_share_of_each_limit() -> None:
     assert sent_at_once(Ledger(Allowance(write_spacing=0)), WRITE, 0.25) == 18
     ledger = Ledger(Allowance(write_burst=8))
-    for at in (0, 0, 1, 2):
-        assert ledger.earliest(0.0, Demand(write=True, rank=Rank.WRITER), 0.25)[0] == at
-        ledger.book(at, WRITE)
+    for sent_at in (0, 0, 1, 2):
+        assert ledger.earliest(0.0, Demand(write=True, rank=Rank.WRITER), 0.25)[0] == sent_at
+        ledger.book(sent_at, WRITE)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bot.github.errors import Answer
-from bot.github.limits import Demand, Limit, Quota, limit_in, quota_in, resource_of
+from bot.github.limits.ledger import Demand, Limit, Quota, limit_in, quota_in, resource_of
 from tests.github.support import quota
 from tests.github.test_limits import DATE, READ, answer
 
 
 @pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
 def test_headers_without_a_readable_quota_report_none(broken: dict[str, str]) -> None:
-    whole = quota(10) if broken else {}
-    assert quota_in(answer(200, **{**whole, **broken}), "core", now=0.0) is None
+    valid = quota(10) if broken else {}
+    assert quota_in(answer(200, **{**valid, **broken}), "core", moment=0.0) is None
 
 
 SECONDARY = b'{"message": "x", "documentation_url": "https://docs.github.com/rest/overview/rate-limits#about-secondary-rate-limits"}'
@@ -24,7 +24,7 @@ RESET = int(DATE.timestamp()) + 600
 
 
 @pytest.mark.parametrize(
-    ("given", "limit"),
+    ("response", "limit"),
     [
         (answer(429), Limit()),
         (answer(429, retry_after="30"), Limit(retry_after=30)),
@@ -46,8 +46,8 @@ RESET = int(DATE.timestamp()) + 600
         (answer(503, retry_after="30"), None),
     ],
 )
-def test_status_headers_and_the_linked_page_show_which_limit_applies(given: Answer, limit: Limit | None) -> None:
-    assert limit_in(given, READ, quota_in(given, "core", 0.0), 0.0) == limit
+def test_status_headers_and_the_linked_page_show_which_limit_applies(response: Answer, limit: Limit | None) -> None:
+    assert limit_in(response, READ, quota_in(response, "core", 0.0), 0.0) == limit
 
 
 @pytest.mark.parametrize(
@@ -74,24 +74,24 @@ def test_each_address_has_its_quota(url: str, resource: str) -> None:
 
 def test_the_answers_resource_wins_over_the_requested_one() -> None:
     named = quota(10, resource="search")
-    retry_after = quota_in(answer(200, **named), "core", now=0.0)
+    retry_after = quota_in(answer(200, **named), "core", moment=0.0)
     assert retry_after is not None
     assert retry_after.resource == "search"
     del named["x-ratelimit-resource"]
-    retry_after = quota_in(answer(200, **named), "graphql", now=0.0)
+    retry_after = quota_in(answer(200, **named), "graphql", moment=0.0)
     assert retry_after is not None
     assert retry_after.resource == "graphql"
 
 
 @pytest.mark.parametrize(("remaining", "limit"), [(-1, Limit(ends_in=601)), (0, Limit(ends_in=601)), (1, None)])
 def test_a_quota_is_used_up_at_zero(remaining: int, limit: Limit | None) -> None:
-    given = answer(403, **quota(remaining, reset=RESET))
-    assert limit_in(given, READ, quota_in(given, "core", 50.0), 50.0) == limit
+    response = answer(403, **quota(remaining, reset=RESET))
+    assert limit_in(response, READ, quota_in(response, "core", 50.0), 50.0) == limit
 
 
 def test_a_reset_that_has_come_needs_no_further_wait() -> None:
-    given = answer(403, **quota(0, reset=int(DATE.timestamp())))
-    assert limit_in(given, READ, Quota("core", 5000, 0, 0, ends=50.5), 50.0) == Limit(ends_in=0.5)
+    response = answer(403, **quota(0, reset=int(DATE.timestamp())))
+    assert limit_in(response, READ, Quota("core", 5000, 0, 0, ends=50.5), 50.0) == Limit(ends_in=0.5)
 
 
 def test_an_error_of_another_type_is_no_limit_of_graphql() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.github.markdown import (
+from bot.github.text.markdown import (
     HOLE,
     TEXT_LIMIT,
     Line,
@@ -295,10 +295,10 @@ def test_escaped_text_has_no_effect_anywhere(text: str, frame: str) -> None:
 
 @given(outside)
 def test_escaped_text_is_shown_as_it_is(text: str) -> None:
-    shown = Page(f"x{escape(text)}x").text.replace("\u200b", "").strip()
-    wanted = re.sub(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\u200b]", "", text)
-    wanted = re.sub(rf"[\ud800-\udfff{HOLE}]", "\N{REPLACEMENT CHARACTER}", wanted)
-    assert "".join(shown.split()) == "x" + "".join(wanted.split()) + "x"
+    visible = Page(f"x{escape(text)}x").text.replace("\u200b", "").strip()
+    expected = re.sub(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\u200b]", "", text)
+    expected = re.sub(rf"[\ud800-\udfff{HOLE}]", "\N{REPLACEMENT CHARACTER}", expected)
+    assert "".join(visible.split()) == "x" + "".join(expected.split()) + "x"
 
 
 @given(outside, st.sampled_from([escape, code]))
@@ -363,9 +363,9 @@ def test_a_block_from_outside_is_one_block_of_code(text: str) -> None:
 
 @given(outside)
 def test_plain_text_from_outside_is_one_line_that_mentions_nobody(text: str) -> None:
-    shown = plain(f"a{text}b")
-    assert len(shown.splitlines()) == 1
-    assert re.search(r"@\w|://|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", shown) is None
+    line = plain(f"a{text}b")
+    assert len(line.splitlines()) == 1
+    assert re.search(r"@\w|://|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", line) is None
 
 
 def test_plain_text_has_no_sign_that_starts_code() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.markdown import TEXT_LIMIT
-from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
+from bot.github.text.markdown import TEXT_LIMIT
+from bot.github.text.mentions import Ccs, login_or_team, mentioned, parse_ccs
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ LOGINS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?", fullmatch
 @given(st.lists(LOGINS, min_size=1, max_size=5), st.sampled_from([", ", " ", " and ", ", and ", ","]))
 def test_every_login_is_read_once_as_it_was_first_written(logins: list[str], separator: str) -> None:
     first = {login.lower(): login for login in reversed(logins)}
-    found = parse_ccs("cc " + separator.join(f"@{login}" for login in logins)).users
-    assert found == tuple(sorted(first.values(), key=logins.index))
+    users = parse_ccs("cc " + separator.join(f"@{login}" for login in logins)).users
+    assert users == tuple(sorted(first.values(), key=logins.index))
 
 
 @pytest.mark.no_cover
@@ -220,12 +220,12 @@ def test_mentions_in_any_text_can_be_found(text: str) -> None:
         assert login_or_team(f"@{name}") == name
 
 
-@pytest.mark.parametrize("before", ["a", "Z", "9", "@", "/", ".", "+", "-", "_"])
-def test_a_name_inside_of_a_word_an_address_or_a_path_notifies_nobody(before: str) -> None:
-    assert mentioned(f"{before}@octocat", "octo-org") == ()
-    assert mentioned(f"({before}@octocat)", "octo-org") == ()
+@pytest.mark.parametrize("preceding", ["a", "Z", "9", "@", "/", ".", "+", "-", "_"])
+def test_a_name_inside_of_a_word_an_address_or_a_path_notifies_nobody(preceding: str) -> None:
+    assert mentioned(f"{preceding}@octocat", "octo-org") == ()
+    assert mentioned(f"({preceding}@octocat)", "octo-org") == ()
 
 
-@pytest.mark.parametrize("before", ["", "(", "é", ",", '"', "\n"])
-def test_a_name_after_another_character_notifies_its_person(before: str) -> None:
-    assert mentioned(f"{before}@octocat", "octo-org") == ("octocat",)
+@pytest.mark.parametrize("preceding", ["", "(", "é", ",", '"', "\n"])
+def test_a_name_after_another_character_notifies_its_person(preceding: str) -> None:
+    assert mentioned(f"{preceding}@octocat", "octo-org") == ("octocat",)

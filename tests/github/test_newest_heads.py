@@ -12,9 +12,9 @@ import pytest
 from bot.engine.budget import WriteBudget
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
-from bot.github.governor import Governor
-from bot.github.limits import Allowance, Demand, Ledger
-from bot.github.waiting_writes import RETURNS_WITHIN, HeadWrite
+from bot.github.limits.governor import Governor
+from bot.github.limits.ledger import Allowance, Demand, Ledger
+from bot.github.limits.waiting_writes import RETURNS_WITHIN, HeadWrite
 from tests.github.virtual import JumpingTime
 
 ALLOWANCE = Allowance(writes_per_minute=10, writes_per_hour=40, write_burst=5)
@@ -34,14 +34,14 @@ def used_up(writes: int) -> Ledger:
 
 
 def test_an_older_head_leaves_room_for_newer_ones_that_wait() -> None:
-    ledger, now = used_up(9), 9.0
-    assert ledger.earliest(now, about(OLD))[0] == 60
+    ledger, moment = used_up(9), 9.0
+    assert ledger.earliest(moment, about(OLD))[0] == 60
     ledger.put_off(60.0, about(NEW))
     ledger.put_off(60.0, about(NEWEST))
     # The first three writes of this minute are over a minute old: one for each newer head, and one for this.
-    assert [ledger.earliest(now, about(one))[0] for one in (OLD, NEW, NEWEST)] == [62, 61, 60]
+    assert [ledger.earliest(moment, about(head))[0] for head in (OLD, NEW, NEWEST)] == [62, 61, 60]
     # Writes about no head, such as an answer to a person, wait behind none of them.
-    assert ledger.earliest(now, about(None))[0] == 60
+    assert ledger.earliest(moment, about(None))[0] == 60
     ledger.book(60.0, about(NEWEST))
     assert ledger.earliest(60.0, about(OLD))[0] == 62, "NEW has the place at 61"
     ledger.book(61.0, about(NEW))
@@ -71,8 +71,8 @@ async def order_of(governor: Governor, time: JumpingTime, heads: Sequence[HeadWr
     queue = [(time.now, number, head) for number, head in enumerate(heads)]
     written = []
     while queue:
-        at, number, head = heapq.heappop(queue)
-        time.now = max(time.now, at)
+        moment, number, head = heapq.heappop(queue)
+        time.now = max(time.now, moment)
         try:
             async with governor.turn("42", about(head)):
                 written.append(head)
@@ -99,5 +99,5 @@ async def test_waiting_writes_go_out_with_the_newest_head_before_older_ones(
 
 def wrong_share(written: Sequence[HeadWrite]) -> float:
     """Return the share of pairs in which the older head was written earlier; in random order it is a half."""
-    pairs = [(one, other) for n, one in enumerate(written) for other in written[n + 1 :]]
-    return sum(one.since < other.since for one, other in pairs) / len(pairs)
+    pairs = [(first, second) for n, first in enumerate(written) for second in written[n + 1 :]]
+    return sum(first.since < second.since for first, second in pairs) / len(pairs)

@@ -18,7 +18,7 @@ OPENED = "2026-11-01T00:00:00Z"
 LATER, LAST = "2026-11-02T00:00:00Z", "2026-11-09T00:00:00Z"
 
 
-def node(*happened: Any, cut: bool = False, **more: Any) -> dict[str, Any]:
+def node(*happened: Any, cut: bool = False, **members: Any) -> dict[str, Any]:
     """Return a pull request that octocat opened with a commit of the same time."""
     return {
         "number": 7,
@@ -33,7 +33,7 @@ def node(*happened: Any, cut: bool = False, **more: Any) -> dict[str, Any]:
         "reviewRequests": {"nodes": []},
         "latestReviews": {"nodes": []},
         "timelineItems": {"pageInfo": {"hasPreviousPage": cut}, "nodes": list(happened)},
-        **more,
+        **members,
     }
 
 
@@ -41,12 +41,12 @@ def commit(date: str | None, name: str | None = "octocat") -> dict[str, Any]:
     return {"commit": {"committedDate": date, "author": {"name": name}}}
 
 
-def act(at: str, by: Any, edited: str | None = None) -> dict[str, Any]:
-    return {"createdAt": at, "by": by, "lastEditedAt": edited}
+def act(created_at: str, author: Any, edited: str | None = None) -> dict[str, Any]:
+    return {"createdAt": created_at, "by": author, "lastEditedAt": edited}
 
 
 @pytest.mark.parametrize(
-    ("found", "at"),
+    ("pull", "active_at"),
     [
         (node(), OPENED),
         (node(act(LATER, HUMAN)), LATER),
@@ -90,26 +90,26 @@ def act(at: str, by: Any, edited: str | None = None) -> dict[str, Any]:
         "opened by a deleted account",
     ],
 )
-def test_the_last_activity_by_a_person(found: dict[str, Any], at: str) -> None:
-    assert pull_of(Payload(found)).active_at == moment(at)
+def test_the_last_activity_by_a_person(pull: dict[str, Any], active_at: str) -> None:
+    assert pull_of(Payload(pull)).active_at == moment(active_at)
 
 
 def test_who_was_requested_and_who_has_reviewed() -> None:
-    asked: list[Any] = [HUMAN, {"combinedSlug": "example-lab/gpu"}, BOT, None]
+    requested: list[Any] = [HUMAN, {"combinedSlug": "example-lab/gpu"}, BOT, None]
     reviewed: list[Any] = [None, {"__typename": "User", "login": "triager", "databaseId": 3}, BOT]
-    found = pull_of(
+    pull = pull_of(
         Payload(
             node(
-                reviewRequests={"nodes": [{"requestedReviewer": one} for one in asked]},
-                latestReviews={"nodes": [{"author": one} for one in reviewed]},
+                reviewRequests={"nodes": [{"requestedReviewer": reviewer} for reviewer in requested]},
+                latestReviews={"nodes": [{"author": reviewer} for reviewer in reviewed]},
             )
         )
     )
-    assert (found.is_draft, found.is_locked) == (False, True)
-    assert found.author == Person(1, "octocat", is_bot=False)
-    assert found.requested == (Person(2, "hubot", is_bot=False),)
-    assert found.teams == ("example-lab/gpu",)
-    assert found.reviewed == (Person(3, "triager", is_bot=False),)
+    assert (pull.is_draft, pull.is_locked) == (False, True)
+    assert pull.author == Person(1, "octocat", is_bot=False)
+    assert pull.requested == (Person(2, "hubot", is_bot=False),)
+    assert pull.teams == ("example-lab/gpu",)
+    assert pull.reviewed == (Person(3, "triager", is_bot=False),)
 
 
 def page(*numbers: int, cursor: str | None = None) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def page(*numbers: int, cursor: str | None = None) -> dict[str, Any]:
 async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app: Apps) -> None:
     """TVM #10807: only the first page was read."""
     github = client_of(make_app(), INSTALLATION)
-    scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, cursor="a"), page(3))))
+    scripted.will("POST", "/graphql", *(Say(body={"data": data}) for data in (page(1, 2, cursor="a"), page(3))))
     assert [pull.number for pull in await open_pulls(github, "octocat/compiler")] == [1, 2, 3]
-    asked = [one.json["variables"] for one in scripted.asked_for("POST", "/graphql")]
-    assert asked == [{"owner": "octocat", "name": "compiler", "after": after} for after in (None, "a")]
+    variables = [request.json["variables"] for request in scripted.requests_for("POST", "/graphql")]
+    assert variables == [{"owner": "octocat", "name": "compiler", "after": cursor} for cursor in (None, "a")]
 
 
 async def test_the_number_of_pages_is_limited(scripted: ScriptedGitHub, make_app: Apps) -> None:

@@ -8,7 +8,7 @@ from gidgethub import BadRequest
 from bot.core.errors import AnswerError
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages, Unavailable
-from bot.github.pages import MOST_LINKS, items_of, with_page_size
+from bot.github.transport.pages import MOST_LINKS, items_of, with_page_size
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Seen, refused
 
@@ -34,9 +34,9 @@ async def test_a_long_list_is_read_to_its_end_a_hundred_at_a_time(
 ) -> None:
     pages_of(scripted, 3)
     assert [item async for item in gh.getiter(LIST, VARS)] == list(range(300))
-    asked = scripted.asked_for("GET", PATH)
-    assert [each.query.get("page") for each in asked] == [None, "2", "3"]
-    assert {each.query["per_page"] for each in asked} == {"100"}
+    requests = scripted.requests_for("GET", PATH)
+    assert [request.query.get("page") for request in requests] == [None, "2", "3"]
+    assert {request.query["per_page"] for request in requests} == {"100"}
     assert [request for request in seen.requests if request[0] == "GET"] == [("GET", LIST, 200)] * 3
 
 
@@ -52,7 +52,7 @@ async def test_a_list_that_is_too_long_is_an_error_and_not_a_short_list(scripted
     pages_of(scripted, 3)
     with pytest.raises(TooManyPages, match="more than 2 pages"):
         [item async for item in gh.getiter(LIST, VARS, max_pages=2)]
-    assert len(scripted.asked_for("GET", PATH)) == 2
+    assert len(scripted.requests_for("GET", PATH)) == 2
 
 
 async def test_a_list_with_exactly_the_maximum_number_of_pages_is_read(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -100,15 +100,15 @@ async def test_a_header_that_is_too_long_is_rejected(scripted: ScriptedGitHub, g
 
 
 @pytest.mark.parametrize(
-    ("url", "whole"),
+    ("url", "expected"),
     [
         ("/a", "/a?per_page=100"),
         ("/a?state=open", "/a?state=open&per_page=100"),
         ("/a?per_page=5", "/a?per_page=5"),
     ],
 )
-def test_the_largest_pages_are_requested(url: str, whole: str) -> None:
-    assert with_page_size(url) == whole
+def test_the_largest_pages_are_requested(url: str, expected: str) -> None:
+    assert with_page_size(url) == expected
 
 
 def test_an_empty_answer_is_an_empty_list() -> None:

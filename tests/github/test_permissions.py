@@ -8,7 +8,7 @@ import pytest
 
 from bot.core.events import Person
 from bot.github.client import GitHub
-from bot.github.permissions import Permissions
+from bot.github.repositories.permissions import Permissions
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import refused
 
@@ -22,7 +22,7 @@ def answer(permission: str, role: str | None, user: Any = "octocat") -> Say:
 
 
 @pytest.mark.parametrize(
-    ("said", "role"),
+    ("reply", "role"),
     [
         (answer("admin", "admin"), "admin"),
         (answer("write", "maintain"), "maintain"),
@@ -46,8 +46,10 @@ def answer(permission: str, role: str | None, user: Any = "octocat") -> Say:
         "unknown to the repository",
     ],
 )
-async def test_the_role_is_read_from_githubs_answer(scripted: ScriptedGitHub, gh: GitHub, said: Say, role: str) -> None:
-    scripted.will("GET", PATH, said)
+async def test_the_role_is_read_from_githubs_answer(
+    scripted: ScriptedGitHub, gh: GitHub, reply: Say, role: str
+) -> None:
+    scripted.will("GET", PATH, reply)
     assert await Permissions().role(gh, "octocat/compiler", OCTOCAT) == role
 
 
@@ -58,7 +60,7 @@ async def test_a_role_is_looked_up_once_in_a_while_whatever_the_case_of_the_name
     permissions = Permissions()
     for name in ("octocat/compiler", "Octocat/Compiler"):
         assert await permissions.role(gh, name, OCTOCAT) == "write"
-    assert len(scripted.asked_for("GET", PATH)) == 1
+    assert len(scripted.requests_for("GET", PATH)) == 1
 
 
 async def test_people_are_identified_by_id_and_not_by_login(scripted: ScriptedGitHub, gh: GitHub) -> None:

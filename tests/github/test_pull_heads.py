@@ -37,17 +37,24 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def head_after(
-    sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, number: int = 12, **more: Any
+    sha: str,
+    second: int,
+    replaced_sha: str = "",
+    *,
+    action: str = "synchronize",
+    home: int = 7,
+    number: int = 12,
+    **members: Any,
 ) -> Delivery:
-    """Return a payload that names a head, `at` seconds after the hour."""
+    """Return a payload that names a head, `second` seconds after the hour."""
     pull = {
         "number": number,
         "head": {"sha": sha, "ref": "fast", "repo": {"id": home}},
         "base": {"ref": "main", "repo": {"id": 7}},
         "user": {"id": 1, "login": "octocat", "type": "User"},
         "state": "open",
-        "updated_at": f"2026-11-20T05:00:{at:02}Z",
-        **more,
+        "updated_at": f"2026-11-20T05:00:{second:02}Z",
+        **members,
     }
     body = {
         "action": action,
@@ -55,8 +62,8 @@ def head_after(
         "pull_request": pull,
         "repository": {"id": 7, "full_name": "octocat/Compiler"},
     }
-    if before:
-        body["before"] = before
+    if replaced_sha:
+        body["before"] = replaced_sha
     return Delivery("guid", "pull_request", Payload(body), 0.0)
 
 
@@ -72,8 +79,8 @@ async def test_before_any_payload_no_head_is_known(records: Records) -> None:
     assert await repository_id_of(records, "octocat/compiler") is None
 
 
-PUSHES = (head_after(A, 1, action="opened"), head_after(B, 2, before=A), head_after(C, 3, before=B))
-IN_ONE_SECOND = (head_after(A, 1, action="opened"), head_after(B, 1, before=A))
+PUSHES = (head_after(A, 1, action="opened"), head_after(B, 2, replaced_sha=A), head_after(C, 3, replaced_sha=B))
+IN_ONE_SECOND = (head_after(A, 1, action="opened"), head_after(B, 1, replaced_sha=A))
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
@@ -90,23 +97,28 @@ async def test_two_payloads_of_the_same_second_are_ordered_by_the_push(
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 async def test_three_pushes_of_the_same_second_are_ordered_too(records: Records, order: tuple[int, ...]) -> None:
-    pushes = (head_after(B, 1, before=A), head_after(C, 1, before=B), head_after(D, 1, before=C))
+    pushes = (head_after(B, 1, replaced_sha=A), head_after(C, 1, replaced_sha=B), head_after(D, 1, replaced_sha=C))
     assert await noted(records, *(pushes[index] for index in order)) == D
 
 
 async def test_a_push_that_is_reverted_within_the_second_is_followed(records: Records) -> None:
     assert (
-        await noted(records, head_after(A, 1, action="opened"), head_after(B, 1, before=A), head_after(A, 1, before=B))
+        await noted(
+            records,
+            head_after(A, 1, action="opened"),
+            head_after(B, 1, replaced_sha=A),
+            head_after(A, 1, replaced_sha=B),
+        )
         == A
     )
 
 
 async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) -> None:
-    assert await noted(records, head_after(B, 1, before=A), head_after(B, 1, action="edited")) == B
+    assert await noted(records, head_after(B, 1, replaced_sha=A), head_after(B, 1, action="edited")) == B
 
 
 async def test_a_head_that_moves_back_is_followed(records: Records) -> None:
-    assert await noted(records, head_after(B, 1, before=A), head_after(A, 2, before=B)) == A
+    assert await noted(records, head_after(B, 1, replaced_sha=A), head_after(A, 2, replaced_sha=B)) == A
 
 
 async def test_fields_stored_with_the_head(records: Records) -> None:
@@ -126,8 +138,8 @@ async def test_a_forks_branch_is_not_ours(records: Records) -> None:
 
 
 async def test_other_events_do_not_change_the_head(records: Records) -> None:
-    other = Delivery("guid", "issue_comment", head_after(A, 1).payload, 0.0)
-    assert await noted(records, other) is None
+    comment = Delivery("guid", "issue_comment", head_after(A, 1).payload, 0.0)
+    assert await noted(records, comment) is None
 
 
 async def test_a_payload_without_a_head_names_the_missing_field(records: Records) -> None:
@@ -144,9 +156,9 @@ async def test_the_pull_request_of_a_head_is_found_by_its_commit(records: Record
 
 
 async def test_a_commit_that_is_no_longer_a_head_has_no_pull_request(records: Records) -> None:
-    await noted(records, head_after(A, 1, action="opened"), head_after(B, 2, before=A))
+    await noted(records, head_after(A, 1, action="opened"), head_after(B, 2, replaced_sha=A))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[], [12]]
-    await noted(records, head_after(A, 3, before=B))
+    await noted(records, head_after(A, 3, replaced_sha=B))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[12], []]
 
 
@@ -200,7 +212,9 @@ async def test_somebody_who_wrote_before_the_first_recorded_head_may_have_seen_a
     head = await head_of(records, 7, 12)
     assert head is not None
     moments = [f"2026-11-20T05:00:{second:02}Z" for second in range(1, 8)]
-    assert [at for at in moments if head.may_follow(at)] == [at for at in moments if since and at[-3:-1] <= since]
+    assert [moment for moment in moments if head.may_follow(moment)] == [
+        at for at in moments if since and at[-3:-1] <= since
+    ]
 
 
 async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World) -> None:

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.github.app import GitHubApp
-from bot.github.pages import PER_PAGE
-from bot.github.refs import MOST_PAGES, first_parents
+from bot.github.commits.refs import MOST_PAGES, first_parents
+from bot.github.transport.pages import PER_PAGE
 from sandbox import GitHubSandbox
 from tests.handlers.driver import FULL_NAME
 
@@ -28,7 +28,7 @@ async def read(merges: Sequence[int], at_least: int, until: int | None) -> tuple
         repository = github.create_repository(FULL_NAME)
         app.install(repository)
         head, author = repository.branch("main"), github.user("octocat")
-        whole = [head]
+        heads = [head]
         for count in merges:
             side = head
             for number in range(count):
@@ -36,13 +36,13 @@ async def read(merges: Sequence[int], at_least: int, until: int | None) -> tuple
             github.clock.advance(seconds=1)
             parents = (head,) if side == head else (head, side)
             head = repository.git.commit(parents, {}, "on main", author, github.clock.now()).sha
-            whole.insert(0, head)
+            heads.insert(0, head)
         repository.move("refs/heads/main", head, "octocat")
-        end = whole[until] if until is not None and until < len(whole) else None
+        end = heads[until] if until is not None and until < len(heads) else None
         reader = await GitHubApp(session, api_url=url, app_id=app.id, private_key=app.private_key).reader(FULL_NAME)
-        found = await first_parents(reader, FULL_NAME, "main", at_least=at_least, until=end)
-        requests = sum(one.path.endswith("/commits") for one in github.requests.records)
-        return [commit.sha for commit in found], whole, requests
+        commits = await first_parents(reader, FULL_NAME, "main", at_least=at_least, until=end)
+        requests = sum(request.path.endswith("/commits") for request in github.requests.records)
+        return [commit.sha for commit in commits], heads, requests
 
 
 @settings(max_examples=25)
@@ -56,9 +56,9 @@ async def read(merges: Sequence[int], at_least: int, until: int | None) -> tuple
 def test_the_first_parents_of_a_branch_are_read_whatever_merges_brought_in(
     merges: list[int], at_least: int, until: int | None
 ) -> None:
-    found, whole, _ = asyncio.run(read(merges, at_least, until))
-    assert found == whole[: len(found)]
-    assert len(found) >= min(at_least, len(whole)) or (until is not None and whole[until] in found)
+    shas, heads, _ = asyncio.run(read(merges, at_least, until))
+    assert shas == heads[: len(shas)]
+    assert len(shas) >= min(at_least, len(heads)) or (until is not None and heads[until] in shas)
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ async def test_a_page_is_requested_only_if_commits_are_missing(
 
 
 async def test_the_number_of_requests_is_limited() -> None:
-    found, whole, requests = await read([PER_PAGE] * (MOST_PAGES + 2), PER_PAGE, None)
-    assert (found, requests) == (whole[:MOST_PAGES], MOST_PAGES)
+    shas, heads, requests = await read([PER_PAGE] * (MOST_PAGES + 2), PER_PAGE, None)
+    assert (shas, requests) == (heads[:MOST_PAGES], MOST_PAGES)

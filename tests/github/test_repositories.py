@@ -13,7 +13,7 @@ from bot.core.payload import Json, Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
 from tests.tables import with_tables
 
 NAME = "octocat/compiler"
@@ -49,11 +49,11 @@ async def test_a_reason_that_another_process_has_stored_since_is_replaced(tmp_pa
         released.append(NAME)
 
     records = Records(database.connector)
-    ours, theirs = (Repositories(CONFIG, records, release) for _ in range(2))
-    await ours.see(7, NAME, away=LeftAlone.NO)
-    await theirs.see(7, NAME, away=LeftAlone.SUSPENDED)
+    first_process, second_process = (Repositories(CONFIG, records, release) for _ in range(2))
+    await first_process.see(7, NAME, away=LeftAlone.NO)
+    await second_process.see(7, NAME, away=LeftAlone.SUSPENDED)
     assert released == []
-    await ours.see(7, NAME, away=LeftAlone.NO)
+    await first_process.see(7, NAME, away=LeftAlone.NO)
     assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME)
     assert released == [NAME]
     await database.close()
@@ -66,11 +66,11 @@ async def test_a_repository_that_may_come_back_does_not_after_the_app_was_uninst
     """GitHub lists only the repositories that the installation had in the end."""
     database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
     await database.open()
-    known = Repositories(CONFIG, Records(database.connector))
-    await known.see(7, NAME, away=LeftAlone.REMOVED)
+    repositories = Repositories(CONFIG, Records(database.connector))
+    await repositories.see(7, NAME, away=LeftAlone.REMOVED)
     body = {"action": "deleted", "installation": {"id": 1, "account": {"login": "Octocat"}}, "repositories": listed}
-    await known.note(Delivery("1", "installation", Payload(body), 0.0))
-    repository = await known.get(7)
+    await repositories.note(Delivery("1", "installation", Payload(body), 0.0))
+    repository = await repositories.get(7)
     assert repository is not None
     assert repository.away is LeftAlone.UNINSTALLED
     await database.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.required import SETTLED_SECONDS, BaseCommit, Expected, Signal, State, blockers, stands_for
+from bot.github.commits.required import SETTLED_SECONDS, BaseCommit, Expected, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 
@@ -24,8 +24,8 @@ GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISS
 def test_each_pattern_needs_a_match_and_all_matches_must_be_green(
     require: list[str], signals: list[tuple[str, State]], expected: list[tuple[str, State]]
 ) -> None:
-    found = blockers(require, [Signal(name, state) for name, state in signals])
-    assert [(signal.name, signal.state) for signal in found] == expected
+    blocking = blockers(require, [Signal(name, state) for name, state in signals])
+    assert [(signal.name, signal.state) for signal in blocking] == expected
 
 
 def test_two_signals_with_the_same_state_are_one_whatever_is_shown_with_them() -> None:
@@ -35,10 +35,10 @@ def test_two_signals_with_the_same_state_are_one_whatever_is_shown_with_them() -
 
 
 def test_the_bots_own_reports_do_not_count() -> None:
-    mine = Signal("ci/skip", GREEN, ours=True)
-    assert blockers(["*"], [mine]) == [Signal("*", MISSING)]
-    assert blockers(["ci/skip"], [mine]) == [Signal("ci/skip", MISSING)]
-    assert blockers(["*"], [mine, Signal("cpu", GREEN), Signal("nightjar/lint", RED, ours=True)]) == []
+    own_signal = Signal("ci/skip", GREEN, ours=True)
+    assert blockers(["*"], [own_signal]) == [Signal("*", MISSING)]
+    assert blockers(["ci/skip"], [own_signal]) == [Signal("ci/skip", MISSING)]
+    assert blockers(["*"], [own_signal, Signal("cpu", GREEN), Signal("nightjar/lint", RED, ours=True)]) == []
 
 
 NOW = 1_800_000_000.0
@@ -76,16 +76,16 @@ def test_a_pattern_stands_for_its_matches_down_to_the_first_settled_commit(
     places: Places, expected: dict[str, int]
 ) -> None:
     """The numbers are those of the commits that have the names, the newest 0."""
-    seen = [
-        BaseCommit(str(place), tuple(Signal(name, state, at=at) for name, state in states.items()))
-        for place, (at, states) in enumerate(places)
+    commits = [
+        BaseCommit(str(number), tuple(Signal(name, state, at=reported_at) for name, state in states.items()))
+        for number, (reported_at, states) in enumerate(places)
     ]
-    found = stands_for("*", seen, NOW)
-    assert {name: int(one.sha) for one in found for name in one.names} == expected
+    matched = stands_for("*", commits, NOW)
+    assert {name: int(match.sha) for match in matched for name in match.names} == expected
 
 
 def test_a_pattern_stands_for_nothing_else_and_not_for_the_bots_reports() -> None:
     """A name that it does not match does not settle a commit either."""
     signals = (Signal("cpu/pr-head", GREEN, at=OLD), Signal("docs", RED), Signal("bot/pr-head", RED, ours=True))
-    found = stands_for("*/pr-head", [BaseCommit("0", signals), BaseCommit("1", (Signal("gpu/pr-head", GREEN),))], NOW)
-    assert found == [Expected("*/pr-head", ("cpu/pr-head",), "0")]
+    matched = stands_for("*/pr-head", [BaseCommit("0", signals), BaseCommit("1", (Signal("gpu/pr-head", GREEN),))], NOW)
+    assert matched == [Expected("*/pr-head", ("cpu/pr-head",), "0")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.seen import DOUBTED_FOR, SeenAddresses
+from bot.github.transport.seen import DOUBTED_FOR, SeenAddresses
 
 PULL = "/repos/octocat/compiler/pulls/1"
 
@@ -20,7 +20,7 @@ class Clock:
 def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: float, doubted: bool) -> None:
     clock = Clock()
     seen = SeenAddresses(clock)
-    seen.there("1", PULL)
+    seen.note_object("1", PULL)
     clock.now += 3600
     assert seen.doubts("1", PULL)
     clock.now += elapsed
@@ -31,7 +31,7 @@ def test_something_that_returns_is_doubted_again_when_it_disappears_again() -> N
     clock = Clock()
     seen = SeenAddresses(clock)
     for _ in range(2):
-        seen.there("1", PULL)
+        seen.note_object("1", PULL)
         assert seen.doubts("1", PULL)
         clock.now += DOUBTED_FOR
         assert not seen.doubts("1", PULL)
@@ -40,9 +40,9 @@ def test_something_that_returns_is_doubted_again_when_it_disappears_again() -> N
 def test_a_404_is_believed_at_once_if_never_seen_removed_by_us_or_of_others() -> None:
     seen = SeenAddresses(Clock())
     assert not seen.doubts("1", PULL)
-    seen.there("2", PULL)
+    seen.note_object("2", PULL)
     assert not seen.doubts("1", PULL)
-    seen.removed("2", PULL)
+    seen.note_removal("2", PULL)
     assert not seen.doubts("2", PULL)
 
 
@@ -60,5 +60,5 @@ def test_a_404_is_believed_at_once_if_never_seen_removed_by_us_or_of_others() ->
 )
 def test_a_404_for_what_people_often_remove_is_believed_at_once(path: str) -> None:
     seen = SeenAddresses(Clock())
-    seen.there("1", path)
+    seen.note_object("1", path)
     assert not seen.doubts("1", path)

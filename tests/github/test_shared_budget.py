@@ -10,9 +10,9 @@ from procrastinate.exceptions import ConnectorException
 from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
-from bot.github.governor import BOOKING_TIMEOUT, Governor
-from bot.github.limits import ANONYMOUS_SPENT, Demand
-from bot.github.ranks import Rank
+from bot.github.limits.governor import BOOKING_TIMEOUT, Governor
+from bot.github.limits.ledger import ANONYMOUS_SPENT, Demand
+from bot.github.limits.ranks import Rank
 from tests.github.test_limits import most_within
 from tests.github.virtual import JumpingTime
 
@@ -40,8 +40,8 @@ async def test_two_replicas_and_restarts_stay_within_one_minutes_budget(
     replicas = [Governor(jumping.timing(), shared=budget) for _ in range(2)]
     sent: list[float] = []
     for attempt in range(200):
-        at = await send(replicas[attempt % 2])
-        sent += [at] if at is not None else []
+        sent_at = await send(replicas[attempt % 2])
+        sent += [sent_at] if sent_at is not None else []
         if attempt % 20 == 0:
             replicas[attempt // 20 % 2] = Governor(jumping.timing(), shared=budget)
     assert most_within(60, sent) <= 80
@@ -80,12 +80,12 @@ class Away:
     def __init__(self, budget: WriteBudget, *, hangs: bool = False) -> None:
         self._budget, self._hangs = budget, hangs
         self.back = False
-        self.asked = 0
+        self.requests = 0
 
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
         if self.back:
             return await self._budget.book(name, pace, patience)
-        self.asked += 1
+        self.requests += 1
         if self._hangs:
             await asyncio.Event().wait()
         raise ConnectorException("down")
@@ -100,8 +100,8 @@ async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(
     for _ in range(60):
         sent.append(await send(governor))
         jumping.now += 0.5
-    assert len([at for at in sent if at is not None]) == 20
-    assert away.asked < 10
+    assert len([sent_at for sent_at in sent if sent_at is not None]) == 20
+    assert away.requests < 10
     away.back = True
     jumping.now += 10
     assert [await send(governor) for _ in range(10)].count(None) == 0
@@ -113,4 +113,4 @@ async def test_a_database_that_hangs_delays_a_write_by_two_seconds_once(
     away = Away(budget, hangs=True)
     governor = Governor(jumping.timing(), shared=away, booking_timeout=BOOKING_TIMEOUT / 100)
     assert [await send(governor) for _ in range(3)].count(None) == 0
-    assert away.asked == 1
+    assert away.requests == 1

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.ours import Ours
-from bot.github.required import Signal, State, blockers
-from bot.github.signals import GREEN_CONCLUSIONS, signals_of
+from bot.github.commits.ours import Ours
+from bot.github.commits.required import Signal, State, blockers
+from bot.github.commits.signals import GREEN_CONCLUSIONS, signals_of
 from sandbox import App, GitHubSandbox
 from sandbox.model.workflows import WorkflowRun
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -37,8 +37,8 @@ async def client(world: World) -> GitHub:
 
 
 async def stands(world: World, sha: str) -> dict[str, tuple[State, int]]:
-    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
-    return {signal.name: (signal.state, signal.app) for signal in found}
+    signals = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    return {signal.name: (signal.state, signal.app) for signal in signals}
 
 
 def foreign_app(world: World, slug: str) -> App:
@@ -77,12 +77,12 @@ async def test_the_later_of_two_runs_of_a_workflow_counts(world: World) -> None:
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"unit": "failure"})
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
-    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
-    assert found == [Signal("unit", State.GREEN)]
+    signals = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    assert signals == [Signal("unit", State.GREEN)]
 
 
-def asked_for_workflows(world: World) -> int:
-    return sum(one.path.endswith("/actions/runs") for one in world.github.requests.records)
+def workflow_requests(world: World) -> int:
+    return sum(request.path.endswith("/actions/runs") for request in world.github.requests.records)
 
 
 @pytest.mark.parametrize("states", [("failure", "success"), ("success", "failure")])
@@ -97,7 +97,7 @@ async def test_a_green_job_of_another_workflow_hides_no_red_one_of_the_same_name
     world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"})
     world.repository.add_workflow_run(sha, "Mine", "success", {"cpu": "success"})
     assert [state for state, _ in (await stands(world, sha)).values()] == [State.GREEN]
-    assert asked_for_workflows(world) == 2
+    assert workflow_requests(world) == 2
 
 
 async def test_the_worse_run_of_a_workflow_with_two_events_counts(world: World) -> None:
@@ -164,9 +164,9 @@ async def test_a_workflow_run_is_pending_while_it_may_begin_another_job(world: W
     run = world.repository.add_workflow_run(sha, "CI", jobs={"build": None})
     run.finish_job("build", "success")
     assert await states(world, sha) == {"build": State.GREEN, "CI": State.PENDING}
-    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    signals = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
     page = f"{world.github.url}/{FULL_NAME}/actions/runs/{run.id}"
-    assert [signal.url for signal in found if signal.is_workflow_run] == [page]
+    assert [signal.url for signal in signals if signal.is_workflow_run] == [page]
     run.finish("success")
     assert await states(world, sha) == {"build": State.GREEN}
 
@@ -259,14 +259,14 @@ async def ours_in(world: World, *branches: str) -> Ours:
 
 async def test_our_own_statuses_and_check_runs_are_recognized_by_who_set_them(world: World) -> None:
     sha, foreign = world.open().head_sha, foreign_app(world, "lint")
-    mine = next(iter(world.github.apps.values()))
-    world.repository.set_status(mine.bot, sha, "some-name", "success")
-    world.repository.add_check_run(mine, sha, "nightjar/lint", conclusion="success")
+    own_app = next(iter(world.github.apps.values()))
+    world.repository.set_status(own_app.bot, sha, "some-name", "success")
+    world.repository.add_check_run(own_app, sha, "nightjar/lint", conclusion="success")
     world.repository.set_status("hubot", sha, "CI/Skip", "success")
     world.repository.add_check_run(foreign, sha, "nightjar/lint-of-others", conclusion="success")
     world.repository.set_status("hubot", sha, "nightly", "success")
-    found = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world))
-    assert {signal.name: signal.ours for signal in found} == {
+    signals = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world))
+    assert {signal.name: signal.ours for signal in signals} == {
         "some-name": True,
         "nightjar/lint": True,
         "CI/Skip": True,
@@ -276,7 +276,7 @@ async def test_our_own_statuses_and_check_runs_are_recognized_by_who_set_them(wo
 
 
 @pytest.mark.parametrize(
-    ("branch", "event", "left"),
+    ("branch", "event", "names"),
     [
         ("nightly", "push", []),
         ("nightly", "workflow_dispatch", []),
@@ -286,26 +286,26 @@ async def test_our_own_statuses_and_check_runs_are_recognized_by_who_set_them(wo
     ],
 )
 async def test_runs_on_a_branch_that_we_pushed_are_left_out(
-    world: World, branch: str, event: str, left: list[str]
+    world: World, branch: str, event: str, names: list[str]
 ) -> None:
     sha = world.repository.push("main", by="hubot").sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event=event, branch=branch)
-    found = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world, "nightly"))
-    assert [signal.name for signal in found] == left
+    signals = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world, "nightly"))
+    assert [signal.name for signal in signals] == names
 
 
 async def test_a_forks_branch_with_the_name_of_one_of_ours_hides_nothing(world: World) -> None:
     pull = world.repository.open_pull_request("stranger", branch="nightly", fork=True)
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"cpu": "failure"}, event="push")
-    found = await signals_of(await client(world), FULL_NAME, pull.head_sha, await ours_in(world, "nightly"))
-    assert [(signal.name, signal.state) for signal in found] == [("cpu", State.RED)]
+    signals = await signals_of(await client(world), FULL_NAME, pull.head_sha, await ours_in(world, "nightly"))
+    assert [(signal.name, signal.state) for signal in signals] == [("cpu", State.RED)]
 
 
 async def test_runs_on_our_own_branch_count_for_that_branch(world: World) -> None:
     sha = world.repository.push("main", by="hubot").sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="push", branch="nightly")
-    ours = (await ours_in(world, "nightly")).on("nightly")
-    assert [signal.name for signal in await signals_of(await client(world), FULL_NAME, sha, ours)] == ["cpu"]
+    own_reports = (await ours_in(world, "nightly")).on("nightly")
+    assert [signal.name for signal in await signals_of(await client(world), FULL_NAME, sha, own_reports)] == ["cpu"]
 
 
 async def test_a_status_and_a_check_run_say_when_they_were_reported(world: World) -> None:
@@ -317,8 +317,8 @@ async def test_a_status_and_a_check_run_say_when_they_were_reported(world: World
     status = world.repository.statuses(sha)[0]
     assert run.started_at is not None
     assert ended.completed_at is not None
-    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
-    assert {signal.name: signal.at for signal in found} == {
+    signals = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    assert {signal.name: signal.at for signal in signals} == {
         "by-hand": status.created_at.timestamp(),
         "style": run.started_at.timestamp(),
         "format": ended.completed_at.timestamp(),

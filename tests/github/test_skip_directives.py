@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import AuthoredCommit, message, title
-from bot.github.skip_directives import without_directives
+from bot.github.text.commit_message import AuthoredCommit, message, title
+from bot.github.text.skip_directives import without_directives
 
 AUTHOR = Person(7, "octocat", is_bot=False)
 BRACKETED = (
@@ -23,8 +23,8 @@ DIRECTIVES = (*BRACKETED, "***NO_CI***", "***no_ci***")
 def test_a_directive_is_removed_from_title_text_code_and_names(directive: str) -> None:
     assert title(f"Faster {directive} loops", 12) == "Faster loops (#12)"
     assert title(directive, 12) == "(#12)"
-    said = message(f"It is fast.{directive}\n\n```\n{directive} x\n```", (), (), AUTHOR)
-    assert said == "It is fast.\n\n```\n x\n```"
+    text = message(f"It is fast.{directive}\n\n```\n{directive} x\n```", (), (), AUTHOR)
+    assert text == "It is fast.\n\n```\n x\n```"
     credited = message("", (), [AuthoredCommit(0, f"Mona {directive}", "mona@example.org", "x")], AUTHOR)
     assert without_directives(credited) == credited
 
@@ -62,13 +62,13 @@ PIECES = st.lists(
 @given(pieces=PIECES)
 def test_nothing_that_is_left_is_a_directive(pieces: list[str]) -> None:
     """Even if one was hidden inside another."""
-    left = without_directives("".join(pieces))
-    assert without_directives(left) == left
+    stripped = without_directives("".join(pieces))
+    assert without_directives(stripped) == stripped
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 50])
 def test_nested_directives_are_removed_at_any_depth(depth: int) -> None:
     nested = "[skip " * depth + "[skip ci]" + "ci]" * depth
-    left = without_directives(nested)
-    assert without_directives(left) == left
-    assert "[skip ci]" not in left
+    stripped = without_directives(nested)
+    assert without_directives(stripped) == stripped
+    assert "[skip ci]" not in stripped

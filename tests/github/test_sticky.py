@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.sticky import (
+from bot.github.text.sticky import (
     CUT,
     MARKER,
     SIZE_LIMIT,
@@ -53,8 +53,8 @@ def test_sections_keep_their_place_when_one_is_edited() -> None:
 
 @pytest.mark.parametrize("sections", [{"docs": "built"}, {"docs": "built", "welcome": "old"}, {}])
 def test_a_section_with_precedence_comes_before_all_others(sections: dict[str, str]) -> None:
-    found = with_section(sections, "welcome", "Hello", first=True)
-    assert list(found.items()) == [("welcome", "Hello"), *([("docs", "built")] if sections else [])]
+    ordered = with_section(sections, "welcome", "Hello", first=True)
+    assert list(ordered.items()) == [("welcome", "Hello"), *([("docs", "built")] if sections else [])]
 
 
 def test_an_empty_text_removes_the_section_and_without_sections_there_is_no_comment() -> None:
@@ -97,8 +97,8 @@ def test_a_truncated_details_element_is_closed() -> None:
     text = f"<details><summary>Skipped</summary>\n\n- `x`\n\n</details>\n\n<details><summary>More</summary>\n\n{rows}"
     (section,) = sections_of(render({"skipped-tests": text})).values()
     assert section.endswith(f"`\n\n</details>{CUT}")
-    before = sections_of(render({"skipped-tests": text[: text.index("<details><summary>More")] + rows}))
-    assert before["skipped-tests"].endswith(f"`{CUT}")
+    untruncated = sections_of(render({"skipped-tests": text[: text.index("<details><summary>More")] + rows}))
+    assert untruncated["skipped-tests"].endswith(f"`{CUT}")
 
 
 def test_windows_line_endings_are_read_as_written() -> None:

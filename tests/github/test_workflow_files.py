@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.workflow_files import (
+from bot.github.commits.workflow_files import (
     MOST_COMPARED_FILES,
     MOST_PULL_FILES,
     move_changes_workflows,
@@ -31,9 +31,9 @@ def many(count: int) -> dict[str, str]:
 
 
 async def changes(world: World, files: dict[str, str]) -> bool:
-    before = world.repository.branch("main")
-    after = world.repository.push("main", files, by="octocat").sha
-    return await move_changes_workflows(await world.pipeline.app.reader(FULL_NAME), FULL_NAME, before, after)
+    old_sha = world.repository.branch("main")
+    new_sha = world.repository.push("main", files, by="octocat").sha
+    return await move_changes_workflows(await world.pipeline.app.reader(FULL_NAME), FULL_NAME, old_sha, new_sha)
 
 
 @pytest.mark.parametrize("count", [1, MOST_COMPARED_FILES - 1, MOST_COMPARED_FILES, MOST_COMPARED_FILES + 1])

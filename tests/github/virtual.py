@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Iterable
 from itertools import count
 from typing import Any
 
-from bot.github.governor import Timing
+from bot.github.limits.governor import Timing
 
 
 class JumpingTime:
@@ -54,7 +54,7 @@ class SharedTime:
         return Timing(clock=lambda: self.now, sleep=self.sleep, jitter=lambda: 0.0)
 
     async def run(self, work: Iterable[Awaitable[Any]]) -> None:
-        tasks = [asyncio.ensure_future(each) for each in work]
+        tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
         while True:
             for _ in range(self.ROUNDS):
                 await asyncio.sleep(0)

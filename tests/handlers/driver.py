@@ -40,8 +40,8 @@ from bot.engine.replay import planned_by
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.limits import Allowance
-from bot.github.repositories import Repositories
+from bot.github.limits.ledger import Allowance
+from bot.github.repositories.known import Repositories
 from bot.plan.effect import Effect
 from bot.plan.handler import Router
 from sandbox.github import GitHubSandbox

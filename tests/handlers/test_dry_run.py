@@ -19,7 +19,7 @@ from bot.config.shared import PATH as FILE
 from bot.core.events import Repository
 from bot.effects.section_state import SECTION_TEXT, SectionText
 from bot.engine.internal import announce
-from bot.github.limits import Allowance
+from bot.github.limits.ledger import Allowance
 from bot.timers.timers import TIMER_EVENT, TimerEvent
 from sandbox.model.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import FULL_NAME, World, a_world

@@ -14,7 +14,7 @@ from bot.effects.section_handlers import NAME, SHOW_NAME
 from bot.effects.section_state import SECTION_TEXT, SectionText
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.effects.texts import OUT_OF_DATE
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox import PullRequest
 from tests.handlers.driver import FULL_NAME, World
 

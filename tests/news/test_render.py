@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.github.markdown import TEXT_LIMIT
+from bot.github.text.markdown import TEXT_LIMIT
 from bot.news.message import News, NewsItem
 from bot.news.render import GREEN, MOST_ITEMS, RED, as_discord, as_markdown, as_slack
 from sandbox.channel_rules import discord_faults, discord_text, slack_faults, slack_text

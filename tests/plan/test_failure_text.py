@@ -37,7 +37,7 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
         (TryAgain("GitHub answered 502"), f"ask a maintainer to run `nightjar replay {GUID}`"),
         (PayloadError("comment.id", "is missing"), f"in the log under delivery `{GUID}`"),
         (ZeroDivisionError("@octocat"), f"in the log under delivery `{GUID}`"),
-        (LostTooOften(3, again=True), "I stopped trying. I'll try again in an hour."),
+        (LostTooOften(3, runs_again=True), "I stopped trying. I'll try again in an hour."),
         (LostTooOften(3), f"To try again, ask a maintainer to run `nightjar replay {GUID}`."),
         (FORBIDDEN, "GitHub denied this: the App needs *Actions: write*."),
         (forbidden("Forbidden"), "GitHub denied this: the App needs a permission that it doesn't have."),

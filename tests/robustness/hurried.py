@@ -15,7 +15,7 @@ from bot.config.environment import Settings
 from bot.core import logs
 from bot.core.event_loop import run_on_fastest_loop
 from bot.engine.service import WorkerPace
-from bot.github.limits import Allowance
+from bot.github.limits.ledger import Allowance
 
 CHECK_AFTER = 0.5
 """Seconds until the check for a lost write; with the bot's own 12, each of a hundred kills would wait that long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.github import sticky
+from bot.github.text import sticky
 from tests.conversations.town import BOT, REPOSITORY, town
 from tests.waiting import until
 

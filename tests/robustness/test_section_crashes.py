@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from bot.effects.texts import OUT_OF_DATE
-from bot.github import sticky
+from bot.github.text import sticky
 from sandbox.model.issues import Comment
 from tests.handlers.ci_reports.test_artifacts import junit
 from tests.robustness.conversation import Conversation

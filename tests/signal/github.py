@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from bot.core.payload import answered
-from bot.github.pages import PER_PAGE
+from bot.github.transport.pages import PER_PAGE
 from tests.signal.lab import sha_of
 
 COMMIT = "https://github.example/octocat/compiler/commit/{sha}"

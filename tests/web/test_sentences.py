@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.web.page_filters import sentence
 from tests.results.test_report_safe import PIECES
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.environment import Settings
     from bot.github.app import GitHubApp
-    from bot.github.repositories import Repositories
+    from bot.github.repositories.known import Repositories
 
 EVERY = 600.0
 """Seconds between two rounds of all checks: five requests to GitHub, and one more for each repository."""

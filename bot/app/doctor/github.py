@@ -30,7 +30,7 @@ from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AppRefused, NoSuchApp, NotInstalled, Vanished, is_not_found
-from bot.github.repositories import KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.known import KnownRepository, LeftAlone, Repositories
 
 if TYPE_CHECKING:
     from bot.config import Config

@@ -42,7 +42,7 @@ from bot.app.doctor.texts import (
     WRONG_SECRET,
 )
 from bot.app.registration import EVENTS, NEEDS, PERMISSIONS
-from bot.github.repositories import KnownRepository, LeftAlone
+from bot.github.repositories.known import KnownRepository, LeftAlone
 
 OPTIONAL = frozenset({"members", "merge_queues"})
 """Permissions that an App may leave out, as the README says. No App has those of `ON_DEMAND` until it needs them."""

@@ -19,8 +19,8 @@ from nightjar_formats.refused import Refused
 
 from bot.core.payload import Payload
 from bot.github.errors import is_not_found, is_unprocessable
-from bot.github.pages import PER_PAGE
 from bot.github.pull_heads import head_of
+from bot.github.transport.pages import PER_PAGE
 from bot.results.ingest import texts
 from bot.results.state import Admission
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
-from bot.github.markdown import lines_of, plain
+from bot.github.text.markdown import lines_of, plain
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.sentences import happened

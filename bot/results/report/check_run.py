@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from bot.core.listing import listed
 from bot.github.check_runs import Action, Block, CheckContent, joined_blocks
-from bot.github.markdown import code, fenced
+from bot.github.text.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
 from bot.results.report.annotations import annotations_of
 from bot.results.report.findings import Findings, NewFailure

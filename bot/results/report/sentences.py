@@ -9,7 +9,7 @@ from nightjar_formats.model import Status
 
 from bot.core.listing import MORE, listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
-from bot.github.markdown import code, escape, plain, truncate
+from bot.github.text.markdown import code, escape, plain, truncate
 from bot.results.compare.context import FailureContext
 from bot.results.compare.health import SuiteHealth
 from bot.results.report import texts

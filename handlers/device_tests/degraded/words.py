@@ -9,7 +9,7 @@ from nightjar_formats.model import TargetKey
 
 from bot.config.targets import NIGHTLY_ONLY
 from bot.effects.issues import EnsureIssue
-from bot.github.markdown import code
+from bot.github.text.markdown import code
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.texts import CONTACTS, counted
 from handlers.device_tests.degraded import texts

@@ -8,7 +8,7 @@ import pytest
 
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.github.mentions import Ccs
+from bot.github.text.mentions import Ccs
 from handlers.cc_reviewers.effects import REVIEWERS, ReviewRequests, reviewers_refused_text
 from handlers.cc_reviewers.handler import MOST, NAME, KnownReviewers, decide_reviewers
 from tests.handlers.driver import a_world

@@ -13,7 +13,7 @@ from bot.core.errors import TryAgain
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.client import GitHub
-from bot.github.ranks import Rank, ranked
+from bot.github.limits.ranks import Rank, ranked
 from handlers.ci_decisions.service import Decisions, NoSuchPullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.refs import Commit
-from bot.github.required import Signal, State
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from handlers.main_failures.decide import (
     LONGEST_URL,
     LONGEST_WORDS,

@@ -17,7 +17,7 @@ from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
-from bot.github.refs import Commit
+from bot.github.commits.refs import Commit
 from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_EVENT, TimerEvent
 from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery

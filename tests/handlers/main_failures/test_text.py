@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bot.effects.issues import BODY_LIMIT
-from bot.github.refs import Commit
+from bot.github.commits.refs import Commit
 from bot.news.message import NewsItem
 from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
 from handlers.main_failures.texts import MOST_LISTED, failure_news, issue_text

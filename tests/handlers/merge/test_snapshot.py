@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.github.client import GitHub
-from bot.github.ours import Ours
+from bot.github.commits.ours import Ours
 from handlers.merge.readiness import BranchRules, MergeState, RequiredCheck
 from handlers.merge.snapshot import MOST_REVIEWERS, merge_state_of, rules_of
 from sandbox import PullRequest

@@ -18,8 +18,8 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.records import Records, StoredValue
-from bot.github.contents import FoundFile
-from bot.github.in_force import REPOSITORY_FILE, read_found, stored_file_of
+from bot.github.commits.contents import FoundFile
+from bot.github.repositories.in_force import REPOSITORY_FILE, read_found, stored_file_of
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world

@@ -12,7 +12,7 @@ import pytest
 from bot.config import parse_config
 from bot.core.errors import TryAgain
 from bot.github.client import GitHub
-from bot.github.in_force import stored_file_of
+from bot.github.repositories.in_force import stored_file_of
 from handlers.repository_file.sweep import PAUSE, RepositoryFileSweep
 from tests.handlers.driver import FULL_NAME, World, a_world
 

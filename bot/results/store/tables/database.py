@@ -14,8 +14,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from bot.engine.database import NO_FOLDER, NOT_OPENED, Database, DatabaseError
-from bot.engine.portable import TOO_NEW
-from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector, create_privately
+from bot.engine.sql.portable import TOO_NEW
+from bot.engine.sqlite.connector import BUSY_TIMEOUT, SqliteConnector, create_privately
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 VERSION_TABLE = "nightjar_results_version"

@@ -1,0 +1,210 @@
+"""The table of deliveries: each row is written once, with the body, and never changed.
+
+The GUID is unique, so the table refuses a second delivery with it. A delivery that a handler accepts gets its job in
+the same transaction, with the same ID. A delivery that no handler accepts has a note instead of a job.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, LiteralString, TypeVar
+
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import UniqueViolation
+
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
+from bot.engine.jobs.once import ONCE, NewJob
+from bot.engine.jobs.packing import packed, unpacked
+from bot.engine.sql import encoding
+from bot.engine.sql.portable import Row, Value, stored
+
+Item = TypeVar("Item")
+
+# All deliveries under an urgent delivery's lock move up, so that earlier deliveries stay before it: its job relies on
+# what they record.
+GO_FIRST: LiteralString = """
+UPDATE procrastinate_jobs SET priority = %(urgent)s
+ WHERE lock = ANY(%(first)s::text[]) AND status = 'todo' AND priority = %(plain)s
+"""
+# The ID comes from the sequence of jobs, so a delivery and its job have the same one.
+STORE: LiteralString = (
+    "WITH first AS ("  # noqa: S608  # a constant
+    + GO_FIRST
+    + """), given AS (
+    SELECT * FROM unnest(
+        %(guid)s::text[], %(event)s::text[], %(lock)s::text[], %(received_at)s::double precision[], %(note)s::text[],
+        %(body)b::bytea[], %(queue)s::text[], %(task)s::text[], %(priority)s::integer[], %(key)s::text[],
+        %(args)s::jsonb[], %(scheduled_at)s::timestamptz[]
+    ) WITH ORDINALITY AS given (
+        guid, event, lock, received_at, note, body, queue, task, priority, key, args, scheduled_at, place
+    ) ORDER BY place
+), delivery AS (
+    INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
+    SELECT nextval('procrastinate_jobs_id_seq'), guid, event, lock, received_at, note, body FROM given
+    ON CONFLICT (guid) DO NOTHING RETURNING id, guid
+), job AS (
+    INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+    SELECT delivery.id, queue, task, priority, lock, key, args, scheduled_at
+      FROM delivery JOIN given ON given.guid = delivery.guid WHERE note IS NULL
+)
+SELECT id, guid FROM delivery
+"""
+)
+"""Stores a batch of deliveries on PostgreSQL. SQLite has no statement that inserts into two tables:
+`store_on_sqlite`."""
+
+MOVE_BODY: LiteralString = """
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, body)
+VALUES (%(id)s, %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(body)s) ON CONFLICT DO NOTHING
+"""
+FORGET_BODY: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
+READ: LiteralString = "SELECT guid, event, received_at, body FROM nightjar_inbox WHERE id = %(id)s"
+
+BODIES_AT_ONCE = 500
+"""How many bodies of an old database are moved in one transaction."""
+
+MOST_ROWS = 32
+"""The most rows of one statement; a power of two, for `_batches`."""
+
+# One lock at a time: with a list of them, SQLite would read all waiting jobs of this priority.
+GO_FIRST_ON_SQLITE = "UPDATE procrastinate_jobs SET priority = ? WHERE lock = ? AND status = 'todo' AND priority = ?"
+KNOWN_TO_SQLITE = "SELECT guid FROM nightjar_inbox WHERE guid IN {marks}"
+# `sqlite_sequence` has no row for a table that never had one itself (https://sqlite.org/autoinc.html).
+NEXT_IDS = "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'procrastinate_jobs' RETURNING seq"
+FIRST_IDS = "INSERT INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', ?) RETURNING seq"
+JOBS_ON_SQLITE = """
+INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+VALUES {marks}
+"""
+JOB_VALUES = ("queue", "task", "priority", "lock", "key", "args", "scheduled_at")
+DELIVERIES_ON_SQLITE = "INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body) VALUES {marks}"
+DELIVERY_VALUES = ("guid", "event", "lock", "received_at", "note", "body")
+ALL_VALUES = dict.fromkeys(DELIVERY_VALUES + JOB_VALUES)
+
+Values = dict[str, object]
+"""The values of a delivery; those of its job are missing if it is ignored."""
+
+
+async def store_delivery(
+    connector: BaseAsyncConnector, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
+) -> bool:
+    """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
+
+    The job of an urgent delivery goes first, with all jobs that wait under its lock. `ignored` is the note that a
+    delivery gets instead of a job: `text` says why no handler accepts it, `about` names its subject. Raises
+    ConnectorException if nothing could be stored.
+    """
+    values: Values = {
+        **{name: job.args[name] for name in ("guid", "event", "received_at")},
+        "lock": job.lock,
+        "note": None if ignored is None else encoding.dumps(dict(ignored)),
+        "body": packed(body),
+    }
+    if ignored is None:
+        values |= {
+            "queue": job.queue,
+            "task": job.task,
+            "priority": job.priority,
+            "key": ONCE + job.key,
+            "args": job.args,
+            "scheduled_at": job.scheduled_at,
+        }
+    try:
+        return bool(await connector.execute_query_all_async(STORE, **values))
+    except UniqueViolation:
+        # A replica of an older release, which lacks this table, has stored it.
+        return False
+
+
+def unique_deliveries(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:
+    """Return the deliveries without repeated GUIDs, in their order, and the locks of the urgent ones.
+
+    Deliveries that precede an urgent one under its lock become urgent, as `GO_FIRST` does with stored jobs.
+    """
+    rows: dict[object, Values] = {}
+    for values in deliveries:
+        rows.setdefault(values["guid"], dict(values))
+    urgent_locks: set[object] = set()
+    for row in reversed(rows.values()):
+        if row.get("priority") == URGENT_PRIORITY:
+            urgent_locks.add(row["lock"])
+        elif row["lock"] in urgent_locks and row["note"] is None:
+            row["priority"] = URGENT_PRIORITY
+    return list(rows.values()), list(urgent_locks)
+
+
+def values_of_store(rows: Sequence[Values], urgent_locks: Sequence[object]) -> Values:
+    """Return the values of `STORE` for the results of `unique_deliveries`: a list for each column, and the locks."""
+    columns = {name: [row.get(name) for row in rows] for name in ALL_VALUES}
+    return {**columns, "first": list(urgent_locks), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
+
+
+def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
+    """Do on SQLite what `STORE` does on PostgreSQL.
+
+    It runs few statements: at each one, the thread releases the interpreter's lock and has to wait to get it back.
+    """
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    unique, urgent_locks = unique_deliveries(deliveries)
+    rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in unique]
+    # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
+    known_guids = {
+        guid for batch in _batches(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in batch]])
+    }
+    new = [row for row in rows if row["guid"] not in known_guids]
+    if not new:
+        return [[] for _ in deliveries]
+    for lock in urgent_locks:
+        cursor.execute(GO_FIRST_ON_SQLITE, (URGENT_PRIORITY, stored(lock), DELIVERY_PRIORITY))
+    count = (len(new),)
+    ((last_id,),) = cursor.execute(NEXT_IDS, count).fetchall() or cursor.execute(FIRST_IDS, count).fetchall()
+    for delivery_id, row in enumerate(new, last_id - len(new) + 1):
+        row["id"] = delivery_id
+    for batch in _batches([row for row in new if row["note"] is None]):
+        _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in batch])
+    for batch in _batches(new):
+        _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in batch])
+    return ids_of(
+        deliveries, {values["guid"]: row["id"] for values, row in zip(unique, rows, strict=True) if "id" in row}
+    )
+
+
+def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, object]) -> list[list[Row]]:
+    """Return a row with its ID for each delivery, or no row if its GUID is not new; `ids`: the new IDs by GUID."""
+    remaining = dict(ids)
+    return [[{"id": remaining.pop(values["guid"])}] if values["guid"] in remaining else [] for values in deliveries]
+
+
+def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]) -> sqlite3.Cursor:
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    return cursor.execute(
+        statement.format(marks=", ".join([marks] * len(rows))), [value for row in rows for value in row]
+    )
+
+
+def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield rows in batches of 32, 16, 8 and so on: SQLite caches statements, so there must be few different ones."""
+    begin, size = 0, MOST_ROWS
+    while begin < len(rows):
+        while size > len(rows) - begin:
+            size //= 2
+        yield rows[begin : begin + size]
+        begin += size
+
+
+async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Delivery | None:
+    """Return a delivery; None if it was removed."""
+    rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
+    return next(
+        (Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"]) for row in rows), None
+    )
+
+
+def moved_values(job_id: int, lock: str | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of `MOVE_BODY` for a delivery whose body is still in its job, as earlier releases stored it."""
+    body = packed(str(args["body"]).encode(errors="surrogatepass"))
+    return {"id": job_id, "lock": lock, **{name: args[name] for name in ("guid", "event", "received_at")}, "body": body}

@@ -1,0 +1,380 @@
+"""Read deliveries, and the plans and effects that followed, from the inbox, the jobs and their notes.
+
+It only reads, with two queries a page, and works beside a running server.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, LiteralString
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.core.payload import Payload
+from bot.core.utc import iso_utc_or_none
+from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
+from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note
+from bot.engine.jobs.packing import unpacked
+
+WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
+PAGE = 50
+ROWS_READ = 500
+"""Deliveries that one query reads while searching for matches of a filter."""
+MOMENTS = ("at", "next_try", "received_at")
+"""Fields that are moments, in seconds since 1970."""
+
+_DELIVERIES: LiteralString = """
+SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), 'succeeded') AS status, delivery.lock,
+       coalesce(job.attempts, 0) AS attempts, job.scheduled_at, delivery.guid, delivery.event, delivery.received_at,
+       coalesce(note.outcome, CASE WHEN delivery.note IS NOT NULL THEN 'ignored' END) AS outcome,
+       coalesce(note.text, delivery.note) AS note,
+       coalesce(note.at, CASE WHEN delivery.note IS NOT NULL THEN delivery.received_at END) AS at
+  FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id
+       LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
+"""
+RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
+# A delivery has failed if one of its jobs has. Few jobs fail, so the query starts from the index of failed jobs. The
+# plus keeps both databases from reading all deliveries below an ID instead (https://sqlite.org/optoverview.html).
+_HAS_FAILED: LiteralString = """
+ WHERE delivery.guid IN (SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed')
+   AND +delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s
+"""
+RECENT_FAILED: LiteralString = _DELIVERIES + _HAS_FAILED
+# `status = 'failed'` is the condition of the index `nightjar_failed`, which finds failed jobs without the others.
+NOTHING_TO_DO = "there was nothing to do"
+FAILED_JOBS: LiteralString = """
+SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
+ WHERE status = 'failed' AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
+OF_LOCK: LiteralString = _DELIVERIES + (
+    " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
+)
+DELIVERY_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
+DELIVERIES_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
+DERIVED: LiteralString = """
+SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
+       note.outcome, note.text AS note, note.at
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
+ ORDER BY job.id
+"""
+STORED_GUIDS: LiteralString = "SELECT guid FROM nightjar_inbox WHERE guid = ANY(%(guids)s)"
+BODY: LiteralString = "SELECT body FROM nightjar_inbox WHERE guid = %(guid)s"
+NO_LIMIT = 2**62  # above every id; both databases have 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """The state of one job; moments are seconds since 1970.
+
+    `state` is waiting, working, done, ignored, refused or failed, since the moment `at`. `text` is for operators;
+    `message` tells people why the job failed, and is empty if it did not fail.
+    """
+
+    job_id: int
+    state: str
+    outcome: str
+    text: str
+    attempts: int
+    next_try: float | None
+    at: float | None
+    message: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the job has ended."""
+        return self.state not in (WAITING, WORKING)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One effect; `effect` is its data as JSON."""
+
+    job: JobState
+    kind: str
+    target: str
+    effect: Mapping[str, Any]
+    page: str
+    """Where GitHub shows the result, below the repository's page; empty if unknown."""
+
+
+class PlanStage(StrEnum):
+    """Which decision of a handler a plan is."""
+
+    PLAN = "plan"
+    ANSWER = "answer"
+    """The answer to people after the plan has failed."""
+    CONCLUSION = "conclusion"
+    """The decision that follows from the outcomes of the plan's effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """The decision of one handler about a delivery."""
+
+    job: JobState
+    handler: str
+    intent: str
+    replay: int
+    stage: PlanStage
+    effects: tuple[EffectRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """One delivery with all its jobs. Fields that are not known (yet) are empty, or None."""
+
+    job: JobState
+    guid: str
+    event: str
+    action: str
+    repository: str
+    number: int | None
+    received_at: float
+    lock: str | None
+    replays: tuple[JobState, ...]
+    plans: tuple[PlanRecord, ...]
+
+    @property
+    def jobs(self) -> list[JobState]:
+        """The delivery's own job and all jobs that follow from it."""
+        derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
+        return [self.job, *self.replays, *derived]
+
+    @property
+    def settled(self) -> bool:
+        """Whether all jobs have ended."""
+        return all(job.settled for job in self.jobs)
+
+    @property
+    def reason(self) -> str:
+        """The reason of its state: errors and refusals, else the reasons of the plans, else the texts of the effects.
+
+        For a delivery that no handler accepted: why.
+        """
+        failed = [job.text for job in self.jobs if job.state in (FAILED, REFUSED)]
+        planned = [plan.job.text for plan in self.plans]
+        written = [effect.job.text for plan in self.plans for effect in plan.effects]
+        for texts in (failed, planned, written):
+            if any(texts):
+                return "; ".join(dict.fromkeys(filter(None, texts)))
+        # The text of a routed delivery has only the names of handlers.
+        return self.job.text if self.job.outcome != ROUTED else NOTHING_TO_DO if self.settled else ""
+
+    @property
+    def state(self) -> str:
+        """The state of the delivery: failed if any job failed, else working, waiting, refused, ignored, or done."""
+        states = {job.state for job in self.jobs}
+        for state in (FAILED, WORKING, WAITING, REFUSED):
+            if state in states:
+                return state
+        return self.job.state
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as JSON values, with moments as text in UTC."""
+        return {"state": self.state, **asdict(self, dict_factory=_with_text_moments)}
+
+
+def _with_text_moments(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: iso_utc_or_none(value) if name in MOMENTS else value for name, value in fields}
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """The deliveries to list. Empty fields match all; `ignored`: include deliveries that no handler accepted.
+
+    `event` is an event, or an event with its action: `issue_comment.created`.
+    """
+
+    failed: bool = False
+    repository: str = ""
+    number: int | None = None
+    event: str = ""
+    ignored: bool = False
+
+    def accepts(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a delivery's row matches, except for `failed`, which the query selects."""
+        note = Note.shown(row["outcome"], row["note"])
+        repository, number = note.about.get("repository", ""), note.about.get("number")
+        return (
+            self.repository.lower() in ("", repository.lower())
+            and self.number in (None, number)
+            and self.event in ("", row["event"], f"{row['event']}.{note.about.get('action', '')}")
+            and (self.ignored or note.outcome != IGNORED)
+        )
+
+
+class Journal:
+    """The deliveries of one database."""
+
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        self._connector = connector
+
+    async def recent(
+        self, limit: int = PAGE, before_id: int | None = None, *, failed: bool = False
+    ) -> list[DeliveryRecord]:
+        """Return deliveries, newest first; `before_id` is the `job.job_id` of the last one of the previous page."""
+        rows = await self._connector.execute_query_all_async(
+            RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before_id is None else before_id, limit=limit
+        )
+        return await self._records(rows)
+
+    async def failures(self, limit: int, before_id: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
+        """Return deliveries with failures, each once, by their last failure, newest first.
+
+        Reads at most `limit` failures, of jobs with smaller IDs than `before_id`. Also returns the `before_id` of the
+        next page; None if this is the last.
+        """
+        end_id = NO_LIMIT if before_id is None else before_id
+        rows = await self._connector.execute_query_all_async(FAILED_JOBS, before=end_id, limit=limit)
+        guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
+        records = await self.deliveries(guids)
+        failed = [records[guid] for guid in guids if guid in records]
+        # A delivery that failed again later is on an earlier page.
+        first_time = [
+            record for record in failed if all(job.job_id < end_id for job in record.jobs if job.state == FAILED)
+        ]
+        return first_time, rows[-1]["id"] if len(rows) == limit else None
+
+    async def matching(self, limit: int, delivery_filter: DeliveryFilter) -> list[DeliveryRecord]:
+        """Return at most `limit` deliveries that a filter accepts, newest first."""
+        query, before_id = RECENT_FAILED if delivery_filter.failed else RECENT, NO_LIMIT
+        matches: list[Mapping[str, Any]] = []
+        while len(matches) < limit and (
+            rows := await self._connector.execute_query_all_async(query, before=before_id, limit=ROWS_READ)
+        ):
+            matches += [row for row in rows if delivery_filter.accepts(row)]
+            before_id = rows[-1]["id"]
+        return await self._records(matches[:limit])
+
+    async def of_lock(self, lock: str, limit: int = PAGE, before_id: int | None = None) -> list[DeliveryRecord]:
+        """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), newest first."""
+        end_id = NO_LIMIT if before_id is None else before_id
+        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=end_id, limit=limit)
+        return await self._records(rows)
+
+    async def of_locks(
+        self, locks: Iterable[str], limit: int = PAGE, before_id: int | None = None
+    ) -> list[DeliveryRecord]:
+        """Return the newest `limit` deliveries of several locks, newest first."""
+        # One statement per lock: for several locks, no index has the order.
+        records = [record for lock in locks for record in await self.of_lock(lock, limit, before_id)]
+        return sorted(records, key=lambda record: record.job.job_id, reverse=True)[:limit]
+
+    async def delivery(self, guid: str) -> DeliveryRecord | None:
+        """Return the delivery of a GUID, or None."""
+        records = await self._records(await self._connector.execute_query_all_async(DELIVERY_BY_GUID, guid=guid))
+        return records[0] if records else None
+
+    async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
+        """Return the deliveries that are still stored, by GUID."""
+        rows = await self._connector.execute_query_all_async(DELIVERIES_BY_GUID, guids=list(guids)) if guids else []
+        return {record.guid: record for record in await self._records(rows)}
+
+    async def payload(self, guid: str) -> Payload | None:
+        """Return the payload of the delivery of a GUID, or None."""
+        rows = await self._connector.execute_query_all_async(BODY, guid=guid)
+        return Payload(unpacked(rows[0]["body"])) if rows else None
+
+    async def known_guids(self, guids: Sequence[str]) -> set[str]:
+        """Return the GUIDs whose deliveries are stored, with one query."""
+        rows = await self._connector.execute_query_all_async(STORED_GUIDS, guids=list(guids))
+        return {row["guid"] for row in rows}
+
+    async def _records(self, rows: Sequence[Mapping[str, Any]]) -> list[DeliveryRecord]:
+        if not rows:
+            return []
+        derived = await self._connector.execute_query_all_async(DERIVED, guids=[row["guid"] for row in rows])
+        by_guid = defaultdict(list)
+        for row in derived:
+            by_guid[row["args"]["guid"]].append(row)
+        return [_delivery(row, by_guid[row["guid"]]) for row in rows]
+
+
+def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
+    note = Note.shown(row["outcome"], row["note"])
+    return DeliveryRecord(
+        job=_job(row, note),
+        guid=row["guid"],
+        event=row["event"],
+        action=note.about.get("action", ""),
+        repository=note.about.get("repository", ""),
+        number=note.about.get("number"),
+        received_at=row["received_at"],
+        lock=row["lock"],
+        replays=tuple(_job(job_row) for job_row in derived if job_row["task_name"] == REPLAY),
+        plans=tuple(_plans(derived)),
+    )
+
+
+def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
+    # Arguments may be damaged, or in the form of another version: such a job must be listed nonetheless.
+    plans = {row["id"] for row in derived if row["task_name"] in (HANDLE, CONCLUDE)}
+    effects = defaultdict(list)
+    for row in derived:
+        if row["task_name"] == EFFECT and (plan := row["args"].get("plan_job")) in plans:
+            effects[plan].append(_effect(row))
+    for row in derived:
+        args, is_plan = row["args"], row["id"] in plans
+        if is_plan and args.get("message") is not None and not effects[row["id"]] and row["status"] == "succeeded":
+            continue  # nobody had to be informed of the failure
+        if is_plan or (row["task_name"] == EFFECT and args.get("plan_job") not in plans):
+            yield PlanRecord(
+                job=_job(row),
+                handler=str(args.get("handler", "")),
+                intent=str(args.get("intent", "")),
+                replay=args.get("replay", 0),
+                stage=_stage(row["task_name"], args),
+                effects=tuple(effects[row["id"]]),
+            )
+
+
+def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:
+    if task == CONCLUDE:
+        return PlanStage.CONCLUSION
+    return PlanStage.PLAN if args.get("message") is None else PlanStage.ANSWER
+
+
+def _effect(row: Mapping[str, Any]) -> EffectRecord:
+    args, note = row["args"], Note.shown(row["outcome"], row["note"])
+    effect = args.get("effect")
+    effect = effect if isinstance(effect, dict) else {}
+    return EffectRecord(
+        job=_job(row, note),
+        kind=str(effect.get("kind", "")),
+        target=str(args.get("target", "")),
+        effect=effect,
+        page=note.about.get("page", ""),
+    )
+
+
+def _job(row: Mapping[str, Any], note: Note | None = None) -> JobState:
+    note = note or Note.shown(row["outcome"], row["note"])
+    scheduled_at = row["scheduled_at"] if row["status"] == "todo" else None
+    state = _state(row["status"], row["task_name"], note)
+    return JobState(
+        job_id=row["id"],
+        state=state,
+        outcome=note.outcome,
+        text=note.text or (UNKNOWN_END if state == FAILED else ""),
+        attempts=row["attempts"],
+        next_try=scheduled_at.timestamp() if scheduled_at else None,
+        at=row["at"],
+        message=note.message,
+    )
+
+
+def _state(status: str, task: str, note: Note) -> str:
+    if status == "todo":
+        return WAITING
+    if status == "doing":
+        return WORKING
+    if status in ("succeeded", "cancelled"):
+        # A cancelled job gave way to a newer one; see `bot.engine.worker.repeat`.
+        if note.outcome == REFUSED:
+            return REFUSED
+        return IGNORED if task == DELIVER and note.outcome == IGNORED else DONE
+    return FAILED

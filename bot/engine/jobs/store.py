@@ -1,0 +1,197 @@
+"""The stored jobs of a delivery, for the tasks: read, insert, and return them to the queue."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.core.errors import PayloadError
+from bot.core.events import MERGE_GROUP, Delivery, queued_pull
+from bot.engine.jobs.definitions import (
+    CONCLUDE,
+    CONCLUSION_PRIORITY,
+    DELIVERY_PRIORITY,
+    EFFECT,
+    EFFECT_PRIORITY,
+    HANDLE_PRIORITY,
+    Origin,
+)
+from bot.engine.jobs.inbox import MOVE_BODY, moved_values
+from bot.engine.jobs.notes import REFUSED, UNCHANGED, UNKNOWN_END, Note, forget_notes
+from bot.engine.jobs.once import FIND, ONCE, Deferred, NewJob, defer_once
+from bot.engine.processor import EffectState, EndedEffect
+
+NO_JOB = 0
+"""No job has this ID."""
+ENDED = ("succeeded", "failed", "cancelled", "aborted")
+ENDED_BADLY = ("failed", "cancelled", "aborted")
+
+ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
+
+SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
+
+# `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
+PLANNED: LiteralString = """
+SELECT id FROM procrastinate_jobs
+ WHERE task_name <> 'deliver' AND (args ->> 'guid') = %(guid)s
+   AND CAST(args ->> 'plan_job' AS bigint) = %(plan)s
+   AND (task_name = 'conclude' OR CAST(args ->> 'conclusion' AS bigint) = %(conclusion)s)
+ LIMIT 1
+"""
+# The jobs of one handler for a delivery: the effects of its plan, and the answer to a failed plan.
+OF_HANDLER: LiteralString = """
+SELECT job.task_name, job.status, job.priority, job.args, note.outcome, note.text AS note
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = %(guid)s
+   AND job.task_name IN ('handle', 'effect') AND job.args ->> 'handler' = %(handler)s
+ ORDER BY job.id
+"""
+# The priorities are those that the jobs begin with.
+# Not `status IN …`: for that, SQLite would read every job with one of these states.
+BEGIN_ANEW: LiteralString = """
+UPDATE procrastinate_jobs
+   SET status = 'todo', attempts = CASE WHEN id = %(resumed)s THEN attempts ELSE 0 END, scheduled_at = NULL,
+       priority = CASE
+           WHEN task_name = 'effect' THEN %(effect)s
+           WHEN task_name = 'conclude' THEN %(conclude)s
+           WHEN task_name = 'handle' THEN %(handle)s
+           ELSE %(delivery)s END
+ WHERE id = ANY(%(ids)s) AND status NOT IN ('todo', 'doing', 'aborting')
+"""
+PRIORITIES = {
+    "effect": EFFECT_PRIORITY,
+    "conclude": CONCLUSION_PRIORITY,
+    "handle": HANDLE_PRIORITY,
+    "delivery": DELIVERY_PRIORITY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Some effects of a plan have not ended; `priority` is the lowest among them."""
+
+    priority: int
+
+
+class Store:
+    """The jobs of one database."""
+
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        self.connector = connector
+
+    async def arguments(self, job_id: int) -> dict[str, Any] | None:
+        """Return a job's arguments, None if its row was removed."""
+        rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
+        return cast("dict[str, Any]", rows[0]["args"]) if rows else None
+
+    async def move_body(self, job_id: int, lock: str | None, args: Mapping[str, Any]) -> None:
+        """Move the body of a delivery from its job's arguments to the inbox. Safe to repeat."""
+        await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
+
+    async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
+        """Return whether the plan of job `plan` is already stored; plans are stored as a whole.
+
+        `conclusion` is the number of the job's conclusion; 0 for the job of a plan.
+        """
+        values = {"guid": guid, "plan": plan, "conclusion": conclusion}
+        return bool(await self.connector.execute_query_all_async(PLANNED, **values))
+
+    async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | Unfinished:
+        """Return the ended effects of a plan, in their order, or `Unfinished` if some have not ended.
+
+        The second value says whether the handler has answered a failure of the plan before.
+        """
+        values = {"guid": origin.guid, "handler": origin.handler}
+        rows = await self.connector.execute_query_all_async(OF_HANDLER, **values)
+        of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
+        if unfinished := [row["priority"] for row in of_plan if row["status"] not in ENDED]:
+            return Unfinished(min(unfinished))
+        return [_ended(row) for row in of_plan], any(row["args"].get("message") is not None for row in rows)
+
+    async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
+        """Insert the jobs that do not exist yet, in one statement."""
+        return await defer_once(self.connector, jobs) if jobs else []
+
+    async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
+        """Insert jobs like `defer`, and requeue existing jobs that have failed.
+
+        If any of the effects runs again, the conclude job does too, with the current plan's basis.
+        Safe to repeat: none of the jobs can start before the caller's own job releases their lock.
+        """
+        keys = [ONCE + job.key for job in jobs]
+        existing = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
+        conclusions = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in existing]
+        failed = [row["id"] for row in existing.values() if row["status"] in ENDED_BADLY]
+        if failed or len(existing) < len(jobs):
+            for job in conclusions:
+                stored = existing[ONCE + job.key]
+                await self.restart_conclusion(stored["id"], job.args["conclusion_basis"])
+                if stored["status"] == "succeeded":
+                    failed.append(stored["id"])
+        await self.begin_anew(failed)
+        return await self.defer(jobs)
+
+    async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
+        """Prepare a conclude job to run again: its effects get new keys. With None it keeps its earlier basis.
+
+        Does nothing if the job was removed meanwhile.
+        """
+        args = await self.arguments(job_id)
+        if args is None:
+            return
+        new_basis = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
+        args = {**args, **new_basis, "conclusion": args["conclusion"] + 1}
+        await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
+
+    async def begin_anew(self, job_ids: Sequence[int], resumed: int | None = None) -> None:
+        """Return ended jobs to the queue. None of their tries are used up, except those of the job `resumed`."""
+        if job_ids:
+            # Remove the notes first: a worker may begin a job at once, and would count its old tries.
+            await forget_notes(self.connector, [job for job in job_ids if job != resumed])
+            values = {"resumed": NO_JOB if resumed is None else resumed, **PRIORITIES}
+            await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **values)
+
+
+def subject_of(delivery: Delivery) -> dict[str, Any]:
+    """Return action, repository and number of a delivery, as far as its payload has them: the journal shows them."""
+    subject: dict[str, Any] = {}
+    with contextlib.suppress(PayloadError):
+        subject["action"] = delivery.action
+    with contextlib.suppress(PayloadError):
+        subject["repository"] = delivery.repository
+    for member in ("pull_request", "issue"):
+        if delivery.payload.has(member, "number"):
+            with contextlib.suppress(PayloadError):
+                subject.setdefault("number", delivery.payload.integer(member, "number"))
+    with contextlib.suppress(PayloadError):
+        if number := queued_pull(delivery.payload.text(MERGE_GROUP, "head_ref")):
+            subject.setdefault("number", number)
+    return subject
+
+
+def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:
+    """Return the note of a delivery that gets no job because no handler accepts it."""
+    return {"text": reason, "about": subject_of(delivery)}
+
+
+def _is_of_plan(args: dict[str, Any]) -> bool:
+    return args.get("message") is None and not args.get("conclusion")
+
+
+def _ended(row: dict[str, Any]) -> EndedEffect:
+    note, args = Note.shown(row["outcome"], row["note"]), row["args"]
+    state = _state(row["status"], note)
+    text = (note.message or UNKNOWN_END) if state.is_failure else note.text
+    return EndedEffect(args["target"], args["effect"], state, text, note.value)
+
+
+def _state(status: str, note: Note) -> EffectState:
+    if note.outcome == REFUSED:
+        return EffectState.REFUSED
+    if status in ENDED_BADLY:
+        return EffectState.STOPPED if note.is_user_error else EffectState.FAILED
+    return EffectState.UNCHANGED if note.outcome == UNCHANGED else EffectState.APPLIED

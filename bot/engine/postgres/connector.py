@@ -1,0 +1,298 @@
+"""Procrastinate's PostgreSQL connector, extended for replicas and for any text that people write."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Iterable, Sequence
+from typing import Any, LiteralString
+
+import procrastinate
+import psycopg
+from procrastinate import connector, schema, sql
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
+from psycopg_pool import AsyncConnectionPool
+
+from bot.engine.jobs.inbox import (
+    BODIES_AT_ONCE,
+    FORGET_BODY,
+    MOVE_BODY,
+    STORE,
+    Values,
+    ids_of,
+    moved_values,
+    unique_deliveries,
+    values_of_store,
+)
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, WAKE
+from bot.engine.outage import is_outage
+from bot.engine.postgres.batches import Batcher
+from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
+from bot.engine.sql import encoding
+from bot.engine.sql.portable import Row, check_version
+
+CONNECTIONS = 10
+"""The most connections of one process, besides the one that listens for notifications."""
+
+PATIENCE = 5.0
+"""Seconds to wait for a connection: GitHub waits ten for our answer, and an error in time is better than none."""
+
+RECONNECT_FOR = 2.0
+"""Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes. After it has
+given up, the next request for a connection makes it try at once, so it uses a server within seconds of its return."""
+
+LONGEST_STATEMENT = "1min"
+"""Our statements take milliseconds. If the server chooses a plan that takes hours, because its statistics are outdated,
+the statement ends with an error, and the job runs again later. A URL may set another limit (`options`)."""
+
+CONNECTION_DEFAULTS = {
+    "application_name": "nightjar",
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",  # milliseconds, the others are seconds
+}
+"""Defaults that a URL may override: with them, a lost connection is noticed in seconds instead of hours."""
+
+ONCE_INDEX = "nightjar_once"
+LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
+OLD_BODIES: LiteralString = (
+    "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > %s ORDER BY id LIMIT %s"
+)
+OLD_BODY: LiteralString = "SELECT lock, args FROM procrastinate_jobs WHERE id = %s FOR UPDATE"
+_FETCH = sql.queries["fetch_job"]
+_LIMIT_STATEMENTS: LiteralString = (
+    "SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'"
+)
+
+
+async def _configure(connection: psycopg.AsyncConnection) -> None:
+    set_json_dumps(encoding.dumps, connection)
+    set_json_loads(encoding.loads, connection)
+    # Every query is one statement: BEGIN and COMMIT around it would be two more round trips.
+    await connection.set_autocommit(True)
+    # Not in the `options` of the URL: PgBouncer refuses a connection that has any.
+    await connection.execute(_LIMIT_STATEMENTS, [LONGEST_STATEMENT])
+
+
+class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
+    """A pool that never loses a cancellation.
+
+    psycopg's pool waits with `asyncio.wait_for`. Up to Python 3.11 that function ignores a cancellation that arrives
+    together with its result (https://github.com/python/cpython/issues/86296). A cancelled loop would then run for ever,
+    and its caller would hang.
+    """
+
+    async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
+        """Return a connection, unless this task was cancelled meanwhile."""
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task else 0
+        connection = await super().getconn(timeout)
+        if task and task.cancelling() > cancellations:
+            await self.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
+
+
+async def _check(connection: psycopg.AsyncConnection) -> None:
+    """Raise psycopg.OperationalError if the server has closed the connection.
+
+    Psycopg's own check is a round trip before each statement. But a connection becomes readable when the server closes
+    it, and a healthy idle one has nothing to read: so only readable connections are checked.
+    """
+    readable = select.poll()
+    readable.register(connection.fileno(), select.POLLIN)
+    if readable.poll(0):
+        await _Pool.check_connection(connection)
+
+
+def _pool(**arguments: Any) -> _Pool:
+    return _Pool(**{**arguments, "check": _check})
+
+
+class PostgresConnector(procrastinate.PsycopgConnector):
+    """Answer Procrastinate and our own SQL from PostgreSQL.
+
+    In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.sql.encoding`); a duplicate
+    `once:` key raises the same UniqueViolation whether the first job waits or has ended; no notification is lost
+    between two fetches.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        """Create a connector for a URL. Raises psycopg.ProgrammingError for a URL that libpq does not understand."""
+        self.conninfo = make_conninfo(database_url, **_defaults_for(database_url))
+        super().__init__(
+            conninfo=self.conninfo,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=PATIENCE,
+            reconnect_timeout=RECONNECT_FOR,
+            configure=_configure,
+            pool_factory=_pool,
+        )
+        self._deliveries = Batcher[Values, list[Row]](self._store, is_outage, PATIENCE)
+        self._listeners: list[connector.Notify] = []
+        self._notification_count = 0
+        self._waking: set[asyncio.Task[None]] = set()
+
+    async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
+        """Run a query for its effect."""
+        try:
+            await super().execute_query_async(query, **arguments)
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+
+    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
+        """Run a query and return its rows."""
+        if query == FETCH:
+            return await self._fetch(arguments)
+        if query == STORE:
+            return await self._deliveries.call(arguments)
+        try:
+            rows = await super().execute_query_all_async(query, **arguments)
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+        return [_original(row) for row in rows]
+
+    async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
+        new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
+        return ids_of(deliveries, {encoding.original(row["guid"]): row["id"] for row in new})
+
+    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
+        """Run a query and return its first row."""
+        try:
+            return _original(await super().execute_query_one_async(query, **arguments))
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+
+    async def _fetch(self, arguments: dict[str, Any]) -> list[Row]:
+        """Fetch jobs; wake the worker for another fetch if a notification arrived while this one found nothing.
+
+        The worker drops notifications that arrive during a fetch, and then sleeps until its next poll. If two replicas
+        fetch jobs of one lock at the same time, the unique index refuses one of them, which is no error.
+        """
+        count_before = self._notification_count
+        try:
+            rows = await super().execute_query_all_async(FETCH, **arguments)
+            if rows[0]["id"] is None and rows[0]["scanned"] == arguments["window"]:
+                # A job that can run may wait behind those that cannot.
+                rows = await super().execute_query_all_async(_FETCH, queues=None, worker_id=arguments["worker_id"])
+        except ConnectorException as error:
+            if not _is_refused(error):
+                raise
+            # Another job may be free, so make the worker fetch again: -1 differs from every count.
+            rows, count_before = [{"id": None}], -1
+        if rows[0]["id"] is None and count_before != self._notification_count:
+            waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
+            self._waking.add(waking)
+            waking.add_done_callback(self._waking.discard)
+        return [_original(row) for row in rows]
+
+    @property
+    def notification_count(self) -> int | None:
+        """How many notifications have arrived, None while nobody listens."""
+        return self._notification_count if self._listeners else None
+
+    async def _wake(self) -> None:
+        for listener in tuple(self._listeners):
+            await listener(channel=ANY_QUEUE, payload=WAKE)
+
+    async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
+        """Call back for every notification on these channels, until cancelled."""
+
+        async def hear(*, channel: str, payload: str) -> None:
+            self._notification_count += 1
+            await on_notification(channel=channel, payload=payload)
+
+        self._listeners.append(on_notification)
+        try:
+            await super().listen_notify(hear, list(channels))
+        finally:
+            self._listeners.remove(on_notification)
+
+    def _wrap_value(self, value: object) -> object:
+        return _storable(value) if isinstance(value, str) else super()._wrap_value(value)
+
+    async def upgrade(self) -> None:
+        """Create the schema, or upgrade it to the newest version; replicas that start at the same time take turns."""
+        async with self.pool.connection() as connection:
+            if await _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
+                await _move_bodies(connection)
+                await _bring_to(connection, len(VERSIONS))
+
+
+async def _bring_to(connection: psycopg.AsyncConnection, target_version: int) -> int:
+    """Upgrade the schema to a version, unless it has a newer one; return the version that it then has."""
+    async with connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")  # a large table may take long
+        # The lock ends with the transaction, also when this process is killed:
+        # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
+        if not await _exists(connection, "procrastinate_jobs"):
+            await connection.execute(schema.SchemaManager.get_schema())
+        version = 0
+        if await _exists(connection, "nightjar_schema"):
+            version_row = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
+            version = int(version_row[0]) if version_row else 0
+        check_version(version, len(VERSIONS))
+        for step in VERSIONS[version:target_version]:
+            await connection.execute(step)
+        if version < target_version:
+            await connection.execute("UPDATE nightjar_schema SET version = %s", (target_version,))
+    return max(version, target_version)
+
+
+async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
+    """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches.
+
+    Replicas that start at the same time may all do this: none repeats the work of another.
+    """
+    last_id, remaining = 0, True
+    while remaining:
+        async with connection.transaction():
+            jobs = await (await connection.execute(OLD_BODIES, (last_id, BODIES_AT_ONCE))).fetchall()
+            for (job_id,) in jobs:
+                job_row = await (await connection.execute(OLD_BODY, (job_id,))).fetchone()
+                if job_row is not None and "body" in job_row[1]:
+                    lock, args = job_row
+                    values = {name: _storable(value) for name, value in moved_values(job_id, lock, args).items()}
+                    await connection.execute(MOVE_BODY, values)
+                    args_without_body = Jsonb({name: value for name, value in args.items() if name != "body"})
+                    await connection.execute(FORGET_BODY, {"id": job_id, "args": args_without_body})
+        last_id, remaining = (jobs[-1][0], True) if jobs else (last_id, False)
+
+
+def _storable(value: object) -> object:
+    return encoding.storable(value) if isinstance(value, str) else value
+
+
+def _defaults_for(database_url: str) -> dict[str, str]:
+    parameters = conninfo_to_dict(database_url)
+    return {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in parameters}
+
+
+async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
+    # NULL where a cast to regclass would raise, and so end the transaction.
+    row = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
+    return bool(row and row[0])
+
+
+def _original(row: dict[str, Any]) -> Row:
+    return {name: encoding.original(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _is_refused(error: ConnectorException) -> bool:
+    """Return whether another replica fetched jobs of the same locks at the same time."""
+    if isinstance(error, UniqueViolation):
+        return error.constraint_name == LOCK_INDEX
+    return isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
+
+
+def _uniform(error: UniqueViolation) -> UniqueViolation:
+    if error.constraint_name != ONCE_INDEX:
+        return error
+    return UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=error.queueing_lock)

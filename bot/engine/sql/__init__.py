@@ -1,0 +1,1 @@
+"""SQL and text that both databases understand."""

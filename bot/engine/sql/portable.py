@@ -1,0 +1,138 @@
+"""SQL that is written once and runs on PostgreSQL and on SQLite.
+
+It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understands after this translation:
+
+- parameters are `%(name)s`; a percent sign is `%%`;
+- `column = ANY(%(names)s)` takes a list, and `column = ANY(ARRAY(SELECT ...))` the rows of a subquery that runs once;
+- casts are `value::type` (dropped for SQLite) or `CAST(value AS type)`;
+- moments are compared with `to_timestamp(seconds)` and read with `date_part('epoch', moment)`; there is `now()`;
+- `RETURNING`, `ON CONFLICT`, `->>`, `FILTER` and `NULLS LAST` are the same on both;
+- columns named `args`, `scheduled_at` and `abort_requested` come back as a dict, a datetime and a bool on both.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re  # noqa: TID251  # reads SQL of our own, and nothing else
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from sqlite3 import Connection, Cursor
+
+from procrastinate.exceptions import ConnectorException
+from procrastinate.types import JSONValue
+
+from bot.engine.sql import encoding
+
+TOO_NEW = "a newer release created the database (schema {found}, this release supports {known}); install that release"
+
+NO_ROWS = "the statement returns no rows: add RETURNING, or run it with execute_query_async"
+
+Value = str | int | float | bytes | None
+Row = dict[str, object]
+
+_TOKEN = re.compile(  # noqa: TID251  # SQL of our own
+    r"""
+      (?P<literal> '(?:[^']|'')*' | "(?:[^"]|"")*" )
+    | (?P<comment> --[^\n]* )
+    | = \s* ANY \s* \( \s* %\((?P<list>\w+)\)s (?: ::\w+ \[\] )? \s* \)
+    | (?P<subquery> = \s* ANY \s* \( \s* ARRAY \s* \( )
+    | %\( (?P<name>\w+) \)s
+    | (?P<percent> %. )
+    | (?P<cast> :: \s* (?: double\ precision | \w+ ) (?: \[\] )? )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=256)
+def translate(sql: str) -> str:
+    """Translate a statement for SQLite, with parameters named `:name`.
+
+    Raises ValueError for text that the two databases would understand differently. For example
+    `at < to_timestamp(%(end)s)::bigint AND id = ANY(%(ids)s)` becomes
+    `at < to_timestamp(:end) AND id IN (SELECT value FROM json_each(:ids))`.
+    """
+    return _TOKEN.sub(_translated, sql)
+
+
+def _translated(token: re.Match[str]) -> str:
+    match token.lastgroup:
+        case "literal":
+            if "%(" in token[0]:
+                raise ValueError(f"a parameter inside of quotes: {token[0]}")
+            return token[0].replace("%%", "%")
+        case "list":
+            return f"IN (SELECT value FROM json_each(:{token['list']}))"  # noqa: S608  # a parameter's name
+        case "subquery":
+            return "IN (SELECT * FROM ("
+        case "name":
+            return f":{token['name']}"
+        case "percent":
+            if token[0] != "%%":
+                raise ValueError("write %% for a percent sign and %(name)s for a parameter")
+            return "%"
+        case _:  # a comment or a cast
+            return ""
+
+
+def stored(value: object) -> Value:
+    """Convert a parameter for SQLite: moments to seconds since 1970, dicts and lists to JSON."""
+    match value:
+        case str():
+            return encoding.storable(value)
+        case datetime.datetime():
+            return value.timestamp()
+        case dict() | list() | tuple():
+            return encoding.dumps(value)  # type: ignore[arg-type]  # `dumps` refuses other values
+        case None | int() | float() | bytes():
+            return value
+        case _:
+            raise TypeError(f"a parameter of SQL cannot be a {type(value).__name__}")
+
+
+def row(cursor: Cursor, values: tuple[Value, ...]) -> Row:
+    """Return a result row as psycopg would: a `sqlite3` row factory."""
+    return {column[0]: _read(column[0], value) for column, value in zip(cursor.description, values, strict=True)}
+
+
+def _read(column: str, value: Value) -> JSONValue | bytes | datetime.datetime:
+    if column == "args" and isinstance(value, str):
+        return encoding.loads(value)
+    if isinstance(value, str):
+        return encoding.original(value)
+    if column == "scheduled_at" and isinstance(value, int | float):
+        return datetime.datetime.fromtimestamp(value, datetime.UTC)
+    if column == "abort_requested" and value is not None:
+        return bool(value)
+    return value
+
+
+def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *, has_rows: bool) -> list[Row]:
+    """Run one of our statements on SQLite and return its rows.
+
+    Raises ConnectorException, as psycopg does, if a statement with `has_rows` returns none.
+    """
+    cursor = connection.execute(translate(sql), {name: stored(value) for name, value in arguments.items()})
+    if has_rows and cursor.description is None:
+        raise ConnectorException(NO_ROWS)
+    return cursor.fetchall()
+
+
+def add_functions(connection: Connection, clock: Callable[[], float] = time.time) -> None:
+    """Give SQLite the functions of PostgreSQL that our statements call; `clock` returns seconds since 1970."""
+    connection.create_function("now", 0, clock)
+    connection.create_function("to_timestamp", 1, lambda seconds: seconds, deterministic=True)
+    connection.create_function("date_part", 2, _date_part, deterministic=True)
+
+
+def _date_part(field: str, moment: float | None) -> float | None:
+    if field != "epoch":
+        raise ValueError(f"date_part knows 'epoch' alone, not {field!r}")
+    return moment
+
+
+def check_version(version: int, newest: int) -> None:
+    """Raise ConnectorException if the schema's version is newer than the `newest` of this release."""
+    if version > newest:
+        raise ConnectorException(TOO_NEW.format(found=version, known=newest))

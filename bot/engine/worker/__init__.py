@@ -1,0 +1,1 @@
+"""Run jobs: the worker of a process, its tasks, and the guard that protects jobs from each other."""

@@ -1,0 +1,236 @@
+"""Override five behaviors of Procrastinate's job manager.
+
+- The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
+- One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
+- One statement ends a job and stores the note of its outcome, so no crash falls between them.
+- The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
+  job would stay `doing` for ever and block all jobs under its lock.
+- Only the worker that holds a job may end it: while a worker was frozen, others may have taken its job over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
+
+import attr
+import structlog
+from procrastinate import jobs as procrastinate_jobs
+from procrastinate import types
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.manager import JobManager
+
+from bot.engine.jobs.notes import Note
+from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NOTIFICATIONS, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
+from bot.engine.outage import is_outage
+from bot.engine.retry import unnoted_wait
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.intake import Intake
+
+WRITE_PATIENCE = 12.0
+"""Seconds for which to retry storing the end of a job: less than `WorkerPace.stalled`, when others take it over."""
+
+WRITE_PAUSE = 0.3
+
+NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
+NOT_ENDED = "could not store the outcome of a job"
+NOT_NOTED = "could not store the progress of a job, so the job runs again"
+TAKEN_OVER = "a job was taken over by another worker before it ended here"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class NoteHolder:
+    """Holds the note of a job's try until the job ends."""
+
+    __slots__ = ("note",)
+
+    def __init__(self) -> None:
+        self.note: Note | None = None
+
+
+@attr.dataclass(frozen=True, kw_only=True)
+class QuietJob(procrastinate_jobs.Job):
+    """A job whose arguments never reach a log, and which holds the note of its try."""
+
+    holder: NoteHolder = attr.field(factory=NoteHolder, repr=False, eq=False)
+
+    @property
+    def call_string(self) -> str:
+        """The task's name and the job's id."""
+        return f"{self.task_name}[{self.id}]"
+
+    def log_context(self) -> types.JSONDict:
+        """Return the fields of Procrastinate's own log lines."""
+        return {"id": self.id, "task_name": self.task_name, "attempts": self.attempts}
+
+
+def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
+    """Leave with a job the note that is stored when the job ends. Raises TypeError if the engine did not fetch it."""
+    _holder(job).note = note
+
+
+def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
+    if not isinstance(job, QuietJob):
+        raise TypeError(NOT_FETCHED.format(job=job.id))
+    return job.holder
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The end of a job: the statement `plain`, the statement `noted` that also stores the note, and their values."""
+
+    plain: LiteralString
+    noted: LiteralString
+    values: Mapping[str, Any]
+
+
+class EngineJobManager(JobManager):
+    """The job manager of one worker; `give_up` is called if the end of a job cannot be stored.
+
+    The manager tries for `patience` seconds to store it, and tells the `guard` whether the note of the try was stored.
+    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries.
+    """
+
+    connector: BaseAsyncConnector
+
+    def __init__(
+        self,
+        connector: BaseAsyncConnector,
+        guard: Guard,
+        give_up: Callable[[], None],
+        *,
+        intake: Intake | None = None,
+        concurrency: int = 1,
+        patience: float = WRITE_PATIENCE,
+    ) -> None:
+        super().__init__(connector)
+        self._intake = intake or Intake()
+        self._concurrency = concurrency
+        self._fetched: deque[QuietJob] = deque()
+        self._begun: set[int] = set()
+        self._count_at_full_fetch: int | None = None
+        """The number of notifications before the last fetch, if that fetched all jobs that could run."""
+        self._guard = guard
+        self._give_up = give_up
+        self._patience = patience
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
+        """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
+        if not self._fetched:
+            count_then, self._count_at_full_fetch = self._count_at_full_fetch, None
+            if count_then is not None and count_then == self._notification_count():
+                # The worker always asks once more. The last fetch found no other job, and no notification has arrived
+                # since it began.
+                return None
+            most = await self._intake.room(self._begun, self._concurrency)
+            count_before = self._notification_count()
+            rows = await self.connector.execute_query_all_async(
+                FETCH, worker_id=worker_id, most=most, window=WINDOW * most
+            )
+            jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
+            if jobs and not any(row.get("more", True) for row in rows):
+                # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
+                self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
+            # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
+            self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
+        if not self._fetched:
+            return None
+        job = self._fetched.popleft()
+        self._begun.add(cast("int", job.id))
+        return job
+
+    def _notification_count(self) -> int | None:
+        count: int | None = getattr(self.connector, "notification_count", None)
+        return count
+
+    async def register_worker(self) -> int:
+        """Register a worker, which begins without jobs."""
+        self._count_at_full_fetch = None
+        self._fetched.clear()
+        self._begun.clear()
+        return await super().register_worker()
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """Unregister a worker, and return the jobs that it has not begun to the queue, where they lose no try."""
+        unbegun = [job.id for job in self._fetched]
+        self._fetched.clear()
+        if unbegun:
+            # If this fails, other workers take the jobs over, as after a crash.
+            with contextlib.suppress(ConnectorException):
+                await self.connector.execute_query_async(RETURN_UNBEGUN, ids=unbegun, worker_id=worker_id)
+        await super().unregister_worker(worker_id)
+
+    async def finish_job(
+        self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
+    ) -> None:
+        """Store the end of a job, and its note."""
+        # `delete_job` is ignored: the stored rows make keys unique.
+        await self._end(job, _Ending(FINISH, FINISH_NOTED, {"status": status.value}))
+
+    async def retry_job(
+        self,
+        job: procrastinate_jobs.Job,
+        retry_at: datetime.datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        """Return a job to the queue, and store its note."""
+        # As a duration, because the database's clock decides when the wait is over.
+        wait = (retry_at - datetime.datetime.now(datetime.UTC)).total_seconds() if retry_at else 0.0
+        await self._end(job, _retrying(max(wait, 0.0), priority))
+
+    async def _end(self, job: procrastinate_jobs.Job, ending: _Ending) -> None:
+        job_id = cast("int", job.id)
+        try:
+            await self._end_in_time(job, job_id, ending)
+        finally:
+            self._begun.discard(job_id)
+
+    async def _end_in_time(self, job: procrastinate_jobs.Job, job_id: int, ending: _Ending) -> None:
+        note = _holder(job).note
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._patience
+        while True:
+            try:
+                await self._write(job, ending, note)
+            except ConnectorException as error:
+                away = is_outage(error)
+                if away and clock() <= deadline:
+                    await asyncio.sleep(WRITE_PAUSE)
+                    continue
+                # Only the kind of the error: its text may quote the values of the statement.
+                kind = type(error.__cause__ or error).__name__
+                if note is not None and not away:
+                    # The try then counts as a crash, so a job whose note can never be stored fails in the end.
+                    log.error(NOT_NOTED, job=job_id, error=kind)  # noqa: TRY400
+                    ending, note = _retrying(unnoted_wait(job.attempts), None), None
+                    continue
+                log.error(NOT_ENDED, job=job_id, error=kind)  # noqa: TRY400
+                if note is not None:
+                    self._guard.outlive(job_id)
+                self._give_up()
+            return
+
+    async def _write(self, job: procrastinate_jobs.Job, ending: _Ending, note: Note | None) -> None:
+        values = {**ending.values, "id": job.id, "worker_id": job.worker_id}
+        if note is None:
+            rows = await self.connector.execute_query_all_async(ending.plain, **values)
+        else:
+            values |= {"outcome": note.outcome, "note": note.written()}
+            rows = await self.connector.execute_query_all_async(ending.noted, **values)
+        if not rows:
+            log.warning(TAKEN_OVER, job=job.id)
+        elif note is not None:
+            self._guard.forget(cast("int", job.id))
+
+
+def _retrying(wait: float, priority: int | None) -> _Ending:
+    return _Ending(RETRY, RETRY_NOTED, {"wait": wait, "priority": priority})

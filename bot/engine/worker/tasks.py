@@ -1,0 +1,370 @@
+"""The tasks that a delivery goes through: deliver (or replay), handle, effect.
+
+A task may crash at any point and then runs again. So it first inserts its new jobs, all in one statement; then it ends
+its own job together with its note. A second run finds the jobs of the first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import structlog
+from procrastinate import JobContext
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.jobs import Job
+
+from bot.core.errors import PayloadError, UserError
+from bot.core.events import Delivery, Repository, intent_key
+from bot.engine.jobs import notes
+from bot.engine.jobs.definitions import (
+    CONCLUSION_RETRY_PRIORITY,
+    EFFECT_RETRY_PRIORITY,
+    HANDLE_RETRY_PRIORITY,
+    Origin,
+    conclusion_jobs,
+    effect_jobs,
+    plan_job,
+    repository_of,
+)
+from bot.engine.jobs.inbox import read_delivery
+from bot.engine.jobs.journal import Journal
+from bot.engine.jobs.notes import WRITING, Note, read_note, write_note
+from bot.engine.jobs.once import NewJob
+from bot.engine.jobs.store import Store, Unfinished, subject_of
+from bot.engine.processor import (
+    AppliedEffect,
+    ConclusionJob,
+    EffectJob,
+    ErrorKind,
+    JobObserver,
+    PlannedEffects,
+    Processor,
+)
+from bot.engine.retry import FIRST_WAIT, RunAgain, is_final
+from bot.engine.worker.attempt import Attempt, JobOutcome, id_of
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.repeat import resume
+from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
+
+FOR_HANDLERS = "for {handlers}"
+ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
+RESUMED, NOT_RESUMED = "job {job} runs again", "job {job} was tried again meanwhile"
+PLANNED_BEFORE = "planned before its worker was lost"
+NOT_CONCLUDED = "I started this, but I can't tell how it ended. {message}"
+NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Tasks:
+    """The tasks of one engine, to be registered with Procrastinate."""
+
+    def __init__(
+        self,
+        store: Store,
+        processor: Processor,
+        observer: JobObserver,
+        guard: Guard,
+        check_after: float = CHECK_AFTER,
+        first_wait: float = FIRST_WAIT,
+    ) -> None:
+        self._store = store
+        self._guard = guard
+        self._check_after = check_after
+        self._first_wait = first_wait
+        self.processor = processor
+        self._observer = observer
+
+    async def deliver(
+        self, context: JobContext, *, guid: str, event: str, received_at: float, body: str | None = None
+    ) -> None:
+        """Find the handlers that accept a delivery, and create a job for each."""
+
+        async def work() -> JobOutcome:
+            delivery_job = id_of(context.job)
+            if body is not None:
+                # A replica of an older release, which has no inbox, has accepted it.
+                await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
+
+        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job))
+
+    async def replay(
+        self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
+    ) -> None:
+        """Route a delivery again that was handled before; applied effects are not repeated."""
+
+        async def work() -> JobOutcome:
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
+
+        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
+
+    async def handle(self, context: JobContext, **args: Any) -> None:
+        """Let one handler plan, and store the whole plan."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+
+        async def work() -> JobOutcome:
+            return await self._plan_and_store(job, origin)
+
+        async def answer(message: str, interim: bool) -> None:
+            await self._answer([origin], message, interim=interim)
+
+        def watch(outcome: str, seconds: float) -> None:
+            if origin.message is None:
+                self._observer.handler(origin.handler, outcome, seconds)
+
+        await Attempt(
+            job=job,
+            work=work,
+            guard=self._guard,
+            first_wait=self._first_wait,
+            watch=watch,
+            message=lambda error: self.processor.message(error, origin.guid),
+            kind_of=self.processor.kind_of,
+            labels={"delivery": origin.guid, "handler": origin.handler},
+            retry_priority=HANDLE_RETRY_PRIORITY,
+            answer=answer,
+        ).run(self._store.connector)
+
+    async def effect(self, context: JobContext, **args: Any) -> None:
+        """Apply one effect."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+        kind = str(args["effect"].get("kind", ""))
+        # `Attempt` has not begun yet, so an outage of the database must be counted here.
+        with self._guard.outliving(id_of(job)):
+            writes = await writes_of(self._store.connector, job, self._check_after)
+
+        async def work() -> JobOutcome:
+            return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)
+
+        await Attempt(
+            job=job,
+            work=work,
+            guard=self._guard,
+            first_wait=self._first_wait,
+            writes=writes,
+            watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
+            message=lambda error: self.processor.message(error, origin.guid),
+            kind_of=self.processor.kind_of,
+            labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
+            retry_priority=EFFECT_RETRY_PRIORITY,
+        ).run(self._store.connector)
+
+    async def conclude(self, context: JobContext, **args: Any) -> None:
+        """Let the handler of a plan decide what follows, once all effects of the plan have ended."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+
+        async def work() -> JobOutcome:
+            return await self._conclude(job, origin, args)
+
+        async def answer(message: str, interim: bool) -> None:
+            await self._answer([origin], NOT_CONCLUDED.format(message=message), interim=interim)
+
+        await Attempt(
+            job=job,
+            work=work,
+            guard=self._guard,
+            first_wait=self._first_wait,
+            watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
+            message=lambda error: self.processor.message(error, origin.guid),
+            kind_of=self.processor.kind_of,
+            labels={"delivery": origin.guid, "handler": origin.handler},
+            retry_priority=CONCLUSION_RETRY_PRIORITY,
+            answer=answer,
+        ).run(self._store.connector)
+
+    async def resume(
+        self, context: JobContext, *, guid: str, delivery_job: int, job_id: int, attempts: int, received_at: float
+    ) -> None:
+        """Run a job again that failed an hour ago."""
+
+        async def work() -> JobOutcome:
+            resumed = await resume(self._store, Journal(self._store.connector), guid, job_id, attempts)
+            return JobOutcome(notes.REPLAYED, (RESUMED if resumed else NOT_RESUMED).format(job=job_id))
+
+        await Attempt(
+            job=context.job,
+            work=work,
+            guard=self._guard,
+            watch=lambda *_: None,  # it waited on purpose, which says nothing about how fast deliveries are handled
+            message=str,
+            kind_of=self.processor.kind_of,
+            labels={"delivery": guid},
+        ).run(self._store.connector)
+
+    async def delivery(self, job_id: int) -> Delivery:
+        """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""
+        delivery = await read_delivery(self._store.connector, job_id)
+        if delivery is None:
+            raise UserError(NO_BODY)
+        return delivery
+
+    async def _answer(self, origins: Sequence[Origin], message: str, *, interim: bool) -> None:
+        """Let handlers tell people that their work has failed for good, unless that work is such an answer itself."""
+        await self._store.defer_again(
+            [plan_job(origin.answer(message, interim=interim)) for origin in origins if origin.message is None]
+        )
+
+    async def _deliver(
+        self,
+        job: Job,
+        work: Callable[[], Awaitable[JobOutcome]],
+        guid: str,
+        event: str,
+        received_at: float,
+        delivery_job: int,
+    ) -> None:
+        async def answer(message: str, interim: bool) -> None:
+            delivery = await read_delivery(self._store.connector, delivery_job)
+            if delivery is not None:
+                handlers = self.processor.answering(delivery)
+                await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
+
+        await Attempt(
+            job=job,
+            work=work,
+            guard=self._guard,
+            first_wait=self._first_wait,
+            watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
+            message=lambda error: self.processor.message(error, guid),
+            kind_of=self.processor.kind_of,
+            labels={"delivery": guid, "event_name": event},
+            answer=answer,
+        ).run(self._store.connector)
+
+    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
+        subject = subject_of(delivery)
+        # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
+        # of the newest head.
+        try:
+            await self.processor.note(delivery)
+        except PayloadError as error:
+            # A handler that needs the missing field will raise its own error, with the field's name.
+            log.warning("could not note anything from the payload", path=error.path, error=str(error))
+        routing = await self.processor.handlers_for(delivery)
+        if not routing.handlers:
+            return JobOutcome(notes.IGNORED, routing.reason, subject)
+        intent = intent_key(delivery)
+        origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
+        deferred = await self._store.defer([plan_job(origin) for origin in origins])
+        # On a second try, existing jobs are most likely those of the first try.
+        handlers = [origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or job.attempts]
+        texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
+        if len(handlers) < len(origins):
+            texts.append(ALREADY_HANDLED.format(intent=intent))
+        return JobOutcome(notes.ROUTED if handlers else notes.IGNORED, "; ".join(texts), subject)
+
+    async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
+        if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
+            # A second plan would see the changes that the first plan's effects may have made already.
+            return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
+        delivery = await self.delivery(origin.delivery_job)
+        planned = await self._plan(delivery, origin)
+        if planned.effects or planned.conclusion_basis is not None:
+            repository = Repository.of(delivery.payload)
+            await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
+        return JobOutcome(notes.PLANNED, planned.why)
+
+    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome:
+        number = int(args["conclusion"])
+        if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
+            return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
+        outcome = await self._store.ended(origin)
+        if isinstance(outcome, Unfinished):
+            # From now on the conclusion waits behind the effects' retries.
+            raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, outcome.priority - 1))
+        effects, is_answered = outcome
+        delivery = await self.delivery(origin.delivery_job)
+        conclusion = ConclusionJob(
+            origin.handler, origin.intent, args["conclusion_basis"], effects, again=is_answered or number > 1
+        )
+        planned = await self.processor.conclude(delivery, conclusion)
+        repository = Repository.of(delivery.payload)
+        await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
+        return JobOutcome(notes.CONCLUDED, planned.why)
+
+    async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
+        if origin.message is not None:
+            return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.message)
+        return await self.processor.plan(delivery, origin.handler, origin.intent)
+
+    async def _apply(self, origin: Origin, args: dict[str, Any], writes: Writes) -> JobOutcome:
+        applied = await self.processor.apply(
+            EffectJob(
+                guid=origin.guid,
+                handler=origin.handler,
+                intent=origin.intent,
+                repository=repository_of(args),
+                target=args["target"],
+                effect=args["effect"],
+                writes=writes,
+                received_at=origin.received_at,
+            )
+        )
+        return _outcome(applied)
+
+    async def _defer(self, origin: Origin, jobs: Sequence[NewJob]) -> None:
+        if origin.replay or origin.message is not None:
+            await self._store.defer_again(jobs)
+        else:
+            await self._store.defer(jobs)
+
+
+def _origins(
+    delivery: Delivery, handlers: Sequence[str], delivery_job: int, replay: int, lock: str | None
+) -> list[Origin]:
+    intent = intent_key(delivery)
+    return [
+        Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, lock) for handler in handlers
+    ]
+
+
+def _outcome(applied: AppliedEffect) -> JobOutcome:
+    outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
+    return JobOutcome(outcome, applied.text, {"page": applied.page} if applied.page else {}, applied.value)
+
+
+async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float) -> Writes:
+    """Return the writes that earlier tries of an effect's job have sent; a new write is stored there before it is sent.
+
+    They are stored with the note of the job, so that every worker knows them.
+    """
+    job_id = id_of(job)
+    note = await read_note(connector, job_id) if job.attempts else Note()
+
+    async def save(state: Mapping[str, Any]) -> None:
+        # Read the note again, because this try may have noted that it runs alone. A first try has no such note.
+        latest = await read_note(connector, job_id) if job.attempts else note
+        await write_note(connector, job_id, replace(latest, outcome=WRITING, writes=state))
+
+    return Writes(note.writes, save, check_after)
+
+
+async def apply_and_heal(
+    writes: Writes, apply: Callable[[], Awaitable[JobOutcome]], kind_of: Callable[[BaseException], ErrorKind]
+) -> JobOutcome:
+    """Apply an effect; if a write had to be sent again, check for its twin in later tries.
+
+    Raises `CheckAgain` until the checks are done, and the errors of `apply`.
+    """
+    outcome = JobOutcome(**writes.outcome) if writes.outcome else None
+    try:
+        applied = await apply()
+    except CheckAgain:
+        # The effect was applied before. It wanted to write now, which is forbidden during these checks: no failure.
+        if outcome is None:
+            raise
+    except Exception as error:
+        # The effect was applied before, so a failure to apply it once more does not count.
+        if outcome is None or not is_final(error, kind_of(error)):
+            raise
+    else:
+        outcome = outcome or applied
+    if outcome is None:
+        raise AssertionError("an effect that was not applied raises")
+    if check_again := writes.check_for_twins(asdict(outcome)):
+        raise check_again
+    return outcome

@@ -1,0 +1,116 @@
+"""Run timers: once for each tick, however many replicas there are.
+
+Procrastinate ticks on every worker. A tick only inserts the job that does the work, under a key of the timer's name and
+the moment. If a slow replica ticks again for the same moment, the key prevents a second job.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, LiteralString, cast
+
+from procrastinate import App, JobContext
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.periodic import PeriodicDeferrer, PeriodicTask
+
+from bot.core.errors import UserError
+from bot.engine.jobs.definitions import TICK, TIMER, URGENT_PRIORITY, timer_job
+from bot.engine.jobs.once import defer_once
+from bot.engine.processor import ErrorKind, JobObserver
+from bot.engine.retry import EngineRetry
+from bot.engine.worker.attempt import Attempt, JobOutcome
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.unreadable import fail_unreadable
+
+RAN, SKIPPED = "ran", "skipped"
+GAVE_WAY = "a later run of this timer is pending"
+UNKNOWN_TIMER = "this version has no timer {name}"
+
+NEWER: LiteralString = """
+SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND id > %(id)s LIMIT 1
+"""
+
+TimerWork = Callable[[], Awaitable[object]]
+
+
+class LatestTicks(PeriodicDeferrer):
+    """Ticks once for each timer, however many ticks were missed while the machine slept or its clock was wrong."""
+
+    def get_timestamps(
+        self, periodic_task: PeriodicTask[Any, Any, Any], since: int | None, until: float
+    ) -> Iterator[int]:
+        """Yield the latest moment of a timer until a time, in seconds since 1970, if it is after `since`."""
+        # Without `since`, Procrastinate yields only the tick that a starting worker catches up with.
+        for timestamp in super().get_timestamps(periodic_task, None, until):
+            if since is None or timestamp > since:
+                yield timestamp
+
+
+class EngineTimers:
+    """The timers of one engine."""
+
+    def __init__(
+        self,
+        app: App,
+        connector: BaseAsyncConnector,
+        guard: Guard,
+        kind_of: Callable[[BaseException], ErrorKind],
+        observer: JobObserver,
+    ) -> None:
+        self._kind_of = kind_of
+        self._app = app
+        self._guard = guard
+        self._connector = connector
+        self._work: dict[str, TimerWork] = {}
+        self._at_start: list[str] = []
+        self._started = 0.0
+        self._no_tick_yet: set[str] = set()
+        self._tick = app.task(name=TICK, retry=EngineRetry(), priority=URGENT_PRIORITY)(self._on_tick)
+        readable = fail_unreadable(TIMER, self._on_timer, connector, observer)
+        app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(readable)
+
+    def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool) -> None:
+        """Run `work` by a schedule, and with `at_start` also when a worker starts."""
+        self._work[name] = work
+        registered = cast("Any", self._app.periodic(cron=cron, periodic_id=name, task_kwargs={"name": name}))
+        registered(self._tick)
+        if at_start:
+            self._at_start.append(name)
+
+    async def start(self) -> None:
+        """Insert the jobs of the timers that run when a worker starts."""
+        # Every start has a separate key. If several jobs of a timer wait, only the newest one works.
+        moment = f"start:{uuid.uuid4()}"
+        self._started, self._no_tick_yet = time.time(), set(self._at_start)
+        await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
+
+    async def _on_tick(self, *, name: str, timestamp: int) -> None:
+        # A worker that starts also ticks for the moment before, but the run of the start is later than that. Only the
+        # first tick: if somebody sets the clock back, the following ones are not before the start.
+        first = name in self._no_tick_yet
+        self._no_tick_yet.discard(name)
+        if first and timestamp <= self._started:
+            return
+        await defer_once(self._connector, [timer_job(name, timestamp)])
+
+    async def _on_timer(self, context: JobContext, *, name: str) -> None:
+        async def work() -> JobOutcome:
+            lock, job_id = context.job.lock, context.job.id
+            if await self._connector.execute_query_all_async(NEWER, lock=lock, id=job_id):
+                return JobOutcome(SKIPPED, GAVE_WAY)
+            if name not in self._work:
+                raise UserError(UNKNOWN_TIMER.format(name=name))
+            result = await self._work[name]()
+            return JobOutcome(RAN, result if isinstance(result, str) else "")
+
+        await Attempt(
+            job=context.job,
+            work=work,
+            guard=self._guard,
+            watch=lambda *_: None,
+            message=str,
+            kind_of=self._kind_of,
+            labels={"timer": name},
+        ).run(self._connector)

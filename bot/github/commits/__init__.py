@@ -1,0 +1,1 @@
+"""Read commits: their files, branches, and the statuses and check runs that count."""

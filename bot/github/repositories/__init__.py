@@ -1,0 +1,1 @@
+"""What the bot knows about repositories: names, visibility, settings and people's roles."""

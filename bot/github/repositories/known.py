@@ -1,0 +1,255 @@
+"""The repositories that app.yaml names: their IDs, their names on GitHub, and why the bot leaves some of them alone.
+
+A repository's ID survives renames and transfers, so everything from GitHub is matched by ID. The record
+`known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. If
+another repository gets the old name on GitHub, it has another ID, and the settings of the first don't apply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+from pydantic import BeforeValidator
+
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
+from bot.engine.records import Record
+from bot.github.pull_heads import note_id
+from bot.github.repositories.privacy import CalledPrivate, is_called_public
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+
+
+class LeftAlone(StrEnum):
+    """Why the bot leaves a repository alone. The values are durable: records hold them."""
+
+    NO = ""
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+    REMOVED = "removed"
+    UNINSTALLED = "uninstalled"
+    SUSPENDED = "suspended"
+
+
+ARCHIVED = "it is archived on GitHub"
+DELETED = "it was deleted on GitHub"
+REMOVED = "the App was taken off it"
+UNINSTALLED = "the App was uninstalled from its account"
+SUSPENDED = "the App's installation on its account is suspended"
+AWAY_TEXTS = {
+    LeftAlone.NO: "",
+    LeftAlone.ARCHIVED: ARCHIVED,
+    LeftAlone.DELETED: DELETED,
+    LeftAlone.REMOVED: REMOVED,
+    LeftAlone.UNINSTALLED: UNINSTALLED,
+    LeftAlone.SUSPENDED: SUSPENDED,
+}
+_STORED_AS_TEXT = {
+    "it is archived on GitHub": LeftAlone.ARCHIVED,
+    "it was deleted on GitHub": LeftAlone.DELETED,
+    "the App was taken off it": LeftAlone.REMOVED,
+    "the App was uninstalled from its account": LeftAlone.UNINSTALLED,
+    "the App's installation on its account is suspended": LeftAlone.SUSPENDED,
+}
+"""Version 1 of the record stored these sentences. They must not change, even if the texts above do."""
+
+AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, "unarchived": LeftAlone.NO}
+"""How the action of a `repository` event changes whether the bot works on the repository; other actions change nothing.
+https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
+NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
+"""Reasons after which another repository may get the name, for example if somebody creates it again."""
+PAUSED = frozenset({LeftAlone.SUSPENDED, LeftAlone.REMOVED})
+"""Reasons that an owner can undo within the same installation: jobs of the repository wait until then."""
+PRIVATIZED = "privatized"
+"""The action of the `repository` event that says that a repository became private."""
+# https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
+AWAY_BY_INSTALLATION = {
+    "deleted": LeftAlone.UNINSTALLED,
+    "suspend": LeftAlone.SUSPENDED,
+    "unsuspend": LeftAlone.NO,
+    "created": LeftAlone.NO,
+}
+
+TAKEN = "another repository now has a name that app.yaml lists, so the bot ignores it"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRepository:
+    """A repository of app.yaml. `away` says why its timers are stopped."""
+
+    id: int
+    name: str
+    full_name: str
+    away: Annotated[LeftAlone, BeforeValidator(lambda value: _STORED_AS_TEXT.get(value, value))] = LeftAlone.NO
+
+    @property
+    def reason(self) -> str:
+        """Why its timers are stopped, as text for people; empty while they run."""
+        return AWAY_TEXTS[self.away]
+
+    @property
+    def renamed(self) -> bool:
+        """Whether its name on GitHub differs from that in app.yaml."""
+        return self.name.lower() != self.full_name.lower()
+
+
+KNOWN_REPOSITORY = Record(
+    "known-repository", 2, KnownRepository, "a repository's names in app.yaml and on GitHub, by its id", days=None
+)
+
+
+class Repositories:
+    """The repositories of one configuration.
+
+    `release` runs the jobs that wait for GitHub now: it is called when an owner has changed the App's access.
+    """
+
+    def __init__(self, config: Config, records: Records, release: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._config = config
+        self._records = records
+        self._release = release or _release_nothing
+        self._called_private = CalledPrivate(records)
+        self._seen: dict[int, KnownRepository] = {}
+
+    async def all(self) -> list[KnownRepository]:
+        """Return every repository of app.yaml that the bot knows. Reads many records, so only timers should call it."""
+        stored = await self._records.under(KNOWN_REPOSITORY)
+        return [repository for repository in stored.values() if self._config.repository(repository.name)]
+
+    async def get(self, repository_id: int) -> KnownRepository | None:
+        """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it."""
+        repository = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
+        return repository if repository is not None and self._config.repository(repository.name) is not None else None
+
+    async def name_of(self, repository: Repository) -> str | None:
+        """Return a repository's name in app.yaml, None if it is not listed."""
+        known_repository = self._seen.get(repository.id) or await self.get(repository.id)
+        if known_repository is not None:
+            return known_repository.name
+        is_named = self._config.repository(repository.full_name) is not None
+        return repository.full_name if is_named and not await self.holder(repository.full_name, repository.id) else None
+
+    async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
+        """Return another repository that has this name in app.yaml; None if the repository with this ID may have it."""
+        candidates = [
+            repository
+            for repository in await self.all()
+            if repository.id != repository_id and repository.away not in NO_LONGER_OURS
+        ]
+        return next((repository for repository in candidates if repository.name.lower() == name.lower()), None)
+
+    async def named(self, name: str) -> KnownRepository | None:
+        """Return the repository that has this name in app.yaml; None if the bot has not seen it. Reads many records."""
+        return next((repository for repository in await self.all() if repository.name.lower() == name.lower()), None)
+
+    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
+        """Store a repository's names and state on GitHub if app.yaml lists it, by `name` or its full name, or used to.
+
+        With `away` None, the stored reason stays.
+        """
+        if away is not None:
+            self._seen.pop(repository_id, None)  # another process may have stored another reason
+        old = self._seen.get(repository_id) or await self.get(repository_id)
+        configured_name = (
+            full_name if self._config.repository(full_name) is not None else name or (old.name if old else "")
+        )
+        if not configured_name:
+            return
+        if old is None and (holder := await self.holder(configured_name, repository_id)) is not None:
+            log.warning(TAKEN, repository=configured_name, id=repository_id, named=holder.id, now=holder.full_name)
+            return
+        old_reason = old.away if old else LeftAlone.NO
+        new = KnownRepository(repository_id, configured_name, full_name, old_reason if away is None else away)
+        if new == self._seen.get(repository_id):
+            return
+        if new != old:
+            # Store the ID first: after a crash between the two writes, `new` still differs from `old`, and both are
+            # repeated.
+            await note_id(self._records, configured_name, repository_id)
+            await self._records.put(KNOWN_REPOSITORY.of(repository_id), new)
+            _report(old, new)
+        self._seen[repository_id] = new
+        if old is not None and old.away in PAUSED and old.away != new.away:
+            await self._release()
+
+    async def note(self, delivery: Delivery) -> None:
+        """Store the names and states of the repositories in a delivery. Raises `PayloadError` if a field is missing."""
+        payload, action = delivery.payload, delivery.action
+        if delivery.event == "installation":
+            await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
+            if action == "deleted":
+                await self._see_uninstalled(payload.text("installation", "account", "login"))
+            # After every action: a job may wait although the bot never received the event `suspend`.
+            await self._release()
+        elif delivery.event == "installation_repositories":
+            await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
+            await self._see_all(delivery, "repositories_added", LeftAlone.NO)
+        elif delivery.event == "repository":
+            repository = Repository.of(payload)
+            self._seen.pop(repository.id, None)  # another process may have stored a newer state
+            await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
+        # Events with a dot in their names are internal: their bodies repeat stored data.
+        elif "." not in delivery.event and payload.has("repository", "id"):
+            repository = Repository.of(payload)
+            if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
+                await self.see(repository.id, repository.full_name)
+        if "." not in delivery.event and payload.has("repository", "id"):
+            changed = delivery.event == "repository" and action == PRIVATIZED
+            await self._note_private(delivery, payload.at("repository"), changed=changed)
+
+    async def is_called_private(self, name: str) -> bool:
+        """Return whether a payload has called a repository of app.yaml private."""
+        return bool(await self._called_private.delivery_of(name))
+
+    async def _see_all(self, delivery: Delivery, key: str, away: LeftAlone | None) -> None:
+        for repository in delivery.payload.items(key) if delivery.payload.has(key) else ():
+            self._seen.pop(repository.integer("id"), None)
+            await self.see(repository.integer("id"), repository.string("full_name"), away=away)
+            await self._note_private(delivery, repository)
+
+    async def _see_uninstalled(self, account: str) -> None:
+        """Store that the account's paused repositories cannot come back; the event of the uninstallation omits them."""
+        for repository in await self.all():
+            owner = repository.full_name.partition("/")[0]
+            if repository.away in PAUSED and owner.lower() == account.lower():
+                await self.see(repository.id, repository.full_name, away=LeftAlone.UNINSTALLED)
+
+    async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
+        """Store that a payload describes a repository of app.yaml as private. No payload makes one public."""
+        if not described.has("private") or is_called_public(described):
+            return
+        name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))
+        if name is not None:
+            await self._called_private.note(name, delivery.guid, changed=changed)
+
+
+async def _release_nothing() -> None:
+    """Do nothing, for processes that run no jobs."""
+
+
+def away_by_name(repositories: Iterable[KnownRepository]) -> dict[str, str]:
+    """Return the reasons why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
+    repositories = list(repositories)
+    active_names = {repository.name.lower() for repository in repositories if not repository.away}
+    return {
+        repository.name.lower(): repository.reason
+        for repository in repositories
+        if repository.away and repository.name.lower() not in active_names
+    }
+
+
+def _report(old: KnownRepository | None, new: KnownRepository) -> None:
+    if new.renamed and (old is None or old.full_name != new.full_name):
+        log.warning("repository was renamed: change its name in app.yaml", repository=new.name, now=new.full_name)
+    if new.away and (old is None or old.away != new.away):
+        log.warning("repository is left alone", repository=new.name, reason=new.reason)
+    elif old is not None and old.away and not new.away:
+        log.info("repository is back", repository=new.name)

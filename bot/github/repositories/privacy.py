@@ -1,0 +1,69 @@
+"""Remember which repositories a payload has described as private since GitHub last answered that they are public.
+
+The records are shared, so a process that receives no webhooks knows it too. A payload may be days old, so it can only
+make a repository private; only GitHub's own answer reverts that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.core.payload import Payload
+from bot.engine.records import Key, Record
+
+if TYPE_CHECKING:
+    from bot.engine.records import Records
+
+NOBODY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalledPrivateBy:
+    """The GUID of the delivery that called a repository private, empty if none did."""
+
+    delivery: str = NOBODY
+
+
+CALLED_PRIVATE = Record(
+    "called-private", 1, CalledPrivateBy, "the last delivery that called a repository private", days=None
+)
+
+
+def is_called_public(repository: Payload) -> bool:
+    """Return whether GitHub describes a repository as public; the visibility `internal` is not public.
+
+    https://docs.github.com/rest/repos/repos#get-a-repository
+    """
+    return repository.raw.get("private") is False and repository.text("visibility") in ("", "public")
+
+
+class CalledPrivate:
+    """The records, by the repositories' names in app.yaml. All methods raise ConnectorException without a database."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def delivery_of(self, name: str) -> str:
+        """Return the GUID of the delivery that called `owner/name` private, empty if none did."""
+        return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
+
+    async def note(self, name: str, delivery: str, *, changed: bool) -> None:
+        """Remember that the delivery with this GUID calls `owner/name` private.
+
+        `changed`: the delivery reports the change itself. Its GUID replaces that of an older delivery, so that an
+        answer that GitHub sent before the change cannot undo it. Other payloads don't replace it, so all events of a
+        private repository together write once.
+        """
+        if changed or not await self.delivery_of(name):
+            await self._records.put(_key(name), CalledPrivateBy(delivery))
+
+    async def take_back(self, name: str, delivery: str) -> None:
+        """Forget that this delivery called `owner/name` private, unless a later one has called it private since."""
+        record = CalledPrivateBy(delivery)
+        # Change the record only if it still names this delivery.
+        await self._records.change(_key(name), lambda stored: CalledPrivateBy() if stored == record else None)
+
+
+def _key(name: str) -> Key[CalledPrivateBy]:
+    return CALLED_PRIVATE.of(name.lower())

@@ -1,0 +1,1 @@
+"""Texts on GitHub: Markdown, mentions, commit messages and the sticky comment. No I/O."""
