@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.terminal import escape_controls
 
-from bot.github.markdown import truncate
+from bot.github.text.markdown import truncate
 
 if TYPE_CHECKING:
     from handlers.changed_files.changes import ChangedFiles

@@ -62,7 +62,7 @@ class FailureListing:
         name, config = named_config
         target = replace(target, repository=name)
         try:
-            listed, total = await asyncio.to_thread(self._store.timelines.failing, target, limit, config.aliases)
+            listed, total = await asyncio.to_thread(self._store.failures.failing, target, limit, config.aliases)
             health = await asyncio.to_thread(self._store.failures.health, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error

@@ -8,7 +8,7 @@ from bot.github.repositories.in_force import REPOSITORY_FILE
 from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Feature, RecurringWork, Services
-from bot.github.in_force import file_faults
+from bot.github.repositories.in_force import file_faults
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep

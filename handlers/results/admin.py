@@ -226,7 +226,7 @@ class ResultsAdmin:
 
     async def _unsettled(self, keys: Collection[RunKey]) -> bool:
         """Return whether a check event of one of these runs' commits is not handled yet."""
-        commits = {(key.target, key.sha) for key in keys}
+        commits = {(key.about, key.sha) for key in keys}
         # The bot may have announced several revisions of each check meanwhile.
         deliveries = await self._journal.recent(4 * len(commits) + 100)
         guids = [
