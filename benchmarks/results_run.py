@@ -27,9 +27,9 @@ from bot.results.report.findings import Findings
 from bot.results.service import ResultsService
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.check_runs import RequestedCheck, decide_check_run
-from handlers.hardware.regression_state import REGRESSIONS, JudgedTarget, KnownRegressions
-from handlers.hardware.regressions import decide_regressions, judged_now
+from handlers.regressions.decide import REGRESSIONS, JudgedTarget, KnownRegressions
+from handlers.regressions.target_news import decide_regressions, judged_now
+from handlers.results.check_runs import RequestedCheck, decide_check_run
 from tests.results.uploads import REPOSITORY as PENDING
 from tests.results.uploads import Upload
 from tests.signal.github import StraightBranch

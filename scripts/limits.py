@@ -19,8 +19,8 @@ from bot.results.compare import renames
 from bot.web import app, bodies, connections, login, pages, webhook
 from bot.web.sign_in import forms, sessions
 from handlers.ci_reports import artifacts, zips
-from handlers.hardware.labs import bodies as lab_bodies
-from handlers.hardware.labs import calls, routes
+from handlers.labs import bodies as lab_bodies
+from handlers.labs import calls, routes
 
 MIB = 1 << 20
 

@@ -16,12 +16,12 @@ from bot.results.report.check_run import results_report
 from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
-from handlers.hardware.regression_state import JudgedTarget, judge, packed, unpacked
-from handlers.hardware.regression_text import issue_body, regression_news
 from handlers.runtime.section import describe_runtimes
 from handlers.skipped_tests.decide import Required
 from handlers.skipped_tests.section import describe_skips
 from handlers.teams.topics import OpenedThread, topic_subscribers
+from handlers.regressions.decide import JudgedTarget, judge, packed, unpacked
+from handlers.regressions.target_text import issue_body, regression_news
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 

@@ -25,7 +25,7 @@ def test_the_modules_that_coverage_measures_exist() -> None:
         "bot/engine/retry.py",
         "bot/github/mentions.py",
         "bot/results/compare/flaky.py",
-        "handlers/hardware/regression_state.py",
+        "handlers/regressions/decide.py",
         "handlers/merge/readiness.py",
         "handlers/teams/topics.py",
         "lab/nightjar_formats/runs/identity.py",

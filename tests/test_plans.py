@@ -83,9 +83,9 @@ EXCEPTIONS = {
     "bot/results/store/timelines.py:Timelines.newest_messages": exempt(
         "of each series as many as it returns", "nightjar_reports", SORTS
     ),
-    "handlers/hardware/jobs/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),
-    "handlers/hardware/jobs/store.py:JobStore.unshown": exempt(STILL_TO_BE_WRITTEN, "nightjar_device_jobs"),
-    "handlers/hardware/jobs/store.py:JobStore.remove_old": exempt(RETENTION, "nightjar_device_jobs"),
+    "handlers/device_tests/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),
+    "handlers/device_tests/store.py:JobStore.unshown": exempt(STILL_TO_BE_WRITTEN, "nightjar_device_jobs"),
+    "handlers/device_tests/store.py:JobStore.remove_old": exempt(RETENTION, "nightjar_device_jobs"),
 }
 """Exemptions by the function that runs the statements."""
 

@@ -155,7 +155,7 @@ CREATE INDEX nightjar_device_jobs_expire ON nightjar_device_jobs (expires_at) WH
 CREATE INDEX nightjar_device_jobs_unshown ON nightjar_device_jobs (requested_at) WHERE shown < to_show;
 CREATE INDEX nightjar_device_jobs_ended ON nightjar_device_jobs (ended_at) WHERE ended_at > 0;
 """
-"""The tests that people requested from labs (`handlers/hardware/jobs/`)."""
+"""The tests that people requested from labs (`handlers/device_tests/`)."""
 
 NOTED_USE = """
 ALTER TABLE nightjar_tokens ADD COLUMN used_at REAL;

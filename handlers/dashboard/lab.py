@@ -20,9 +20,9 @@ from handlers.dashboard.percentiles import percentile
 from handlers.dashboard.promotion import Promotion, promotion_of
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
-from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
-from handlers.hardware.degraded.targets import degraded_targets
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
+from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
+from handlers.device_tests.degraded.targets import degraded_targets
 
 if TYPE_CHECKING:
     from bot.config.results import Lab

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from handlers.dashboard.percentiles import percentile
-from handlers.hardware.degraded.promotion import Lacking, PromotionEvidence
+from handlers.device_tests.degraded.promotion import Lacking, PromotionEvidence
 
 if TYPE_CHECKING:
     from bot.results.compare.health import RunFlips

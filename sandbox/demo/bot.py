@@ -6,7 +6,7 @@ A lab may be silent for three minutes before its job goes to another machine. Th
 from __future__ import annotations
 
 from bot.cli.main import main
-from handlers.hardware.jobs import model, sweep, transitions
+from handlers.device_tests import model, sweep, transitions
 
 LEASE_SECONDS = 5.0
 TICK = "* * * * * */2"

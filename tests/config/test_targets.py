@@ -9,7 +9,7 @@ from bot.config import ConfigError, parse_config
 from bot.config.results import Lab
 from bot.config.targets import LONGEST_TEST, TargetSettings, per_day
 from bot.config.texts import LONG_TEST
-from handlers.hardware.jobs.model import MOST_ATTEMPTS, QUEUE_SECONDS
+from handlers.device_tests.model import MOST_ATTEMPTS, QUEUE_SECONDS
 
 CONFIG = "repositories:\n  octocat/a:\n    results: {bucket: b-1, labs: {a: {targets: %s}}}\n"
 PLACE = "app.yaml:3:%d: repositories.octocat/a.results.labs.a.targets"

@@ -19,14 +19,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
-from handlers.hardware.jobs.model import DeviceJob
-from handlers.hardware.jobs.store import JOBS, JobStore
-from handlers.hardware.labs.calls import LAB_CALLS
+from handlers.device_tests.model import DeviceJob
+from handlers.device_tests.store import JOBS, JobStore
+from handlers.labs.calls import LAB_CALLS
 from sandbox import PullRequest
 from tests.bucket import World
 from tests.conversations.lab import Moments
 from tests.conversations.town import Town, town
-from tests.handlers.hardware.jobs.cases import new_job
+from tests.handlers.device_tests.cases import new_job
 from tests.serving import served
 
 LAB, TARGET = "example-lab", "hexagon-v73"

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
-from handlers.hardware.jobs.store import JOBS, ClaimedJob, JobStore
-from handlers.hardware.jobs.sweep import SWEEP
+from handlers.device_tests.model import DeviceJob, DeviceJobState
+from handlers.device_tests.store import JOBS, ClaimedJob, JobStore
+from handlers.device_tests.sweep import SWEEP
 from sandbox import PullRequest
 from sandbox.model.checks import CheckRun
 from tests.bucket import World

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr  # only for writing
 
-from handlers.hardware.watch import WATCH
+from handlers.results.watch import WATCH
 from sandbox.model.checks import CheckRun
 from tests.bucket import World
 from tests.conversations.town import REPOSITORY, Town, town

@@ -13,12 +13,12 @@ import pytest
 
 from bot.config import parse_config
 from bot.results.service import RESULTS
-from handlers.hardware.degraded.reporting import TARGET_CHANGED
-from handlers.hardware.degraded.sweep import DEGRADED_SWEEP
-from handlers.hardware.degraded.targets import judge_targets
-from handlers.hardware.degraded.words import issue_of_target
-from handlers.hardware.jobs.store import JOBS
-from handlers.hardware.watch import WATCH
+from handlers.device_tests.degraded.reporting import TARGET_CHANGED
+from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP
+from handlers.device_tests.degraded.targets import judge_targets
+from handlers.device_tests.degraded.words import issue_of_target
+from handlers.device_tests.store import JOBS
+from handlers.results.watch import WATCH
 from sandbox import PullRequest
 from sandbox.model.issues import Issue
 from tests.bucket import World

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers.hardware.jobs.model import DeviceJobState
-from handlers.hardware.jobs.sweep import SWEEP
+from handlers.device_tests.model import DeviceJobState
+from handlers.device_tests.sweep import SWEEP
 from sandbox import PullRequest
 from tests.bucket import World
 from tests.conversations.devices import ADRENO, MALI, Devices, device_town

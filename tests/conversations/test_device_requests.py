@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers.hardware.jobs.model import QUEUE_SECONDS, DeviceJobState
-from handlers.hardware.jobs.sweep import SWEEP
+from handlers.device_tests.model import QUEUE_SECONDS, DeviceJobState
+from handlers.device_tests.sweep import SWEEP
 from tests.bucket import World
 from tests.conversations.devices import ADRENO, BAD, GOOD, HEXAGON, MALI, Devices, device_town
 from tests.conversations.lab import LAB, junit

@@ -9,7 +9,7 @@ import pytest
 
 from bot.aws.bucket import Arrival
 from bot.results.service import RESULTS
-from handlers.hardware.watch import WATCH
+from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 

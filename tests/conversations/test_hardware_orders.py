@@ -22,10 +22,9 @@ import pytest
 from bot.core.events import Repository as Known
 from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
-from handlers.hardware.jobs.store import JOBS
-from handlers.hardware.labs.calls import LAB_CALLS
-from handlers.hardware.service import IngestService
-from handlers.hardware.watch import WATCH
+from handlers.results.ingest import IngestService
+from handlers.results.requested_tests import REQUESTED_TESTS
+from handlers.results.watch import WATCH
 from sandbox import Repository
 from tests.bucket import World
 from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
@@ -345,7 +344,7 @@ async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path
         for store, times in ((results.store, 1), (rebuilt, 2)):
             later = Moments(2 * FOR_EVER)
             read = ResultsService(config_of_all, store, results.file_lists, results.pool, results.source_for)
-            service = IngestService(read, services.records, watch, services.part(JOBS), services.part(LAB_CALLS), later)
+            service = IngestService(read, services.records, watch, lambda: services.part(REQUESTED_TESTS), later)
             for _ in range(times):
                 pages = [page async for page in results.source_for(aws_world.name).manifests("results/")]
                 arrivals = [arrival for page in pages for arrival in page]

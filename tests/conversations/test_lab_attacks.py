@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 
 from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd
-from handlers.hardware.labs.calls import CALLS_PER_MINUTE, REFUSALS_PER_MINUTE
-from handlers.hardware.labs.routes import MOST_WAITING
+from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState, JobEnd
+from handlers.labs.calls import CALLS_PER_MINUTE, REFUSALS_PER_MINUTE
+from handlers.labs.routes import MOST_WAITING
 from tests.bucket import World
 from tests.conversations.device_lab import BUILDKITE, TARGET, DeviceLab, device_lab
 from tests.conversations.devices import ADRENO, GOOD, HEXAGON, Devices, device_town

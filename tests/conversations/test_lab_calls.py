@@ -12,13 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from handlers.hardware.jobs.model import DeviceJobState, JobEnd
-from handlers.hardware.labs import texts
-from handlers.hardware.labs.calls import CALLS_PER_MINUTE
-from handlers.hardware.labs.routes import MOST_WAITING
+from handlers.device_tests.model import DeviceJobState, JobEnd
+from handlers.labs import texts
+from handlers.labs.calls import CALLS_PER_MINUTE
+from handlers.labs.routes import MOST_WAITING
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, PUBLIC_URL, TARGET, DeviceLab, device_lab
-from tests.handlers.hardware.jobs.cases import OCTOCAT
+from tests.handlers.device_tests.cases import OCTOCAT
 from tests.waiting import until
 
 

@@ -18,10 +18,10 @@ from structlog.testing import capture_logs
 from bot.config.lab_identity import GitHubOidc
 from bot.web import oidc
 from bot.web.oidc import ISSUER_KEYS
-from handlers.hardware.jobs.model import DeviceJobState
-from handlers.hardware.labs import texts
-from handlers.hardware.labs.calls import REFUSALS_PER_MINUTE
-from handlers.hardware.labs.speakers import wrong_claim
+from handlers.device_tests.model import DeviceJobState
+from handlers.labs import texts
+from handlers.labs.callers import wrong_claim
+from handlers.labs.calls import REFUSALS_PER_MINUTE
 from tests.bucket import World
 from tests.conversations.device_lab import (
     BUILDKITE,

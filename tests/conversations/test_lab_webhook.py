@@ -17,8 +17,8 @@ import pytest
 from aiohttp import web
 
 from bot.core.errors import SettingsError, TryAgain, UserError
-from handlers.hardware.labs import texts
-from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, send_webhook
+from handlers.labs import texts
+from handlers.labs.webhooks import LAB_WEBHOOKS, send_webhook
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
 from tests.serving import served

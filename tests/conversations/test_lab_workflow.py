@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.hardware.labs.webhooks import LAB_WEBHOOKS
+from handlers.labs.webhooks import LAB_WEBHOOKS
 from sandbox import Repository
 from tests.bucket import World
 from tests.conversations.device_lab import DeviceLab, device_lab

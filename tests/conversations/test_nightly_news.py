@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.results.deliveries import CHECK_EVENT
-from handlers.hardware.nightly_news import NIGHTLY_NEWS
+from handlers.regressions.nightly_news import NIGHTLY_NEWS
 from tests.bucket import World
 from tests.conversations.channels import LabNews, town_with_channels
 from tests.conversations.lab import junit

@@ -10,7 +10,7 @@ import pytest
 
 from bot.core.errors import UserError
 from bot.results.service import RESULTS
-from handlers.hardware.admin import FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
+from handlers.results.admin import FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
 

@@ -14,9 +14,9 @@ from bot.engine.journal import DONE
 from bot.github.governor import SHORT_WAIT, SPREAD
 from bot.github.limits import Allowance, Demand, Ledger
 from bot.github.waiting_writes import HeadWrite
-from handlers.hardware.jobs.effects import announce_step
-from handlers.hardware.jobs.model import ShownStep
-from handlers.hardware.jobs.store import JobStore
+from handlers.device_tests.effects import announce_step
+from handlers.device_tests.model import ShownStep
+from handlers.device_tests.store import JobStore
 
 RESULTS = 4
 """The step of a check run that has the results."""

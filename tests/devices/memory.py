@@ -11,10 +11,10 @@ from typing import cast
 from nightjar_formats.model import TargetKey
 from procrastinate.connector import BaseAsyncConnector
 
-from handlers.hardware.jobs import transitions
-from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd
-from handlers.hardware.jobs.queue import LastServed
-from handlers.hardware.jobs.store import BATCH, ONE_DAY, JobRequests, JobStore, UnknownJob
+from handlers.device_tests import transitions
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd
+from handlers.device_tests.queue import LastServed
+from handlers.device_tests.store import BATCH, ONE_DAY, JobRequests, JobStore, UnknownJob
 
 CLAIMABLE = frozenset({DeviceJobState.QUEUED, DeviceJobState.LEASED})
 

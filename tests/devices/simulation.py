@@ -16,8 +16,8 @@ from typing import cast
 
 from bot.engine.journal import Journal
 from bot.plan.effect import EffectContext
-from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, announce_step
-from handlers.hardware.jobs.model import (
+from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, announce_step
+from handlers.device_tests.model import (
     APPROVAL_SECONDS,
     QUEUE_SECONDS,
     DeviceJob,
@@ -25,12 +25,12 @@ from handlers.hardware.jobs.model import (
     JobEnd,
     JobOrigin,
 )
-from handlers.hardware.jobs.pushes import lasting_requests
-from handlers.hardware.jobs.requesting import JobRequest, answer_request
-from handlers.hardware.jobs.store import JOBS, ClaimedJob, JobStore
-from handlers.hardware.jobs.sweep import JobSweep
-from handlers.hardware.jobs.targets import find_request_target
-from handlers.hardware.jobs.transitions import LeaseLost
+from handlers.device_tests.pushes import lasting_requests
+from handlers.device_tests.requesting import JobRequest, answer_request
+from handlers.device_tests.store import JOBS, ClaimedJob, JobStore
+from handlers.device_tests.sweep import JobSweep
+from handlers.device_tests.targets import find_request_target
+from handlers.device_tests.transitions import LeaseLost
 from tests.devices.github import Checks
 from tests.devices.memory import MemoryStore
 from tests.devices.outcome import Outcome, Pull, wrong_ends

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bot.engine.database import Database
-from handlers.hardware.jobs.model import DeviceJob
-from handlers.hardware.jobs.store import JobStore
+from handlers.device_tests.model import DeviceJob
+from handlers.device_tests.store import JobStore
 from tests.devices.github import MOST_WRITES
 from tests.devices.simulation import Simulation
 from tests.devices.world import Rates, Size

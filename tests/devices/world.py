@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 from bot.config import Config, parse_config
-from handlers.hardware.jobs.model import Someone
+from handlers.device_tests.model import Someone
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 BEGIN = 1_800_000_000.0

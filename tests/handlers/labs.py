@@ -20,8 +20,8 @@ from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware import check_runs as hardware_results
-from handlers.hardware.check_runs import NAME
+from handlers.results import check_runs as hardware_results
+from handlers.results.check_runs import NAME
 from sandbox.model.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.results.reported import ABOUT, AT

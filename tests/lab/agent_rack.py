@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from handlers.hardware.jobs.model import DeviceJobState, ShownStep
+from handlers.device_tests.model import DeviceJobState, ShownStep
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
 from tests.waiting import until

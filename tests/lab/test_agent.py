@@ -17,7 +17,7 @@ from nightjar_formats.model import RunKey
 from nightjar_lab.agent import key_of
 from nightjar_lab.job import UnusableJob
 
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd
+from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState, JobEnd
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from handlers.hardware.jobs.model import DeviceJobState
+from handlers.device_tests.model import DeviceJobState
 from tests.bucket import World
 from tests.lab.agent_rack import Rack, ended, git, lab_rack
 from tests.lab.test_agent_faults import job_for, other_bot

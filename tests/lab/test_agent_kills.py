@@ -14,7 +14,7 @@ from typing import Literal
 
 import pytest
 
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState
+from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState
 from tests.bucket import World, point_to
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import Rack, ended, lab_rack

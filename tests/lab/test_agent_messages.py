@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from handlers.hardware.jobs.model import DeviceJobState
+from handlers.device_tests.model import DeviceJobState
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack

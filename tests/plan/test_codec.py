@@ -32,17 +32,18 @@ from bot.news.message import News
 from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
-from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
-from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
-from handlers.hardware.labs.dispatches import StartLabWorkflow
-from handlers.hardware.labs.webhooks import SendLabWebhook
+from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
+from handlers.labs.dispatches import StartLabWorkflow
+from handlers.labs.webhooks import SendLabWebhook
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
 from handlers.nightly.effects import MarkNightly, PublishNightly
+from handlers.regressions.effects import StoreReports
 from handlers.repository_file.effects import StoreRepositoryFile
+from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.stale_reviews.effects import Remind
 from handlers.teams.effects import MentionSubscribers, StoreTeamList
 

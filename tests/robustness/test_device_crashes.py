@@ -16,8 +16,8 @@ from aiohttp import web
 
 from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
-from handlers.hardware.jobs.model import MOST_ATTEMPTS
-from handlers.hardware.jobs.store import JobStore
+from handlers.device_tests.model import MOST_ATTEMPTS
+from handlers.device_tests.store import JobStore
 from sandbox.model.checks import CheckRun
 from tests.bucket import World
 from tests.conversations.lab import junit

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import psycopg
 import pytest
 
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState
-from handlers.hardware.watch import WATCH
+from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState
+from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, DeviceLab, device_lab
 from tests.conversations.devices import GOOD, HEXAGON, device_town

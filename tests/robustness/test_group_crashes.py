@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.engine.postgres import CONNECTIONS
-from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
-from handlers.hardware.regression_state import REGRESSIONS
+from handlers.regressions.decide import REGRESSIONS
+from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS
 from sandbox.faults import When
 from sandbox.model.issues import Issue
 from tests.bucket import World

@@ -14,7 +14,7 @@ import pytest
 
 from bot.github.check_runs import TITLE_LIMIT
 from bot.results.service import RESULTS
-from handlers.hardware.watch import WATCH
+from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 from tests.gfm import rendered

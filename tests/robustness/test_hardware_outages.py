@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bot.engine.sqlite import BUSY_TIMEOUT
-from handlers.hardware.watch import WATCH
+from handlers.results.watch import WATCH
 from sandbox.faults import Fault
 from tests.bucket import World, point_to
 from tests.conversations.lab import LabTown, junit, lab_town

@@ -74,5 +74,5 @@ async def test_without_labs_the_bot_neither_needs_nor_loads_aws(tmp_path: Path, 
         await here.start()
         assert await here.bot.stop() == 0
         loaded = {line.rpartition("|")[2].strip() for line in here.bot.output if line.startswith("import time:")}
-        assert "handlers.hardware.watch" in loaded
+        assert "handlers.results.watch" in loaded
         assert not {name for name in loaded if name.partition(".")[0] in ("boto3", "botocore", "moto")}

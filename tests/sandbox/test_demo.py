@@ -65,8 +65,8 @@ def test_the_demos_bot_hands_jobs_out_again_after_seconds() -> None:
     # In a separate process, because the shortened times apply to all of it.
     program = (
         "from sandbox.demo.bot import shorten; shorten();"
-        "from handlers.hardware import wiring; from handlers.hardware.jobs import model, transitions;"
-        "print(wiring.JOBS_TICK, model.LEASE_SECONDS, transitions.LEASE_SECONDS)"
+        "from handlers.device_tests import feature, model, transitions;"
+        "print(feature.JOBS_TICK, model.LEASE_SECONDS, transitions.LEASE_SECONDS)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "* * * * * */2 5.0 5.0"

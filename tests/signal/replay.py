@@ -34,9 +34,9 @@ from bot.results.report.findings import ComparedSuite
 from bot.results.service import RESULTS, ResultsService
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.effects import StoreReports
-from handlers.hardware.regression_state import unpacked
-from handlers.hardware.regressions import report_regressions
+from handlers.regressions.decide import unpacked
+from handlers.regressions.effects import StoreReports
+from handlers.regressions.target_news import report_regressions
 from tests.signal.github import StraightBranch
 from tests.signal.lab import FAILED, PASSED, SKIPPED, LabFault, SimulatedLab, SimulatedRun
 

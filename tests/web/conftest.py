@@ -27,10 +27,10 @@ from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.ci_decisions import route as ci_decisions
-from handlers.hardware import route as results
-from handlers.hardware.listing import RunQuery, RunWithCheck
 from handlers.last_good import route as last_good_route
 from handlers.nightly import route as nightly_route
+from handlers.results import route as results
+from handlers.results.listing import RunQuery, RunWithCheck
 from tests.tables import with_tables
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 from nightjar_formats.model import Claims, RunKey
 
 from bot.results.state import Run, RunState
-from handlers.hardware.listing import RunWithCheck
+from handlers.results.listing import RunWithCheck
 from tests.web.conftest import Site
 from tests.web.test_api import conforms, described
 

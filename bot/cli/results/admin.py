@@ -37,7 +37,7 @@ from bot.engine.database import Database
 from bot.results.service import RESULTS
 from bot.results.state import Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
+from handlers.results.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 
 PATIENCE = 60.0
 """Seconds to wait for check runs unless `--timeout` says otherwise."""

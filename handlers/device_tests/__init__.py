@@ -1,0 +1,1 @@
+"""Tests that people request on the devices of labs, from the request to the end."""

@@ -1,0 +1,112 @@
+"""Check regularly whether targets must be degraded or restored, and announce it.
+
+Any replica may do so: the announcement has a GUID for the change, so it is handled once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.core.events import Repository
+from bot.core.parts import PartKey
+from bot.engine.internal import announce
+from bot.engine.records import Record
+from bot.engine.sweeps import HOUR, hours_between, only_logged
+from bot.github.pull_heads import repository_id_of
+from handlers.device_tests.degraded import texts
+from handlers.device_tests.degraded.reporting import TARGET_CHANGED, TargetChanged
+from handlers.device_tests.degraded.targets import judge_targets
+from handlers.results.watch import LISTED
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.processor import Announce
+    from bot.engine.records import Records
+    from bot.results.store.store import ResultsStore
+
+TICK = "*/5 * * * *"
+"""When the sweep runs."""
+SETTLED_SECONDS = HOUR
+"""Seconds for which the bucket must have been read without a gap: after an outage of ours, runs wait."""
+GAP_SECONDS = 2 * HOUR
+"""After a gap of so many seconds, uploads of labs may not have been ingested yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTargets:
+    """When the targets of a repository were evaluated last, and since when without a gap; seconds since 1970."""
+
+    at: float
+    since: float
+
+
+JUDGED = Record("targets-judged", 1, JudgedTargets, "when the targets of a repository were last evaluated", days=None)
+
+
+class DegradedSweep:
+    """Judges the targets of all repositories."""
+
+    def __init__(
+        self,
+        config: Config,
+        records: Records,
+        store: ResultsStore,
+        *,
+        accept: Announce,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._records = records
+        self._store = store
+        self._accept = accept
+        self._now = now
+
+    async def tick(self) -> str:
+        """Evaluate all targets; return what was done, for the log."""
+        announced = 0
+        for repository in self._config.repositories:
+            with only_logged(texts.SWEEP_FAILED, repository=repository):
+                announced += await self._judge(repository)
+        return texts.SWEEP_DONE.format(announced=announced)
+
+    async def _judge(self, repository: str) -> int:
+        repository_id, now = await repository_id_of(self._records, repository), self._now()
+        if repository_id is None or not await self._is_settled(repository, now):
+            return 0
+        every = await judge_targets(self._config, self._records, self._store, repository, repository_id, now)
+        announced = 0
+        for one in every:
+            if one.now is None or not one.is_to_report:
+                continue
+            # The hour gives the issue a new chance if it could not be written.
+            said = f"{one.now.sha}:{one.now.restored}:{hours_between(0.0, now)}"
+            asked = hashlib.sha256(said.encode()).hexdigest()[:16]
+            event = TargetChanged(one.about.lab, one.about.target, now, asked)
+            announced += await announce(
+                self._accept, TARGET_CHANGED, Repository(repository_id, repository, None), event
+            )
+        return announced
+
+    async def _is_settled(self, repository: str, now: float) -> bool:
+        """Return whether missing results were really not sent: the bucket has been read for long enough."""
+        config = self._config.repository(repository)
+        # Without labs, targets are only restored (`without_target`), for which nothing has to be read.
+        if config is None or config.results is None:
+            return True
+        listed = await self._records.get(LISTED.of(repository.lower()))
+        # While the bucket cannot be read, a run that the store lacks may be in it.
+        if listed is None or now - listed.at > GAP_SECONDS + config.results.poll_seconds:
+            return False
+        key = JUDGED.of(repository.lower())
+        last = await self._records.get(key)
+        # After an outage of the bot, uploads of the meantime are still being ingested: none of them counts as missing.
+        since = now if last is None or now - last.at > GAP_SECONDS else last.since
+        await self._records.put(key, JudgedTargets(now, since))
+        return now - since >= SETTLED_SECONDS
+
+
+DEGRADED_SWEEP = PartKey[DegradedSweep]("degraded-sweep")

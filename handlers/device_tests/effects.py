@@ -1,0 +1,206 @@
+"""Changes to jobs for devices, each a statement on the engine's database, and the announcement of their check runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nightjar_formats.model import TargetKey, escaped_target
+
+from bot.core.events import Repository, check_lock
+from bot.engine.internal import InternalEvent, announce
+from bot.engine.processor import Announce
+from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, EffectContext
+from bot.results.service import RESULTS
+from handlers.device_tests import texts
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
+from handlers.device_tests.store import JOBS, job_id_of
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCheck:
+    """The check run of a job must be written for a step. `time` distinguishes later tries; empty for the first."""
+
+    lab: str
+    target: str
+    job: str
+    step: int
+    time: str = ""
+
+
+def _guid(_: int, check: DeviceCheck) -> str:
+    guid = f"device-job:{check.job}:{check.step}"
+    return f"{guid}:{check.time}" if check.time else guid
+
+
+def _lock(repository: int, check: DeviceCheck) -> str:
+    # The lock of everything that writes this check run; results of the target write it too.
+    return check_lock(repository, TargetKey("", check.lab, check.target).check_name)
+
+
+DEVICE_CHECK = InternalEvent("nightjar.device-job", DeviceCheck, guid=_guid, lock=_lock)
+
+
+async def announce_step(accept: Announce, job: DeviceJob, time: str = "") -> bool:
+    """Announce that the check run of a job must be written, if it is outdated; return whether that is new."""
+    if job.shown >= job.to_show:
+        return False
+    about = Repository(job.repository_id, job.repository, None)
+    check = DeviceCheck(job.lab, job.target, job.id, int(job.to_show), time)
+    return await announce(accept, DEVICE_CHECK, about, check)
+
+
+def step_guid(job: DeviceJob) -> str:
+    """Return the GUID under which the step of a job is announced first."""
+    return _guid(job.repository_id, DeviceCheck(job.lab, job.target, job.id, int(job.to_show)))
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitDeviceJob:
+    """Ask a lab to test a head on a target (`on`). `at` is when somebody asked, in seconds since 1970.
+
+    Nothing new happens where the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
+    at once, empty for any other.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    number: int
+    sha: str
+    lab: str
+    on: str
+    suites: tuple[str, ...]
+    tier: int
+    origin: str
+    by_id: int
+    by: str
+    at: float
+    approval_needed: bool
+    refused: str = ""
+
+    @property
+    def target(self) -> str:
+        """The pull request and the lab's target."""
+        return submit_target(self.number, self.lab, self.on)
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Store the job, once for each plan."""
+        about = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        job = DeviceJob(
+            id=job_id_of(context.intent, (about.full_name, self.sha)),
+            repository_id=context.repository.id,
+            repository=about.repository,
+            pull_request=self.number,
+            sha=self.sha,
+            lab=self.lab,
+            target=self.on,
+            suites=self.suites,
+            tier=self.tier,
+            origin=JobOrigin(self.origin),
+            requested_by=Someone(self.by_id, self.by),
+            requested_at=self.at,
+            state=DeviceJobState.WAITING,
+            expires_at=0.0,
+        )
+        # The ID is derived from that of the plan, so a plan that is repeated after a crash finds its job.
+        stored, new = await context.part(JOBS).submit(
+            job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
+        )
+        await announce_step(context.announce, stored)
+        said = texts.SUBMITTED if new else texts.ALREADY_SUBMITTED
+        return Applied(said.format(target=about.full_name, sha=self.sha[:7], state=stored.state), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelDeviceJobs:
+    """End the jobs of a pull request that are no longer wanted; `end` is a `JobEnd`.
+
+    `other_than` is the head whose jobs stay, empty for none. `only` is the one target that it is about, as LAB/TARGET,
+    empty for all. Without `also_running`, tests that a lab has already go on; with `but_commands`, so do those that
+    somebody asked for by a command.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    number: int
+    end: str
+    also_running: bool = False
+    other_than: str = ""
+    only: str = ""
+    but_commands: bool = False
+
+    @property
+    def target(self) -> str:
+        """The pull request, and the target if it is about one."""
+        return f"device-jobs:{self.number}:cancel:{self.only}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Cancel those that are open."""
+        store, ended = context.part(JOBS), 0
+        for job in await store.of_pull(context.repository.id, self.number):
+            if job.is_open and self._is_about(job):
+                cancelled = await store.cancel(job, JobEnd(self.end), also_running=self.also_running)
+                ended += not cancelled.is_open
+                await announce_step(context.announce, cancelled)
+        return Applied(texts.CANCELLED_JOBS.format(count=ended, end=self.end), changed=bool(ended))
+
+    def _is_about(self, job: DeviceJob) -> bool:
+        if self.but_commands and job.origin is JobOrigin.COMMAND:
+            return False
+        return job.sha != self.other_than and self.only in ("", job.about.full_name)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveDeviceJobs:
+    """Let labs see the jobs of exactly this commit that wait for approval."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    number: int
+    sha: str
+    by_id: int
+    by: str
+
+    @property
+    def target(self) -> str:
+        """The pull request and the commit."""
+        return f"device-jobs:{self.number}:approve:{self.sha}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Approve those that wait."""
+        store, approved = context.part(JOBS), list[str]()
+        for job in await store.of_pull(context.repository.id, self.number):
+            if job.state is DeviceJobState.WAITING and job.sha == self.sha:
+                queued = await store.approve(job, self.sha, Someone(self.by_id, self.by))
+                await announce_step(context.announce, queued)
+                approved.append(job.about.full_name)
+        names = ", ".join(approved)
+        return Applied(texts.APPROVED_JOBS.format(sha=self.sha, by=self.by, names=names), changed=bool(approved))
+
+
+@dataclass(frozen=True, slots=True)
+class NoteShownStep:
+    """Note that the check run of a job was written for a step."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    lab: str
+    job: str
+    step: int
+
+    @property
+    def target(self) -> str:
+        """The job."""
+        return f"device-job:{self.job}:shown"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write it down, and announce the step that came meanwhile."""
+        job = await context.part(JOBS).show(self.lab, self.job, ShownStep(self.step))
+        await announce_step(context.announce, job)
+        return Applied(texts.STEP_NOTED.format(job=self.job, step=ShownStep(self.step).name.lower()))
+
+
+def submit_target(number: int, lab: str, on: str) -> str:
+    """Return the target of the effect that asks for a test: a later command of the same comment may call it off."""
+    return f"device-job:{number}:{lab}/{escaped_target(on)}"

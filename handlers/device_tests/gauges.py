@@ -1,0 +1,77 @@
+"""Gauges of jobs for devices, for the targets that accept requests in app.yaml and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TargetKey
+from prometheus_client import CollectorRegistry, Gauge
+
+from handlers.device_tests.measured import MeasuredTarget, measure_jobs
+from handlers.device_tests.model import DeviceJobState
+from handlers.device_tests.targets import request_targets
+
+if TYPE_CHECKING:
+    from bot.feature import Services
+
+LABELS = ["repository", "lab", "target"]
+
+
+class JobGauges:
+    """The gauges of jobs; every replica reads the same from the database."""
+
+    def __init__(self, services: Services, registry: CollectorRegistry) -> None:
+        self._services = services
+        self._targets = [
+            TargetKey(repository, one.lab, one.name)
+            for repository, config in services.config.repositories.items()
+            for one in request_targets(config.results)
+        ]
+        gauge = partial(Gauge, registry=registry)
+        self._jobs = gauge(
+            "nightjar_device_jobs",
+            "Open jobs for devices: waiting (for approval), queued, leased.",
+            [*LABELS, "state"],
+        )
+        self._oldest = gauge(
+            "nightjar_device_jobs_oldest_queued_seconds", "Age of the oldest queued job for a device.", LABELS
+        )
+        self._claim = gauge(
+            "nightjar_device_jobs_claim_seconds",
+            "Average time to the first claim, for the jobs of the last day.",
+            LABELS,
+        )
+        self._repeated = gauge(
+            "nightjar_device_jobs_handed_out_again", "How often jobs of the last day were handed out again.", LABELS
+        )
+        self._unanswered = gauge(
+            "nightjar_device_jobs_unanswered", "Jobs that ended in the last day because no lab answered.", LABELS
+        )
+
+    async def refresh(self) -> None:
+        """Read the jobs."""
+        measured: Mapping[TargetKey, MeasuredTarget] = {}
+        if self._targets:
+            labs = {about.lab for about in self._targets}
+            measured = await measure_jobs(self._services.connector, sorted(labs), self._services.now())
+        # `claim` is not set for a target without claims, and must not keep the value of an earlier refresh.
+        self.clear()
+        for about in self._targets:
+            self._set(about, measured.get(about) or MeasuredTarget())
+
+    def _set(self, about: TargetKey, measured: MeasuredTarget) -> None:
+        labels = (about.repository, about.lab, about.target)
+        for state in (DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED):
+            self._jobs.labels(*labels, state.value).set(measured.states[state])
+        self._oldest.labels(*labels).set(measured.oldest)
+        self._repeated.labels(*labels).set(measured.repeated)
+        self._unanswered.labels(*labels).set(measured.unanswered)
+        if measured.claim is not None:
+            self._claim.labels(*labels).set(measured.claim)
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        for gauge in (self._jobs, self._oldest, self._claim, self._repeated, self._unanswered):
+            gauge.clear()

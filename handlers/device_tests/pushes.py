@@ -1,0 +1,174 @@
+"""Request and cancel tests because of pushes and labels.
+
+A push cancels waiting tests of the old head. Targets of tier 1 test every push that changes their files; for other
+targets, a request is repeated for the new head only if the target is `sticky`. A label requests its target for the
+current head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bot.commands.dialogue import WRITERS
+from bot.core.events import PullRequestEvent
+from bot.core.payload import Payload
+from bot.github.permissions import role_of
+from bot.github.pull_heads import head_of
+from bot.github.workflow_files import MOST_PULL_FILES, PULL_FILES
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.device_tests import texts
+from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.device_tests.effects import CancelDeviceJobs
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
+from handlers.device_tests.store import JOBS
+from handlers.device_tests.targets import (
+    RequestTarget,
+    labeled_targets,
+    pushed_targets,
+    request_targets,
+    without_degraded,
+)
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery, PullRequest
+    from bot.github.client import GitHub
+
+NAME = "device-jobs"
+KEY = "results"
+AUTHORS_PUSHES = ("opened", "synchronize")
+PUSHES = (*AUTHORS_PUSHES, "reopened")
+
+router = Router()
+
+
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
+    known = request_targets(config.results)
+    if delivery.action in ("labeled", "unlabeled"):
+        return bool(labeled_targets(known, delivery.payload.text("label", "name")))
+    return bool(known)
+
+
+@router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
+async def follow_pull_request(context: Context) -> Plan:
+    """Cancel tests that are no longer wanted, and request new ones."""
+    event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
+    able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
+    pull, label = event.pull, context.delivery.payload.text("label", "name")
+    match event.action:
+        case "closed":
+            return Plan((CancelDeviceJobs(pull.number, JobEnd.CLOSED.value),), why=texts.WHY_CLOSED)
+        case "unlabeled":
+            end = JobEnd.BY_PERSON.value
+            # A command is a request of its own, and may be somebody else's.
+            cancelled = [
+                CancelDeviceJobs(pull.number, end, only=one.full_name, but_commands=True)
+                for one in labeled_targets(known, label)
+            ]
+            return Plan(tuple(cancelled), why=label)
+        case "labeled":
+            if not pull.is_open:
+                return NOTHING
+            # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
+            meant = labeled_targets(known, label)
+            refused = [one for one in meant if one not in able]
+            return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
+        case _:
+            wanted = await _wanted_by_push(context, pull, able)
+            plan = await _request(context, event, wanted, JobOrigin.PUSH)
+            # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
+            cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
+            return Plan((cancel, *plan.effects), why=plan.why)
+
+
+async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[RequestTarget]) -> list[RequestTarget]:
+    """Return the targets that test this head without a new request."""
+    # Which files are changed costs a request for each hundred of them, and is asked only where it matters.
+    changed: list[str] | None = []
+    if any(one.settings.paths for one in pushed_targets(known, None)):
+        changed = await _changed_files(context.github, context.repository.full_name, pull.number)
+    wanted = {one.full_name: one for one in pushed_targets(known, changed)}
+    sticky = {one.full_name: one for one in known if one.settings.sticky}
+    if sticky:
+        jobs = await context.part(JOBS).of_pull(context.repository.id, pull.number)
+        wanted |= {name: sticky[name] for name in lasting_requests(jobs) if name in sticky}
+    return list(wanted.values())
+
+
+def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
+    """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are oldest first."""
+    newest = {job.about.full_name: job for job in jobs}
+    return [name for name, job in newest.items() if not _is_cancelled(job)]
+
+
+def _is_cancelled(job: DeviceJob) -> bool:
+    return job.state is DeviceJobState.CANCELLED and job.end is JobEnd.BY_PERSON
+
+
+async def _request(
+    context: Context,
+    event: PullRequestEvent,
+    targets: Sequence[RequestTarget],
+    origin: JobOrigin,
+    degraded: Sequence[RequestTarget] = (),
+) -> Plan:
+    """Request tests of the head for the person who pushed or labeled; `degraded` are targets that accept no requests.
+
+    If the budget is used up, a push requests nothing. A person who set a label reads the reason in the check run.
+    """
+    if not targets and not degraded:
+        return Plan(why=texts.WHY_NOTHING_REQUESTED)
+    pull = event.pull
+    request = JobRequest(
+        number=pull.number,
+        sha=pull.head_sha,
+        origin=origin,
+        by=Someone(event.sender.id, event.sender.login),
+        at=context.delivery.received_at,
+        approval_needed=not await _may_approve(context, event, origin),
+    )
+    store, repository = context.part(JOBS), context.repository.id
+    answers = [await answer_request(store, repository, request, target) for target in targets]
+    effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
+    effects += [requested_job(request, target, refused=JobEnd.DEGRADED) for target in degraded]
+    return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
+
+
+async def _may_approve(context: Context, event: PullRequestEvent, origin: JobOrigin) -> bool:
+    """Return whether the request needs no approval: its author has the write role and saw this head."""
+    pull = event.pull
+    if origin is JobOrigin.PUSH and not sender_vouches(event):
+        return False
+    if await role_of(context.github, context.repository.full_name, event.sender) not in WRITERS:
+        return False
+    if origin is JobOrigin.PUSH:
+        return True
+    # Whoever sets a label may look at an older head: the payload has the one at the time of the webhook.
+    head = await head_of(context.records, context.repository.id, pull.number)
+    return head is not None and head.sha == pull.head_sha and not head.may_follow(pull.updated_at)
+
+
+def sender_vouches(event: PullRequestEvent) -> bool:
+    """Return whether a sender with the write role vouches for the head of a push. Pure.
+
+    Only people with that role push to a branch of the repository itself. The branch of a fork may have commits of
+    anybody, and who reopens the pull request, updates its branch or commits a suggestion need not have read them.
+    """
+    pull = event.pull
+    if pull.head_repository_id and pull.head_repository_id == pull.repository_id:
+        return True
+    return event.sender.id == pull.author.id and event.action in AUTHORS_PUSHES
+
+
+async def _changed_files(github: GitHub, repository: str, number: int) -> list[str] | None:
+    """Return the files that a pull request changes, with their former names; None if GitHub does not list all."""
+    # With former names: a file that moves out of a target's folder changes that folder too.
+    names, listed = list[str](), 0
+    async for item in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
+        file, listed = Payload(item, "changed file"), listed + 1
+        names += [name for key in ("filename", "previous_filename") if (name := file.text(key))]
+    return names if listed < MOST_PULL_FILES else None

@@ -1,0 +1,81 @@
+"""Turn a request into a job for each target, unless there is one already or the target's budget is used up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from handlers.device_tests.effects import SubmitDeviceJob
+from handlers.device_tests.model import JobEnd, JobOrigin
+from handlers.device_tests.targets import RequestTarget, over_budget
+
+if TYPE_CHECKING:
+    from handlers.device_tests.model import DeviceJob, Someone
+    from handlers.device_tests.store import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Somebody (`by`) wants a head to be tested; `at` is in seconds since 1970."""
+
+    number: int
+    sha: str
+    origin: JobOrigin
+    by: Someone
+    at: float
+    approval_needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAnswer:
+    """The result of a request for one target: a new job, an open one, or the notice that the budget is used up.
+
+    There is no reply to a label, so a refused label creates a job that ends at once: its check run has the reason.
+    """
+
+    target: RequestTarget
+    effect: SubmitDeviceJob | None = None
+    known: DeviceJob | None = None
+    budget: str = ""
+
+
+async def answer_request(
+    store: JobStore, repository_id: int, request: JobRequest, target: RequestTarget
+) -> TargetAnswer:
+    """Return the result of a request for a target. A repeated request uses no budget."""
+    # Before the budget: a request that is repeated costs nothing.
+    for job in await store.of_pull(repository_id, request.number):
+        same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
+        if same and job.is_open:
+            return TargetAnswer(target, known=job)
+    since = _day_of(request.at)
+    used = await store.requests(repository_id, target.lab, target.name, request.by.id, since)
+    if budget := over_budget(target.settings, used):
+        by_label = request.origin is JobOrigin.LABEL
+        effect = requested_job(request, target, refused=JobEnd.OVER_BUDGET) if by_label else None
+        return TargetAnswer(target, effect, budget=budget)
+    return TargetAnswer(target, requested_job(request, target))
+
+
+def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd = JobEnd.NONE) -> SubmitDeviceJob:
+    """Return the job of a request; one that is refused ends at once, and its check run says why."""
+    return SubmitDeviceJob(
+        number=request.number,
+        sha=request.sha,
+        lab=target.lab,
+        on=target.name,
+        suites=target.settings.suites,
+        tier=target.settings.tier,
+        origin=request.origin.value,
+        by_id=request.by.id,
+        by=request.by.login,
+        at=request.at,
+        approval_needed=request.approval_needed,
+        refused=refused.value,
+    )
+
+
+def _day_of(moment: float) -> float:
+    """Return when the day (UTC) of a moment began."""
+    return datetime.fromtimestamp(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()

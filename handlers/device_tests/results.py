@@ -1,0 +1,66 @@
+"""Complete the job of a requested test when its results arrive, and answer what results ask about such tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bot.results.state import Run, RunState
+from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.device_tests.degraded.words import degraded_notice
+from handlers.device_tests.store import JobStore, UnknownJob
+from handlers.device_tests.transitions import NotHandedOut
+
+if TYPE_CHECKING:
+    from nightjar_formats.model import TargetKey
+
+    from bot.core.events import Repository
+    from bot.engine.records import Records
+    from bot.results.service import ResultsService
+
+RefusedResults = Callable[[str, str, str], None]
+"""Records that the results of a lab complete no job: gets the lab, the ID of the job, and the reason."""
+
+
+class JobResults:
+    """The `RequestedTests` of one process; `refused` is called for results that complete no job."""
+
+    def __init__(self, store: JobStore, results: ResultsService, refused: RefusedResults) -> None:
+        self._store = store
+        self._results = results
+        self._refused = refused
+
+    async def pull_request_of(self, repository_id: int, target: TargetKey, sha: str) -> int | None:
+        """Return the pull request for which a commit was handed out to a target's lab, or None."""
+        return await self._store.tested_pull(repository_id, target, sha)
+
+    async def requested_at(self, repository_id: int, pull_request: int, sha: str) -> list[float]:
+        """Return when tests of a head were requested, in seconds since 1970."""
+        jobs = await self._store.of_pull(repository_id, pull_request)
+        return [job.requested_at for job in jobs if job.sha == sha]
+
+    async def degraded_notice(self, records: Records, repository_id: int, target: TargetKey, tier: int) -> str:
+        """Return what check runs of a target of this tier say while it is degraded, empty otherwise."""
+        degraded = await degraded_targets(records, repository_id)
+        return degraded_notice(degraded.get(target.full_name), tier)
+
+    async def complete(self, run: Run, repository: Repository, *, again: bool) -> None:
+        """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.
+
+        A run in which nothing could be read has a check run as well, so it completes its job too.
+        """
+        if run.claims is None or not run.claims.job or run.state not in (RunState.STORED, RunState.INCOMPLETE):
+            return
+        key, target = run.key, self._results.canonical(run.key.about)
+        try:
+            job = await self._store.find(key.lab, run.claims.job)
+            if (job.repository_id, job.about, job.sha) != (repository.id, target, key.sha):
+                self._refused(key.lab, job.id, f"of {target.full_name} {key.sha}")
+                return
+            await self._store.complete(key.lab, job.id, run.claims.suite)
+        except UnknownJob:
+            # A run that is read again may be older than all stored jobs, which are removed after 90 days.
+            if not again:
+                self._refused(key.lab, run.claims.job, "not a job of this lab")
+        except NotHandedOut:
+            self._refused(key.lab, run.claims.job, "not handed out")

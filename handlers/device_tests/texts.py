@@ -1,0 +1,108 @@
+"""Every sentence about device tests that people ask for."""
+
+from __future__ import annotations
+
+from handlers.device_tests.model import JobEnd
+
+# Help
+TEST_SUMMARY = (
+    "Ask hardware labs to test this pull request's head. Requests by people without write access need approval."
+)
+HELP_TARGETS = "Targets: {targets}."
+HELP_NO_TARGETS = "No target accepts requests now: all are degraded."
+STATUS_SUMMARY = "List the device tests of this pull request's head."
+CANCEL_SUMMARY = "Cancel all device tests of this pull request, including running ones."
+APPROVE_SUMMARY = (
+    "Approve the device tests that people without write access requested, on the head or on the commit you name."
+)
+
+# Answers
+NO_TARGETS = "No target accepts requests in this repository."
+TEST_CLOSED = "This pull request is closed, so no test was requested. Reopen it and ask again."
+NAME_TARGETS = "Name the targets, as in {command}. Available: {targets}."
+UNKNOWN_TARGET = "No lab has a target named {name}."
+DID_YOU_MEAN = " Did you mean {names}?"
+AVAILABLE = " Available: {names}."
+NIGHTLY_ONLY = "{name} tests only nightly commits, so I didn't request a test."
+WAITS_FOR_APPROVAL = (
+    "{names}: waiting for approval, because a lab's device would run this code. Someone who may approve can review "
+    "{sha} and comment {command}."
+)
+BUDGET_USED = "{name} has used its budget of {budget} (UTC). Ask again tomorrow."
+ALREADY_OPEN = "{name} is already requested on {sha}."
+ALREADY_WAITING = "{name} is already requested on {sha} and waits for approval. To approve, comment {command}."
+NO_TESTS = "Nobody has requested device tests for {sha}."
+STATUS = "Device tests on {sha}:"
+STATUS_WAITING = "waiting for approval; to approve, comment {command}"
+STATUS_QUEUED = "queued, {place}"
+STATUS_RUNNING = "running for {time}, attempt {attempt}"
+STATUS_DONE = "done; see its check run"
+NOTHING_TO_CANCEL = "This pull request has no queued or running device test."
+NOTHING_WAITS = "No device test is waiting for approval on {sha}."
+APPROVING = "Approved on {sha}: {names}."
+
+# Places and times
+NEXT = "next in line"
+ONE_BEFORE = "1 test before it"
+MANY_BEFORE = "{count} tests before it"
+EXPECTED = "starts in about {time}"
+UNITS = ((86_400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minutes"))
+
+# Check runs
+QUEUED_TITLE = "Queued: {place}"
+QUEUED_SUMMARY = "The lab has not started this test yet."
+RUNNING_TITLE = "Running, attempt {attempt} of {most}"
+RUNNING_SUMMARY = "The lab is testing this commit. *Details* links to its log, if the lab has published one."
+REQUESTED_BY = "Requested by {login}."
+APPROVED_BY = "Approved by {login}."
+LAB_SAYS = "The lab says: {note}"
+ASK_AGAIN = "To ask for another test, comment {command}."
+CONTACTS = "Contacts of the lab: {contacts}."
+ADVISORY = "This check is advisory and never blocks a merge."
+END_TITLES = {
+    JobEnd.NONE: "Ended",
+    JobEnd.NO_ANSWER: "The lab stopped responding",
+    JobEnd.LAB_FAILED: "The lab could not run the test",
+    JobEnd.NO_DEVICE: "No device was free",
+    JobEnd.TOO_LONG: "The test took too long",
+    JobEnd.TARGET_REMOVED: "The target no longer accepts requests",
+    JobEnd.NOT_APPROVED: "Nobody approved the test",
+    JobEnd.PUSHED: "Cancelled by a push",
+    JobEnd.CLOSED: "Cancelled: the pull request was closed",
+    JobEnd.BY_PERSON: "Cancelled",
+    JobEnd.DEGRADED: "Not requested: the target is degraded",
+    JobEnd.OVER_BUDGET: "Not requested: the budget is used up",
+}
+ENDS = {
+    JobEnd.NONE: "The test ended.",
+    JobEnd.NO_ANSWER: "The lab claimed the test and then stopped responding, so there is no result.",
+    JobEnd.LAB_FAILED: "The lab could not run the test, so there is no result.",
+    JobEnd.NO_DEVICE: "No lab claimed the test within a day, so there is no result.",
+    JobEnd.TOO_LONG: "The test took longer than the target's time limit.",
+    JobEnd.TARGET_REMOVED: "`app.yaml` changed: the target no longer accepts requests.",
+    JobEnd.NOT_APPROVED: "Nobody approved the test within a week.",
+    JobEnd.PUSHED: "A push replaced this commit before the test started.",
+    JobEnd.CLOSED: "The pull request was closed before the test started.",
+    JobEnd.BY_PERSON: "Someone cancelled the test.",
+    JobEnd.DEGRADED: "The label did not request a test, because the target accepts no requests while it is degraded.",
+    JobEnd.OVER_BUDGET: "The label did not request a test, because today's budget (UTC) of the target is used up.",
+}
+
+# The audit log
+SUBMITTED = "requested {target} on {sha}: {state}"
+ALREADY_SUBMITTED = "{target} is already requested on {sha}: {state}"
+CANCELLED_JOBS = "cancelled {count} jobs: {end}"
+APPROVED_JOBS = "{by} approved {sha}: {names}"
+STEP_NOTED = "the check run of {job} is {step}"
+WHY_PUSHED = "{count} targets for {sha}"
+WHY_NOTHING_REQUESTED = "this push requests no tests"
+WHY_CLOSED = "the pull request is closed"
+WHY_UNKNOWN_JOB = "job {job} no longer exists"
+WHY_SHOWN = "the check run already shows this"
+WHY_RESULTS = "results have arrived, and the check run shows them"
+WHY_STEP_FAILED = "the check run could not be written"
+
+# Errors
+CONTENDED = "other processes changed the job during every attempt"
+UNKNOWN_JOB = "this lab has no job {id}"
+SWEEP_DONE = "{expired} expired, {announced} announced, {removed} removed"

@@ -1,0 +1,214 @@
+"""The transitions of a job for a device. Pure: each function returns the changed job.
+
+All are safe to repeat. A job that has ended stays unchanged, with one exception: results take precedence. Results of a
+run that was handed out complete the job whenever they arrive, before or after a cancellation or an expiry. So every
+order of the same events leads to the same end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handlers.device_tests.model import (
+    APPROVAL_SECONDS,
+    LEASE_SECONDS,
+    MOST_ATTEMPTS,
+    OPEN,
+    QUEUE_SECONDS,
+    DeviceJob,
+    DeviceJobState,
+    JobEnd,
+    ShownStep,
+    Someone,
+    run_id_of,
+)
+
+NO_SLOT = -1
+MOST_NOTE = 500
+"""Characters of a lab's text that are stored."""
+
+_CANCELLING = frozenset({JobEnd.NOT_APPROVED, JobEnd.PUSHED, JobEnd.CLOSED, JobEnd.BY_PERSON})
+"""Ends that people bring about; the others are a lab's."""
+
+
+class LeaseLost(Exception):
+    """The lease is not valid for the job: it expired, was given back, or never was. The caller must stop."""
+
+
+class NotHandedOut(Exception):
+    """A lab reports results of a job that no lab was given."""
+
+
+def submitted(job: DeviceJob, *, approval_needed: bool) -> DeviceJob:
+    """Return a new job: it waits for approval, or is queued at once."""
+    if approval_needed:
+        return replace(job, state=DeviceJobState.WAITING, expires_at=job.requested_at + APPROVAL_SECONDS)
+    return _queued(job, job.requested_at)
+
+
+def refused(job: DeviceJob, end: JobEnd) -> DeviceJob:
+    """Return a new job that ends at once, because the target takes no more requests."""
+    return _ended(job, DeviceJobState.ENDED, end, job.requested_at)
+
+
+def approve(job: DeviceJob, sha: str, by: Someone, now: float) -> DeviceJob:
+    """Let labs see a job that waits, if the approval is of exactly its commit; else it stays as it is."""
+    if job.state is not DeviceJobState.WAITING or sha != job.sha:
+        return job
+    return _queued(replace(job, approved_by=by, approved_at=now), now)
+
+
+def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) -> DeviceJob:
+    """Give a queued job to a lab, under the digest of a lease; `timeout` is the time limit of the test in seconds.
+
+    Raises ValueError for a job that is not queued: the caller must check that.
+    """
+    if job.state is not DeviceJobState.QUEUED:
+        raise ValueError(f"a job that is {job.state} cannot be handed out")
+    attempt, deadline = job.attempt + 1, now + timeout
+    expires = min(now + LEASE_SECONDS, deadline)
+    return replace(
+        job,
+        state=DeviceJobState.LEASED,
+        attempt=attempt,
+        slot=slot,
+        lease=lease,
+        lease_expires_at=expires,
+        leased_at=now,
+        deadline=deadline,
+        expires_at=expires,
+        run_id=run_id_of(job.id, attempt),
+        # They were those of the attempt before.
+        log_url="",
+        note="",
+    )
+
+
+def heartbeat(job: DeviceJob, lease: str, now: float, *, log_url: str | None = None, note: str = "") -> DeviceJob:
+    """Extend a lease, but not beyond the deadline; store the lab's log and progress if it sends them.
+
+    If the lease has expired but the job was not handed out again, it is extended too: the lab is back. Raises
+    `LeaseLost`.
+    """
+    _check_lease(job, lease)
+    if now >= job.deadline:
+        raise LeaseLost
+    # A heartbeat that was delayed on the way does not shorten the lease.
+    expires = max(job.lease_expires_at, min(now + LEASE_SECONDS, job.deadline))
+    return replace(
+        job,
+        lease_expires_at=expires,
+        expires_at=expires,
+        log_url=job.log_url if log_url is None else log_url,
+        note=note[:MOST_NOTE] or job.note,
+    )
+
+
+def fail(job: DeviceJob, lease: str, reason: str, now: float) -> DeviceJob:
+    """Return a job that its lab cannot do to the queue; after the last attempt, it ends without results.
+
+    A repeated call changes nothing. Raises `LeaseLost`.
+    """
+    # The lab repeats a call whose answer was lost.
+    if lease and lease == job.old_lease:
+        return job
+    _check_lease(job, lease)
+    given_back = replace(job, note=reason[:MOST_NOTE], old_lease=lease)
+    return _try_again(given_back, JobEnd.LAB_FAILED, now)
+
+
+def complete(job: DeviceJob, suite: str, now: float) -> DeviceJob:
+    """Note that results of a suite arrived: of this attempt or an earlier one, in time or late.
+
+    The job is done once it has those of all its suites. Raises `NotHandedOut` for a job that no lab was given.
+    """
+    if not job.was_handed_out:
+        raise NotHandedOut
+    # Manifests arrive any number of times: by a queue, by the listing of the bucket, and when runs are read again.
+    if job.state is DeviceJobState.DONE or suite in job.arrived:
+        return job
+    more = replace(job, arrived=tuple(sorted({*job.arrived, suite})))
+    if not more.has_all_suites:
+        return more
+    done = _ended(more, DeviceJobState.DONE, JobEnd.NONE, now)
+    # Late results replace how the job had ended, and do not make its test look longer than it took.
+    return replace(done, ended_at=job.ended_at or now)
+
+
+def cancel(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
+    """End a job that is no longer wanted. A lab that has it loses its lease."""
+    return _ended(job, DeviceJobState.CANCELLED, why, now) if job.is_open else job
+
+
+def cancel_if_waiting(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
+    """End a job that no lab has yet; a running test continues."""
+    return cancel(job, why, now) if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED) else job
+
+
+def remove_target(job: DeviceJob, now: float) -> DeviceJob:
+    """End a job whose target is no longer in app.yaml."""
+    return _ended(job, DeviceJobState.ENDED, JobEnd.TARGET_REMOVED, now) if job.is_open else job
+
+
+def expire(job: DeviceJob, now: float) -> DeviceJob:
+    """Change a job whose `expires_at` has passed; before that, do nothing."""
+    if now < job.expires_at:
+        return job
+    match job.state:
+        case DeviceJobState.WAITING:
+            return _ended(job, DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, now)
+        case DeviceJobState.QUEUED:
+            return _ended(job, DeviceJobState.ENDED, JobEnd.NO_DEVICE, now)
+        case DeviceJobState.LEASED if now >= job.deadline and job.lease_expires_at >= job.deadline:
+            # It was alive to the end, so another attempt would take too long as well.
+            return _ended(job, DeviceJobState.ENDED, JobEnd.TOO_LONG, now)
+        case DeviceJobState.LEASED:
+            return _try_again(job, JobEnd.NO_ANSWER, now)
+        case _:
+            return job
+
+
+def show(job: DeviceJob, step: ShownStep) -> DeviceJob:
+    """Note that the check run was written for a step."""
+    return replace(job, shown=max(job.shown, step))
+
+
+def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:
+    """Return whether a job in this state may have ended for this reason."""
+    if state is DeviceJobState.CANCELLED:
+        return end in _CANCELLING
+    if state is DeviceJobState.ENDED:
+        return end is not JobEnd.NONE and end not in _CANCELLING
+    return end is JobEnd.NONE
+
+
+def _check_lease(job: DeviceJob, lease: str) -> None:
+    # An empty lease must not match the empty one of a job that nobody has.
+    if job.state is not DeviceJobState.LEASED or not lease or lease != job.lease:
+        raise LeaseLost
+
+
+def _queued(job: DeviceJob, now: float) -> DeviceJob:
+    # A job that is queued again keeps its place in the queue, but may wait for another day.
+    return replace(job, state=DeviceJobState.QUEUED, queued_at=job.queued_at or now, expires_at=now + QUEUE_SECONDS)
+
+
+def _try_again(job: DeviceJob, end: JobEnd, now: float) -> DeviceJob:
+    if job.attempt >= MOST_ATTEMPTS:
+        return _ended(job, DeviceJobState.ENDED, end, now)
+    return _queued(replace(job, lease="", lease_expires_at=0.0, deadline=0.0, slot=NO_SLOT), now)
+
+
+def _ended(job: DeviceJob, state: DeviceJobState, end: JobEnd, now: float) -> DeviceJob:
+    assert state not in OPEN
+    return replace(
+        job,
+        state=state,
+        end=end,
+        ended_at=now,
+        expires_at=0.0,
+        lease="",
+        lease_expires_at=0.0,
+        deadline=0.0,
+        slot=NO_SLOT,
+    )

@@ -1,0 +1,33 @@
+"""Estimate how long a job will wait for a device, from its place in the queue and the target's last tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from handlers.device_tests.model import DeviceJobState
+from handlers.device_tests.queue import expected_wait, place_in_queue
+from handlers.device_tests.targets import find_request_target
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from handlers.device_tests.model import DeviceJob
+    from handlers.device_tests.store import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The number of tests before a job, and the expected seconds until its own test begins."""
+
+    before: int
+    seconds: float
+
+
+async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob) -> QueuePlace | None:
+    """Return the place of a queued job; None for any other, and for a target that no longer accepts requests."""
+    target = find_request_target(config, job.lab, job.target)
+    if job.state is not DeviceJobState.QUEUED or target is None:
+        return None
+    before = place_in_queue(job, await store.of_lab(job.lab), await store.served(job.lab))
+    durations = await store.durations(job.lab, job.target)
+    return QueuePlace(before, expected_wait(before, target.limits.slots, durations, target.limits.timeout))

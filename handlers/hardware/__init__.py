@@ -1,1 +1,0 @@
-"""Results of hardware labs: ingested, compared, reported, listed."""

@@ -1,0 +1,104 @@
+"""Start the workflow of a lab when a job waits for it: for labs whose devices are runners of GitHub Actions.
+
+The workflow's inputs hold no lease. The workflow claims the job with its OIDC token, so that a run that starts twice or
+late does no harm. https://docs.github.com/en/rest/actions/workflows#create-a-workflow-dispatch-event
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bot.core.errors import UserError
+from bot.github.access import ACTIONS, WRITE, WritePermissions, permission_title
+from bot.github.errors import is_forbidden, is_not_found, is_unprocessable, message_of
+from bot.github.markdown import truncate
+from bot.plan.effect import Applied, EffectContext
+from handlers.device_tests.model import DeviceJob, DeviceJobState
+from handlers.device_tests.store import JOBS, JobStore, UnknownJob
+from handlers.labs import texts
+from handlers.labs.calls import LAB_CALLS
+
+if TYPE_CHECKING:
+    from bot.config.lab_workflow import LabWorkflow
+    from bot.config.results import Lab
+
+DISPATCHES = "/repos/{+repo}/actions/workflows/{workflow}/dispatches"
+INPUTS = ("job", "target", "repository", "sha")
+"""The inputs of the workflow. GitHub refuses one that the workflow does not declare."""
+MOST_REASON = 200
+
+
+async def waiting_job(store: JobStore, lab: str, job_id: str, attempt: int) -> DeviceJob | None:
+    """Return a job that still waits to be claimed for an attempt, None if it does not."""
+    try:
+        job = await store.find(lab, job_id)
+    except UnknownJob:
+        return None
+    # Until it is handed out, a job has the number of its last attempt.
+    return job if job.state is DeviceJobState.QUEUED and job.attempt + 1 == attempt else None
+
+
+@dataclass(frozen=True, slots=True)
+class StartLabWorkflow:
+    """Start the workflow of a lab for a job, if it still waits."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
+
+    lab: str
+    job: str
+    attempt: int
+
+    @property
+    def target(self) -> str:
+        """The job and its attempt."""
+        return f"lab-workflow:{self.job}:{self.attempt}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Start it. Raises `UserError` where the lab's repository is not as app.yaml says, and `NotInstalled`."""
+        job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
+        if job is None:
+            return Applied(texts.JOB_NOT_WAITING, changed=False)
+        of = context.config.results.labs.get(self.lab) if context.config.results else None
+        if of is None or of.workflow is None:
+            return Applied(texts.WORKFLOW_REMOVED, changed=False)
+        calls = context.part(LAB_CALLS)
+        try:
+            await self._start(context, of, of.workflow, job)
+        except UserError:
+            calls.count(self.lab, "workflow", "refused")
+            raise
+        calls.count(self.lab, "workflow", "sent")
+        return Applied(
+            texts.WORKFLOW_STARTED.format(file=of.workflow.file, repository=of.workflow.repository, job=job.id)
+        )
+
+    async def _start(self, context: EffectContext, of: Lab, workflow: LabWorkflow, job: DeviceJob) -> None:
+        repository_id, github = await context.elsewhere(workflow.repository)
+        oidc = of.identity.github_oidc if of.identity else None
+        # Whoever takes over the name of a repository gets another ID, and no job could be claimed from there.
+        if oidc is not None and oidc.repository_id != repository_id:
+            raise UserError(
+                texts.WORKFLOW_OTHER_REPOSITORY.format(
+                    repository=workflow.repository, found=repository_id, lab=self.lab, wanted=oidc.repository_id
+                )
+            )
+        values = (job.id, job.target, job.repository, job.sha)
+        data = {"ref": workflow.branch, "inputs": dict(zip(INPUTS, values, strict=True))}
+        try:
+            await github.post(DISPATCHES, url_vars={"repo": workflow.repository, "workflow": workflow.file}, data=data)
+        except Exception as error:
+            names = {"file": workflow.file, "repository": workflow.repository, "lab": self.lab}
+            if is_not_found(error):
+                raise UserError(texts.WORKFLOW_MISSING.format(**names)) from error
+            if is_forbidden(error) or is_unprocessable(error):
+                raise UserError(
+                    texts.WORKFLOW_REFUSED.format(
+                        **names,
+                        reason=truncate(message_of(error), MOST_REASON),
+                        inputs=", ".join(INPUTS),
+                        branch=workflow.branch,
+                        permission=permission_title(ACTIONS, WRITE),
+                    )
+                ) from error
+            raise

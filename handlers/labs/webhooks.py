@@ -1,0 +1,225 @@
+"""Notify a lab that a job waits for it, by a signed webhook (here) or by starting its workflow (`dispatches`).
+
+The message holds no lease: the lab claims the job, so that a message that is lost, doubled or late does no harm. It is
+sent at least once for each attempt, and `X-Nightjar-Delivery` is the same each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import aiohttp
+from yarl import URL
+
+from bot.core.errors import SettingsError, TryAgain, UserError
+from bot.core.events import Repository
+from bot.core.parts import PartKey
+from bot.core.public_hosts import PrivateAddress, PublicResolver, check_literal
+from bot.engine.internal import InternalEvent, announce
+from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, Effect, EffectContext
+from bot.plan.handler import Context, Plan, Router
+from handlers.device_tests.model import DeviceJob, DeviceJobState
+from handlers.device_tests.store import JOBS, JobStore
+from handlers.labs import texts
+from handlers.labs.calls import LAB_CALLS
+from handlers.labs.dispatches import StartLabWorkflow, waiting_job
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.config.lab_webhook import LabWebhook
+    from bot.engine.processor import Announce
+
+TICK = "* * * * * */5"
+"""When `tick` runs; the last field counts seconds."""
+TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
+SHORTEST_SECRET = 16
+# Signed as GitHub signs its webhooks:
+# https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+SIGNATURE, EVENT, DELIVERY = "X-Hub-Signature-256", "X-Nightjar-Event", "X-Nightjar-Delivery"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job of a lab waits to be claimed, in an attempt."""
+
+    lab: str
+    job: str
+    attempt: int
+
+
+JOB_WAITS = InternalEvent(
+    "nightjar.lab-webhook",
+    WaitingJob,
+    guid=lambda _, waiting: f"lab-webhook:{waiting.job}:{waiting.attempt}",
+    lock=lambda _, waiting: f"lab-webhook:{waiting.lab}",
+)
+
+
+class LabWebhooks:
+    """The webhooks of all labs in app.yaml, and which labs are notified.
+
+    Raises `SettingsError` where a secret is not in the environment.
+    """
+
+    def __init__(
+        self, config: Config, store: JobStore, accept: Announce, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        self._store = store
+        self._accept = accept
+        labs = {
+            (repository, lab): of
+            for repository, one in config.repositories.items()
+            for lab, of in (one.results.labs if one.results else {}).items()
+        }
+        self.labs: dict[tuple[str, str], LabWebhook] = {
+            key: of.webhook for key, of in labs.items() if of.webhook is not None
+        }
+        self.notified = frozenset(key for key, of in labs.items() if of.webhook or of.workflow)
+        """The labs that are notified of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
+        self._secrets = {name: environ.get(name, "").strip() for name in {one.secret_env for one in self.labs.values()}}
+        short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
+        if short:
+            raise SettingsError(texts.NO_WEBHOOK_SECRET.format(name=name, least=SHORTEST_SECRET) for name in short)
+
+    def secret(self, name: str) -> bytes:
+        """Return the secret in an environment variable."""
+        return self._secrets[name].encode()
+
+    async def tick(self) -> str:
+        """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log."""
+        announced = 0
+        for lab in {lab for _, lab in self.notified}:
+            for job in await self._store.of_lab(lab):
+                if job.state is DeviceJobState.QUEUED and (job.repository, lab) in self.notified:
+                    about = Repository(job.repository_id, job.repository, None)
+                    waiting = WaitingJob(lab, job.id, job.attempt + 1)
+                    announced += await announce(self._accept, JOB_WAITS, about, waiting)
+        return texts.JOBS_ANNOUNCED.format(count=announced)
+
+
+LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")
+
+
+@router.on(JOB_WAITS.name, name="lab-webhook")
+async def push_job(context: Context) -> Plan:
+    """Send the webhook, or start the workflow; a lab that has both gets both."""
+    waiting = JOB_WAITS.read(context.delivery.payload)
+    lab = context.config.results.labs.get(waiting.lab) if context.config.results else None
+    effects: list[Effect] = []
+    if lab and lab.webhook:
+        effects.append(SendLabWebhook(waiting.lab, waiting.job, waiting.attempt))
+    if lab and lab.workflow:
+        effects.append(StartLabWorkflow(waiting.lab, waiting.job, waiting.attempt))
+    return Plan(tuple(effects))
+
+
+@dataclass(frozen=True, slots=True)
+class SendLabWebhook:
+    """Notify a lab that a job waits for it, if it still does."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    lab: str
+    job: str
+    attempt: int
+
+    @property
+    def target(self) -> str:
+        """The job and its attempt."""
+        return f"lab-webhook:{self.job}:{self.attempt}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Send the webhook. Raises `TryAgain` if the lab does not answer, `UserError` if it refuses."""
+        webhooks, calls = context.part(LAB_WEBHOOKS), context.part(LAB_CALLS)
+        job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
+        webhook = webhooks.labs.get((job.repository, self.lab)) if job else None
+        if job is None or webhook is None:
+            return Applied(texts.JOB_NOT_WAITING, changed=False)
+        body = webhook_body(job, self.attempt)
+        signature = hmac.new(webhooks.secret(webhook.secret_env), body, hashlib.sha256).hexdigest()
+        headers = {
+            "Content-Type": "application/json",
+            SIGNATURE: f"sha256={signature}",
+            EVENT: "job",
+            DELIVERY: f"{self.job}-{self.attempt}",
+        }
+        try:
+            await send_webhook(webhook.url, body, headers, allow_private=webhook.allow_private)
+        except UserError:
+            calls.count(self.lab, "webhook", "refused")
+            raise
+        except TryAgain:
+            calls.count(self.lab, "webhook", "unavailable")
+            raise
+        calls.count(self.lab, "webhook", "sent")
+        return Applied(texts.WEBHOOK_SENT.format(lab=self.lab, job=self.job))
+
+
+def webhook_body(job: DeviceJob, attempt: int) -> bytes:
+    """Return the message, the same each time that it is sent."""
+    said = {
+        "event": "job",
+        "lab": job.lab,
+        "target": job.target,
+        "job": job.id,
+        "attempt": attempt,
+        "repository": job.repository,
+        "sha": job.sha,
+        "pull_request": job.pull_request,
+        "suites": list(job.suites),
+        "requested_by": job.requested_by.login,
+        "approved_by": job.approved_by.login or None,
+        "claims": f"/api/v1/labs/{job.lab}/claims",
+    }
+    return json.dumps(said).encode()
+
+
+async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool) -> None:
+    """POST a message. Raises `TryAgain` and `UserError`; of the answer only the status is read.
+
+    Without `allow_private` it goes to public addresses alone, and it never follows a redirection.
+    """
+    # `encoded`: yarl must not change the address that app.yaml names.
+    address = URL(url, encoded=True)
+    host = address.host or ""
+    resolver = None if allow_private else PublicResolver()
+    try:
+        # aiohttp asks no resolver for a literal address, so that has a check of its own.
+        if not allow_private:
+            check_literal(host)
+        # A connection for each: there are few, and none is used for another host.
+        connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.post(address, data=body, headers=headers, allow_redirects=False, timeout=TIMEOUT) as answer,
+        ):
+            status = answer.status
+    # The resolver's refusal arrives as the cause of a ClientError.
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        if _is_private(error):
+            raise UserError(texts.WEBHOOK_PRIVATE.format(host=host)) from None
+        raise TryAgain(texts.WEBHOOK_UNREACHABLE.format(host=host, reason=type(error).__name__)) from None
+    if 200 <= status < 300:
+        return
+    # These statuses say "later": RFC 9110 (408, 5xx), RFC 8470 (425), RFC 6585 (429).
+    if status >= 500 or status in (408, 425, 429):
+        raise TryAgain(texts.WEBHOOK_BUSY.format(host=host, status=status))
+    raise UserError((texts.WEBHOOK_MOVED if status < 400 else texts.WEBHOOK_REFUSED).format(host=host, status=status))
+
+
+def _is_private(error: BaseException | None) -> bool:
+    """Return whether an error, or one of its causes, says that the address is not public."""
+    while error is not None:
+        if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

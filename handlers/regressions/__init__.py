@@ -1,0 +1,1 @@
+"""Messages about lasting failures of hardware targets on the nightly branch."""

@@ -1,0 +1,53 @@
+"""Store in the result store which failures a message reported."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nightjar_formats.model import TargetKey
+
+from bot.effects.remember import StoreRecord
+from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, EffectContext
+from bot.results.service import RESULTS
+from handlers.regressions import texts
+from handlers.regressions.decide import unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReports:
+    """Store which failures of a lab's target (`on`) a message reports, and how earlier ones ended.
+
+    `sha` is the nightly run of the message. `failures` is compressed by `packed`, by how they ended; new failures have
+    the empty key. The records of `then` are stored afterwards, in their order. They are not effects of their own,
+    because an effect that failed is tried again after those that follow it.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    lab: str
+    on: str
+    sha: str
+    failures: str
+    then: tuple[StoreRecord, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The target, the nightly run and the failures."""
+        digest = hashlib.sha256(self.failures.encode()).hexdigest()[:16]
+        return f"reports:{self.lab}/{self.on}:{self.sha}:{digest}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the rows; writing them twice is the same as once."""
+        results = context.part(RESULTS)
+        about = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        ended = unpacked(self.failures)
+        began = ended.pop("", [])
+        report, aliases = results.store.failures.report, context.config.aliases
+        await asyncio.to_thread(report, about, self.sha, began, ended, aliases)
+        for record in self.then:
+            await record.write(context.records)
+        return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

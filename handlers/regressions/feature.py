@@ -1,0 +1,40 @@
+"""The feature `regressions`: messages about lasting failures of hardware targets on the nightly branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.feature import Feature, Services
+from bot.plan.handler import joined
+from bot.results.service import RESULTS
+from bot.web.openapi import Operation
+from handlers.regressions import nightly_news, target_news
+from handlers.regressions.decide import REGRESSIONS
+from handlers.regressions.effects import StoreReports
+from handlers.regressions.failures_route import FailureListing, failures_operation
+from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS
+from handlers.regressions.nightly_news import NIGHTLY_NEWS, NewsAnnouncer
+from handlers.results.watch import WATCH
+
+
+async def provide(services: Services) -> None:
+    """Let the watch of results also announce news that has waited long enough."""
+    announcer = NewsAnnouncer(services.config, services.records, accept=services.announce, now=services.now)
+    services.part(WATCH).add_work(announcer.announce_news)
+
+
+def routes(services: Services) -> Sequence[Operation]:
+    """Return the route that lists failing tests."""
+    return [failures_operation(FailureListing(services.config, services.part(RESULTS).store))]
+
+
+FEATURE = Feature(
+    name="regressions",
+    config=("regressions",),
+    events=(NIGHTLY_NEWS,),
+    records=(REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP),
+    router=joined([target_news.router, nightly_news.router]),
+    effects=(StoreReports,),
+    provide=provide,
+    routes=routes,
+)

@@ -1,0 +1,1 @@
+"""Results of hardware labs: from the bucket into the store, and into check runs."""

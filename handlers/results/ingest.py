@@ -1,0 +1,95 @@
+"""Runs of labs in one process: how they get into the store, and how their check runs are announced.
+
+What happens (a run that has appeared, a check that is pending) becomes a delivery of the engine, so that it is durable,
+handled in order, and seen in `nightjar deliveries`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TargetKey
+from nightjar_formats.runs.manifest import run_key
+
+from bot.aws.bucket import Arrival, Source
+from bot.core.errors import UserError
+from bot.core.parts import PartKey
+from bot.results.ingest.admission import Admissions
+from bot.results.ingest.ingester import IngestRequest, RunIngester
+from bot.results.state import Run, RunState
+from handlers.results import texts
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Repository
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+    from bot.results.service import ResultsService
+    from handlers.results.requested_tests import RequestedTests
+    from handlers.results.watch import Watch
+
+
+class IngestService:
+    """Ingests runs of all repositories that have labs."""
+
+    def __init__(
+        self,
+        results: ResultsService,
+        records: Records,
+        watch: Watch,
+        requested_tests: Callable[[], RequestedTests],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._requested_tests = requested_tests
+        self._results = results
+        self._watch = watch
+        self._intake = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
+
+    async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
+        """Announce that a check run must be computed again; False if it was announced for the same `asked`."""
+        return await self._watch.announce_again(self._results.canonical(about), sha, repository_id, asked)
+
+    async def take(
+        self,
+        arrival: Arrival,
+        github: GitHub,
+        repository: Repository,
+        config: RepositoryConfig,
+        *,
+        source: Source | None = None,
+        again: bool = False,
+    ) -> Run:
+        """Ingest a run from its bucket, or another source, and announce its check run if no more results are expected.
+
+        With `again`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
+        is not a run.
+        """
+        if config.results is None:
+            raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))
+        found = run_key(arrival.key, config.results.prefix)
+        if found is None:
+            raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=config.results.prefix))
+        key = found[0]
+        source = source or self._results.source_for(arrival.bucket)
+        named = self._results.canonical(key.about).repository
+        tested = await self._requested_tests().pull_request_of(
+            repository.id, replace(key.about, repository=named), key.sha
+        )
+        request = IngestRequest(
+            source, arrival, key, named, config.results, config.lab_branches, github, repository.id, tested
+        )
+        run = await self._intake.take(request, again=again)
+        await self._requested_tests().complete(run, repository, again=again)
+        # If no suite is missing, the check run need not wait for `results.settle`.
+        if run.state is RunState.STORED:
+            pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
+            if pending_check is not None:
+                await self._watch.announce_check(pending_check)
+        return run
+
+
+INGEST = PartKey[IngestService]("ingest")

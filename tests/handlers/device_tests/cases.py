@@ -1,0 +1,58 @@
+"""Jobs for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from handlers.device_tests import transitions
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobOrigin, Someone
+from handlers.device_tests.queue import LimitsOf, TargetLimits
+
+NOW = 1_800_000_000.0
+SHA, OTHER_SHA = "a" * 40, "b" * 40
+HOUR = 3600.0
+HUBOT, OCTOCAT, MONA = Someone(1, "hubot"), Someone(2, "octocat"), Someone(3, "mona")
+
+
+def new_job(name: str = "job", **changes: Any) -> DeviceJob:
+    """Return a job before its submission."""
+    fields: dict[str, Any] = {
+        "id": name,
+        "repository_id": 7,
+        "repository": "octocat/compiler",
+        "pull_request": 42,
+        "sha": SHA,
+        "lab": "example-lab",
+        "target": "hexagon-v73",
+        "suites": (),
+        "tier": 2,
+        "origin": JobOrigin.COMMAND,
+        "requested_by": HUBOT,
+        "requested_at": NOW,
+        "state": DeviceJobState.WAITING,
+        "expires_at": 0.0,
+        **changes,
+    }
+    return DeviceJob(**fields)
+
+
+def queued(name: str = "job", **changes: Any) -> DeviceJob:
+    """Return a job that a lab may claim."""
+    return transitions.submitted(new_job(name, **changes), approval_needed=False)
+
+
+def leased(name: str = "job", *, lease: str = "digest", slot: int = 0, now: float = NOW, **changes: Any) -> DeviceJob:
+    """Return a job that is leased to a lab."""
+    return transitions.hand_out(queued(name, **changes), lease, slot, 2 * HOUR, now)
+
+
+def limits(slots: Mapping[str, int] | int = 1, timeout: float = 2 * HOUR) -> LimitsOf:
+    """Return app.yaml's limits for all targets."""
+
+    def of(job: DeviceJob) -> TargetLimits | None:
+        if isinstance(slots, int):
+            return TargetLimits(slots, timeout)
+        return TargetLimits(slots[job.target], timeout) if job.target in slots else None
+
+    return of

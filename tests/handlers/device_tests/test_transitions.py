@@ -1,0 +1,200 @@
+"""Everything that can happen to a device job, in any order and any number of times."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handlers.device_tests import transitions
+from handlers.device_tests.model import (
+    APPROVAL_SECONDS,
+    LEASE_SECONDS,
+    MOST_ATTEMPTS,
+    QUEUE_SECONDS,
+    DeviceJob,
+    DeviceJobState,
+    JobEnd,
+    JobOrigin,
+    ShownStep,
+)
+from handlers.device_tests.transitions import LeaseLost, NotHandedOut
+from tests.handlers.device_tests.cases import HOUR, NOW, OCTOCAT, OTHER_SHA, SHA, leased, new_job, queued
+
+EVENTS: dict[str, Callable[[DeviceJob, float], DeviceJob]] = {
+    "approve": lambda job, now: transitions.approve(job, SHA, OCTOCAT, now),
+    "approve another": lambda job, now: transitions.approve(job, OTHER_SHA, OCTOCAT, now),
+    "hand out": lambda job, now: (
+        transitions.hand_out(job, f"lease {job.attempt + 1}", 0, 2 * HOUR, now)
+        if job.state is DeviceJobState.QUEUED
+        else job
+    ),
+    "heartbeat": lambda job, now: transitions.heartbeat(job, f"lease {job.attempt}", now, note="1 of 3"),
+    "old heartbeat": lambda job, now: transitions.heartbeat(job, f"lease {job.attempt - 1}", now),
+    "fail": lambda job, now: transitions.fail(job, f"lease {job.attempt}", "the device does not answer", now),
+    "complete": lambda job, now: transitions.complete(job, "operators", now),
+    "push": lambda job, now: transitions.cancel_if_waiting(job, JobEnd.PUSHED, now),
+    "cancel": lambda job, now: transitions.cancel(job, JobEnd.BY_PERSON, now),
+    "expire": lambda job, now: transitions.expire(job, now),
+    "remove target": lambda job, now: transitions.remove_target(job, now),
+    "show": lambda job, _: transitions.show(job, job.to_show),
+}
+
+
+def happens(job: DeviceJob, event: str, now: float) -> DeviceJob:
+    """Return the job after an event; one that is refused changes nothing."""
+    with contextlib.suppress(LeaseLost, NotHandedOut):
+        return EVENTS[event](job, now)
+    return job
+
+
+histories = st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.floats(0, 30 * HOUR)), max_size=25)
+
+
+@given(histories, st.booleans())
+def test_a_job_stays_consistent_through_any_events(history: list[tuple[str, float]], approval_needed: bool) -> None:
+    job, now = transitions.submitted(new_job(), approval_needed=approval_needed), NOW
+    for event, later in history:
+        now += later
+        before, job = job, happens(job, event, now)
+        assert happens(job, event, now) == job, "each event may be repeated"
+        assert transitions.is_state_of_end(job.state, job.end)
+        leased_now = job.state is DeviceJobState.LEASED
+        assert (bool(job.lease), job.slot >= 0, job.deadline > 0) == (leased_now, leased_now, leased_now)
+        assert job.attempt <= MOST_ATTEMPTS
+        assert job.is_open == (job.expires_at > 0), "an open job always has a deadline"
+        assert job.shown >= before.shown, "the check run never goes back"
+        if not before.is_open and job != before:
+            assert event in ("complete", "show")
+        if job.was_handed_out and not before.was_handed_out and approval_needed:
+            assert job.approved_by == OCTOCAT
+
+
+@given(histories)
+def test_no_job_stays_open_for_ever(history: list[tuple[str, float]]) -> None:
+    job, now = queued(), NOW
+    for event, later in history:
+        now += later
+        job = happens(job, event, now)
+    for _ in range(2 * MOST_ATTEMPTS):
+        job = transitions.expire(job, job.expires_at)
+    assert not job.is_open
+    assert transitions.show(job, job.to_show).shown in (job.shown, ShownStep.ENDED)
+
+
+def test_results_win_in_any_order() -> None:
+    job = leased(lease="lease 1")
+    for order in permutations(["complete", "cancel", "expire", "fail"]):
+        ended = job
+        for event in order:
+            ended = happens(ended, event, NOW + 30 * HOUR)
+        assert (ended.state, ended.end) == (DeviceJobState.DONE, JobEnd.NONE)
+
+
+def test_an_approval_is_for_one_commit_only() -> None:
+    job = transitions.submitted(new_job(), approval_needed=True)
+    assert transitions.approve(job, OTHER_SHA, OCTOCAT, NOW) == job
+    approved = transitions.approve(job, SHA, OCTOCAT, NOW + 1)
+    assert (approved.state, approved.approved_by, approved.approved_at) == (DeviceJobState.QUEUED, OCTOCAT, NOW + 1)
+
+
+def test_an_unapproved_job_is_cancelled_and_never_gets_a_check_run() -> None:
+    job = transitions.submitted(new_job(), approval_needed=True)
+    ended = transitions.expire(job, NOW + APPROVAL_SECONDS)
+    assert (ended.state, ended.end, ended.to_show) == (DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, ShownStep.NOTHING)
+
+
+def test_an_expired_lease_is_handed_out_again_at_most_three_times() -> None:
+    job = queued()
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        job = transitions.hand_out(job, f"lease {attempt}", 0, 2 * HOUR, NOW)
+        assert job.run_id == f"job-{attempt}"
+        assert transitions.expire(job, NOW + LEASE_SECONDS - 1) == job
+        job = transitions.expire(job, NOW + LEASE_SECONDS)
+    assert (job.state, job.end) == (DeviceJobState.ENDED, JobEnd.NO_ANSWER)
+
+
+def test_a_heartbeat_extends_the_lease_up_to_the_deadline_and_never_shortens_it() -> None:
+    job = leased()
+    later = transitions.heartbeat(job, "digest", NOW + 60, log_url="https://example.org/log", note="1 of 3")
+    assert (later.lease_expires_at, later.log_url, later.note) == (
+        NOW + 60 + LEASE_SECONDS,
+        "https://example.org/log",
+        "1 of 3",
+    )
+    assert transitions.heartbeat(later, "digest", NOW + 30) == later
+    last = transitions.heartbeat(later, "digest", NOW + 2 * HOUR - 1)
+    assert last.lease_expires_at == NOW + 2 * HOUR
+    with pytest.raises(LeaseLost):
+        transitions.heartbeat(last, "digest", NOW + 2 * HOUR)
+    assert transitions.expire(last, NOW + 2 * HOUR).end is JobEnd.TOO_LONG
+
+
+def test_a_lab_that_returns_before_its_job_is_given_away_keeps_it() -> None:
+    job = leased()
+    assert transitions.heartbeat(job, "digest", NOW + HOUR).state is DeviceJobState.LEASED
+
+
+@pytest.mark.parametrize("lease", ["", "another"])
+def test_nobody_else_can_report_for_a_job(lease: str) -> None:
+    for job in (leased(), queued(), transitions.cancel(leased(), JobEnd.BY_PERSON, NOW)):
+        with pytest.raises(LeaseLost):
+            transitions.heartbeat(job, lease, NOW)
+        with pytest.raises(LeaseLost):
+            transitions.fail(job, lease, "", NOW)
+
+
+def test_a_lab_failure_costs_an_attempt_and_may_be_reported_twice() -> None:
+    failed = transitions.fail(leased(), "digest", "x" * 10_000, NOW)
+    assert (failed.state, len(failed.note)) == (DeviceJobState.QUEUED, transitions.MOST_NOTE)
+    assert transitions.fail(failed, "digest", "again", NOW) == failed
+    again = transitions.hand_out(failed, "second", 0, HOUR, NOW)
+    assert transitions.fail(again, "digest", "again", NOW) == again
+
+
+def test_results_of_a_job_that_no_lab_has_claimed_are_refused() -> None:
+    with pytest.raises(NotHandedOut):
+        transitions.complete(queued(), "operators", NOW)
+
+
+def test_a_job_is_done_once_all_its_suites_arrived() -> None:
+    job = leased(suites=("operators", "models"))
+    part = transitions.complete(job, "models", NOW)
+    assert (part.state, part.slot) == (DeviceJobState.LEASED, 0)
+    assert transitions.complete(part, "models", NOW) == part
+    assert transitions.complete(part, "operators", NOW).state is DeviceJobState.DONE
+    ended = transitions.expire(part, part.expires_at)
+    ended = replace(ended, attempt=MOST_ATTEMPTS)
+    assert ended.to_show is ended.shown, "the check run shows the results that arrived"
+
+
+def test_a_push_leaves_a_running_test() -> None:
+    assert transitions.cancel_if_waiting(leased(), JobEnd.PUSHED, NOW).state is DeviceJobState.LEASED
+    assert transitions.cancel_if_waiting(queued(), JobEnd.PUSHED, NOW).state is DeviceJobState.CANCELLED
+    assert transitions.cancel(leased(), JobEnd.BY_PERSON, NOW).state is DeviceJobState.CANCELLED
+
+
+def test_a_check_run_is_written_once_for_each_step() -> None:
+    job = transitions.show(queued(), ShownStep.QUEUED)
+    job = transitions.hand_out(job, "digest", 0, HOUR, NOW)
+    assert job.to_show is ShownStep.QUEUED, "the job stays queued until the lab reports"
+    job = transitions.heartbeat(job, "digest", NOW + 1)
+    assert job.to_show is ShownStep.RUNNING
+    job = transitions.show(job, ShownStep.RUNNING)
+    job = transitions.expire(job, NOW + 1 + LEASE_SECONDS)
+    assert (job.state, job.to_show) == (DeviceJobState.QUEUED, ShownStep.RUNNING)
+    assert transitions.complete(job, "operators", NOW).to_show is ShownStep.RUNNING
+    assert transitions.expire(job, NOW + 2 * QUEUE_SECONDS).to_show is ShownStep.ENDED
+
+
+def test_a_job_that_nobody_requested_gets_a_check_run_once_it_runs() -> None:
+    job = queued(origin=JobOrigin.PUSH)
+    assert job.to_show is ShownStep.NOTHING
+    assert transitions.expire(job, NOW + QUEUE_SECONDS).to_show is ShownStep.NOTHING
+    running = transitions.hand_out(job, "digest", 0, HOUR, NOW)
+    assert transitions.heartbeat(running, "digest", NOW, log_url="https://example.org").to_show is ShownStep.RUNNING
