@@ -10,7 +10,6 @@ from bot.app import timers_route
 from bot.app.redelivery import MISSING
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.ci.rerun_jenkins import StartJenkinsBuild
-from bot.commands import help
 from bot.commands.dialogue import Dialogue
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.spec import CommandRegistry
@@ -69,9 +68,7 @@ def metrics(services: Services, registry: CollectorRegistry) -> TimerGauges:
 
 BOT = Feature(
     name="bot",
-    config=("help",),
     router=joined([news.router, section_router(SECTIONS)]),
-    commands=help.COMMANDS,
     effects=(
         ApproveRun,
         CountCommands,

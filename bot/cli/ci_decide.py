@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from bot.app.load import load_config
+from bot.app.load import app_repository_model, load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option
 from bot.cli.texts import (
     BAD_GITHUB_URL,
@@ -195,9 +195,10 @@ class DecisionQuery:
 
     async def of_github(self, url: str, token: str, given: RepositoryConfig | None) -> CiDecision:
         """Decide without the bot, by what GitHub says. Raises `CannotAsk`."""
+        model = app_repository_model()
         if self.number:
-            return await ask_github(url, token, self.repository, self.number, self.sha, given)
-        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, given)
+            return await ask_github(url, token, self.repository, self.number, self.sha, model, given)
+        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, model, given)
 
 
 def _only_repository(path: Path) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bot.cli.texts import NOTHING_REQUIRED, OWN_CONTEXT
-from bot.github.ours import own_contexts
+from bot.cli.texts import OWN_CONTEXT
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -21,13 +20,9 @@ def warnings_of(config: Config) -> Iterator[str]:
 
 
 def _of(place: str, config: RepositoryConfig) -> Iterator[str]:
-    if config.merge is not None and not config.merge.required:
-        yield NOTHING_REQUIRED.format(place=place)
-    own = own_contexts(config)
-    required = {
-        "merge.required": config.merge.required if config.merge else (),
-        "nightly.require": config.nightly.require if config.nightly else (),
-        "last_good.require": config.last_good.require if config.last_good else (),
-    }
-    for key, names in required.items():
-        yield from (OWN_CONTEXT.format(place=place, key=key, name=name) for name in names if name in own)
+    for warning in config.warnings():
+        yield warning.format(place=place)
+    for key, patterns in config.required():
+        yield from (
+            OWN_CONTEXT.format(place=place, key=key, name=name) for name in patterns if name in config.own_contexts
+        )

@@ -152,10 +152,10 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
     checked as a repository's own settings.
     """
-    from bot.app.load import load_config
+    from bot.app.load import load_config, load_repository_file
     from bot.cli.config_warnings import warnings_of
     from bot.config import check
-    from bot.config.repository_file import is_repository_file, load_repository_file
+    from bot.config.repository_file import is_repository_file
 
     own = repository_file or is_repository_file(path)
     faults = check(path, load_repository_file if own else load_config)

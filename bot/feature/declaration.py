@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from bot.commands.dialogue import CommandFunction
 from bot.commands.spec import CommandSpec
-from bot.config.keys import ConfigKey
+from bot.config.repository_keys import RepositoryKey
 from bot.core.events import Delivery
 from bot.core.health import HealthCheck
 from bot.engine.internal import InternalEvent
@@ -59,14 +59,13 @@ def _none(_: Services) -> tuple[()]:
 class Feature:
     """Everything of one feature; `bot.app.features` joins all of them.
 
-    `config` has its keys of app.yaml: the names of those in `bot/config/model.py`, and those that it declares itself;
-    `effects` the kinds of effects that it adds, `sections` the sections of the
-    sticky comment that show something about a head, `records` the kinds of durable state, `events` the internal events.
-    The functions are called once, when the program starts.
+    `config` has its keys of app.yaml, the `KEYS` of its module `config`; `effects` the kinds of effects that it adds,
+    `sections` the sections of the sticky comment that show something about a head, `records` the kinds of durable
+    state, `events` the internal events. The functions are called once, when the program starts.
     """
 
     name: str
-    config: tuple[str | ConfigKey[Any], ...] = ()
+    config: tuple[RepositoryKey[Any], ...] = ()
     router: Router = field(default_factory=Router)
     commands: tuple[tuple[CommandSpec, CommandFunction], ...] = ()
     effects: tuple[type[Effect], ...] = ()

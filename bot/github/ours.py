@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from bot.config.nightly import STATUS
 from bot.core.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ class Ours:
     @classmethod
     def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
         """Return what identifies our own reports in a repository."""
-        pushed = (config.nightly, config.last_good, config.docker_update)
-        branches = frozenset(one.branch for one in pushed if one is not None)
-        return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
+        contexts = frozenset(map(str.casefold, config.own_contexts))
+        return cls(me.app_id, me.user_id, contexts, config.own_branches)
 
     def on(self, branch: str) -> Self:
         """Return a copy that does not count runs on `branch` as ours, for callers that ask about `branch` itself."""
@@ -65,16 +63,6 @@ class Ours:
         from_here = len(set(heads)) == 1
         of_pull = run.text("event") in OF_PULL_REQUESTS
         return from_here and not of_pull and run.text("head_branch") in self.branches
-
-
-def own_contexts(config: RepositoryConfig) -> set[str]:
-    """Return the contexts of the statuses that we set in a repository."""
-    slow, skip, nightly = config.slow_tests, config.skip_ci, config.nightly
-    return {
-        *([slow.status] if slow is not None else []),
-        *([skip.status] if skip is not None else []),
-        *([STATUS] if nightly is not None else []),
-    }
 
 
 def app_of(status: Payload) -> int:

@@ -34,9 +34,12 @@ from handlers.changed_files.changes import (
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, needs_files, run_everything
+from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import docs_only, skip_ci
 from handlers.skip_ci.handler import SKIP_CI
+from handlers.slow_tests.config import SLOW_TESTS
 from handlers.slow_tests.handler import CHOICE, decide_slow_tests
 
 if TYPE_CHECKING:
@@ -132,9 +135,9 @@ class Decisions:
         return CiDecision(
             sha=about,
             run_slow_tests=await self._slow_tests(repository, number, seen, config),
-            skip_ci=skip_ci(config.skip_ci, seen.title, seen.changes),
-            docs_only=docs_only(config.skip_ci, seen.title, seen.changes),
-            rebuild_docker=rebuild_docker(config.rebuild_docker, seen.changes),
+            skip_ci=skip_ci(config.of(SKIP_CI_KEY), seen.title, seen.changes),
+            docs_only=docs_only(config.of(SKIP_CI_KEY), seen.title, seen.changes),
+            rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), seen.changes),
         ).as_json()
 
     async def _known(self, repository: str, number: int) -> KnownPull | None:
@@ -149,7 +152,7 @@ class Decisions:
     async def _read_pull(
         self, repository: str, number: int, sha: str, known: KnownPull | None, config: RepositoryConfig | None
     ) -> SeenPull:
-        more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
+        more = config is not None and (config.of(SKIP_CI_KEY) is not None or config.of(REBUILD_DOCKER) is not None)
         if known is not None and not more and sha in ("", known.head.sha):
             return SeenPull(known.repository_id, known.head)
         try:
@@ -224,7 +227,8 @@ class Decisions:
             return UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
 
     async def _slow_tests(self, repository: str, number: int, seen: SeenPull, config: RepositoryConfig) -> CiVerdict:
-        if config.slow_tests is None:
+        slow_tests = config.of(SLOW_TESTS)
+        if slow_tests is None:
             return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
         if seen.repository_id is None or seen.head is None:
             return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests
@@ -233,7 +237,7 @@ class Decisions:
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return CiVerdict(True, texts.CHOICE_UNREADABLE)
-        verdict = decide_slow_tests(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
+        verdict = decide_slow_tests(slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
         return CiVerdict(verdict.on, verdict.reason)
 
 

@@ -32,6 +32,7 @@ from handlers.dashboard.compare_rows import (
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ def compare_page(parts: DashboardParts) -> Page:
     async def load(asked: PageRequest) -> ComparePage:
         name, settings = await settings_and_target(parts, asked)
         query: CompareQuery = asked.query
-        if settings.results is None:
+        if settings.of(LAB_RESULTS) is None:
             return ComparePage.without_results()
         chosen = await asked.pages.run(choose, parts.store, name, settings, query)
         suites: list[SuitePair] = []
@@ -180,7 +181,7 @@ async def _compared(
 ) -> list[SuitePair]:
     """Compare each suite of two commits; a long comparison runs in a process of the pool."""
     state = await asked.pages.run(parts.store.state, about, head.sha)
-    quarantine, _ = quarantine_at(settings.quarantine, about, parts.moment())
+    quarantine, _ = quarantine_at(settings.of(QUARANTINE), about, parts.moment())
     names = sorted({*state.suites, *await asked.pages.run(parts.store.commits.suites, about, base.sha)})
     found = []
     for name in names:
@@ -192,7 +193,9 @@ async def _compared(
         compared = await _in_pool(parts, asked, settings, about, suite, Baseline(base.sha, ""), before)
         if tests := compared.comparison.new_failures:
             now = {test: suite.seen[test] for test in tests}
-            known = await asked.pages.run(parts.store.failures.flakiness, about, name, head.sha, now, settings.aliases)
+            known = await asked.pages.run(
+                parts.store.failures.flakiness, about, name, head.sha, now, settings.of(RENAMES).aliases
+            )
             compared = with_flaky(compared, known)
         found.append(SuitePair(name, suite.seen, before, compared, quarantine, complete=suite.complete))
     return found
@@ -213,7 +216,7 @@ async def _in_pool(
     results = parts.results.running_in(asked.pages.run)
     try:
         return await results.compare(
-            owner, (suite.seen, before), compared_with_any, bare, base, before, settings.aliases
+            owner, (suite.seen, before), compared_with_any, bare, base, before, settings.of(RENAMES).aliases
         )
     except OverLimit as error:
         why = compare_texts.COMPARISON_COST.format(why=error)

@@ -30,6 +30,7 @@ from handlers.dashboard.rows import (
 )
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS, RENAMES
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -122,7 +123,7 @@ def grid_page(parts: DashboardParts) -> Page:
 
     async def load(asked: PageRequest) -> GridPage:
         name, settings = await settings_and_target(parts, asked)
-        if settings.results is None:
+        if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.moment())
 
@@ -144,7 +145,7 @@ def read_grid(
     store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, now: float
 ) -> GridPage:
     """Read the part of the grid that a query names; it blocks."""
-    assert settings.results is not None
+    assert settings.of(LAB_RESULTS) is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
     asked = GridRange(
@@ -155,7 +156,7 @@ def read_grid(
         COLUMNS,
         float(query.before) if query.before else None,
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
-        settings.aliases,
+        settings.of(RENAMES).aliases,
         quarantine_of(settings, now),
         counts=not (query.status or query.q or (query.target and query.suite)),
     )

@@ -41,6 +41,7 @@ from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import RENAMES, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -125,7 +126,7 @@ def _on_targets(
     now: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite; one statement reads what all of the targets need."""
-    repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
+    repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.of(RENAMES).aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
     asked = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, now))
@@ -303,14 +304,14 @@ def _flakiness(
     if not every:
         return {}
     suites = [on_target(one.line) for one in every]
-    newest = store.failures.newest_flakiness(suites, test, settings.aliases)
+    newest = store.failures.newest_flakiness(suites, test, settings.of(RENAMES).aliases)
     described = {}
     for seen in every:
         line, last = seen.line, seen.last
         sha, found = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             now = {test: SeenTest(last.status, last.flaky)}
-            of_last = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases)
+            of_last = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.of(RENAMES).aliases)
             found = of_last.get(test, Flakiness())
         if found.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
@@ -327,7 +328,7 @@ def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, now: 
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
-    lab = settings.results.labs.get(line.about.lab) if settings.results else None
+    lab = labs_of(settings).get(line.about.lab)
     if lab is None or not lab.reproduce or last.status is None:
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.results.store.newest_points import AskedTests
 from handlers.dashboard.settings import TARGET_PATTERN
+from handlers.results.config import RENAMES
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -56,7 +57,7 @@ def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, targe
         (query.q or "").lower(),
         0 if asked.as_csv else (query.page - 1) * ROWS,
         limit,
-        settings.aliases,
+        settings.of(RENAMES).aliases,
     )
 
 

@@ -17,10 +17,11 @@ from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
+from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
-    from bot.config.results import Results
+    from bot.results.settings.results import Results
     from bot.results.store.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
@@ -104,9 +105,11 @@ def overview_page(parts: DashboardParts) -> Page:
         visible, unknown = await visible_repositories(asked, list(parts.config.repositories))
         for name in visible:
             settings = parts.config.repositories[name]
-            results = settings.results
+            results = settings.of(LAB_RESULTS)
             targets = (
-                await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.moment())
+                await asked.pages.run(
+                    target_overviews, parts.store, name, results, settings.of(RENAMES).aliases, parts.moment()
+                )
                 if results
                 else []
             )

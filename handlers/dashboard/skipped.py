@@ -13,6 +13,7 @@ from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.results.store.skipped_tests import IdleTest, SkippedOn, SkippedTest
@@ -74,7 +75,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         of = asked_tests(asked, name, settings, query.target)
         found = await asked.pages.run(parts.store.lists.skipped, of, parts.moment() - WEEK)
         return SkippedPage(
-            takes_results=settings.results is not None,
+            takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),
             has_results=found.suites > 0,
             total=found.total,

@@ -32,6 +32,7 @@ from handlers.device_tests.targets import (
 )
 from handlers.device_tests.waiting import queue_place
 from handlers.device_tests.words import status_row
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -45,13 +46,13 @@ LONGEST_NAME = 130
 
 def takes_requests(config: RepositoryConfig) -> bool:
     """Say whether a repository has targets that accept requests."""
-    return bool(request_targets(config.results))
+    return bool(request_targets(config.of(LAB_RESULTS)))
 
 
 async def listed_targets(context: Context) -> str:
     """List the targets for `@ci help` that accept requests now: not those that do not while they are degraded."""
     degraded = await degraded_targets(context.records, context.repository.id)
-    able = without_degraded(request_targets(context.config.results), degraded)
+    able = without_degraded(request_targets(context.config.of(LAB_RESULTS)), degraded)
     return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
 
 
@@ -101,7 +102,7 @@ APPROVE_TESTS = CommandSpec(
 
 async def test_on(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Ask labs to test the head on the named targets."""
-    pull, results, context = asked.pull, asked.context.config.results, asked.context
+    pull, results, context = asked.pull, asked.context.config.of(LAB_RESULTS), asked.context
     known = request_targets(results)
     if results is None or not known:
         return CommandAnswer(say=texts.NO_TARGETS, done=False)
@@ -195,7 +196,7 @@ async def cancel_tests(asked: CommandRequest, command: Command) -> CommandAnswer
     number = asked.pull.number
     effect = CancelDeviceJobs(number, JobEnd.BY_PERSON.value, also_running=True)
     # Requests of earlier lines of the same comment are not stored yet, so they are taken out of the plan.
-    known = request_targets(asked.context.config.results)
+    known = request_targets(asked.context.config.of(LAB_RESULTS))
     calls_off = frozenset(submit_target(number, one.lab, one.name) for one in known)
     jobs = await asked.context.part(JOBS).of_pull(asked.context.repository.id, number)
     say = "" if any(job.is_open for job in jobs) else texts.NOTHING_TO_CANCEL

@@ -18,10 +18,11 @@ from handlers.device_tests.model import DeviceJob, DeviceJobState
 from handlers.device_tests.store import JOBS, JobStore, UnknownJob
 from handlers.labs import texts
 from handlers.labs.calls import LAB_CALLS
+from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
-    from bot.config.lab_workflow import LabWorkflow
-    from bot.config.results import Lab
+    from bot.results.settings.lab_workflow import LabWorkflow
+    from bot.results.settings.results import Lab
 
 DISPATCHES = "/repos/{+repo}/actions/workflows/{workflow}/dispatches"
 INPUTS = ("job", "target", "repository", "sha")
@@ -59,7 +60,7 @@ class StartLabWorkflow:
         job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
         if job is None:
             return Applied(texts.JOB_NOT_WAITING, changed=False)
-        of = context.config.results.labs.get(self.lab) if context.config.results else None
+        of = labs_of(context.config).get(self.lab)
         if of is None or of.workflow is None:
             return Applied(texts.WORKFLOW_REMOVED, changed=False)
         calls = context.part(LAB_CALLS)

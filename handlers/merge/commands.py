@@ -23,6 +23,7 @@ from bot.github.required import State
 from bot.plan.handler import Router
 from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command
+from handlers.merge.config import MERGE as MERGE_KEY
 from handlers.merge.effects import COMPUTING_SECONDS, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
@@ -30,6 +31,7 @@ from handlers.merge.readiness import BlockerKind, RestartCommand, listed_blocker
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
+from handlers.rerun.config import RERUN as RERUN_KEY
 
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
@@ -134,7 +136,7 @@ async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker
     """
     context, sha = asked.context, asked.pull.head_sha
     await _check_head(asked)
-    config = context.config.merge
+    config = context.config.of(MERGE_KEY)
     assert config is not None
     ours = Ours.of(context.me, context.config)
     repository = context.repository.full_name
@@ -182,7 +184,7 @@ async def _restart_command(asked: CommandRequest, merge_state: MergeState) -> Re
     Only runs that `rerun` can restart are offered. Finding them takes three requests, and none if no check failed.
     """
     failed = any(signal.state is State.RED for signal in merge_state.signals)
-    if not failed or asked.context.config.rerun is None:
+    if not failed or asked.context.config.of(RERUN_KEY) is None:
         return None
     found = await asked.runs()
     if found.troubles:

@@ -14,8 +14,10 @@ from bot.github.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.nightly.config import NIGHTLY as NIGHTLY_KEY
 from handlers.nightly.effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.nightly.texts import NIGHTLY_ISSUE, STATUS_DESCRIPTION
+from handlers.results.config import LAB_RESULTS
 from handlers.tracking_branches.conclusion import (
     Ended,
     StoredState,
@@ -33,8 +35,8 @@ from handlers.tracking_branches.scan import ScanInProgress
 from handlers.tracking_branches.texts import MOVE_FAILED
 
 if TYPE_CHECKING:
-    from bot.config.nightly import Nightly
     from bot.plan.outcome import EffectOutcomes
+    from handlers.nightly.config import Nightly
 
 
 router = Router()
@@ -52,7 +54,7 @@ async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: Eff
     """Report where the branch is once its move has ended: to labs, on the commit, and to people if the move failed."""
     stored = await StoredState.load(context, NIGHTLY, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
-    labs = context.config.results is not None
+    labs = context.config.of(LAB_RESULTS) is not None
     page = page_url(context, view_path(context.repository.full_name, "nightly"))
     return decide_nightly_conclusion(stored, taken, ended, context.repository.id, page=page, labs=labs)
 
@@ -86,7 +88,7 @@ def decide_nightly_conclusion(
 )
 async def move_nightly(context: Context) -> Plan:
     """Scan the branch and the commits that it may move to, and decide."""
-    nightly = context.config.nightly
+    nightly = context.config.of(NIGHTLY_KEY)
     assert nightly is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
     ours = Ours.of(context.me, context.config)

@@ -15,6 +15,7 @@ from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.regressions import texts
 from handlers.regressions.decide import unpacked
+from handlers.results.config import RENAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class StoreReports:
         about = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
         ended = unpacked(self.failures)
         began = ended.pop("", [])
-        report, aliases = results.store.failures.report, context.config.aliases
+        report, aliases = results.store.failures.report, context.config.of(RENAMES).aliases
         await asyncio.to_thread(report, about, self.sha, began, ended, aliases)
         for record in self.then:
             await record.write(context.records)

@@ -23,6 +23,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.service import RESULTS
 from bot.results.state import RunState
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS
 from handlers.results.ingest import INGEST
 from handlers.results.watch import WATCH
 
@@ -129,7 +130,8 @@ async def _in_source(source: Source, prefix: str, above: Iterable[str], config: 
                     yield FoundRun(arrival.key, arrival, None, source)
                     continue
                 repository = config.repository(found[0].repository)
-                there = repository.results.prefix if repository and repository.results else ""
+                results = repository.of(LAB_RESULTS) if repository is not None else None
+                there = results.prefix if results is not None else ""
                 moved = MovedSource(source, arrival.key.removesuffix(MANIFEST), f"{there}{found[0].folder}")
                 key = f"{there}{found[0].folder}{MANIFEST}"
                 yield FoundRun(arrival.key, Arrival(arrival.bucket, key, arrival.version), found[0], moved)
@@ -170,7 +172,7 @@ class ResultsAdmin:
         if found.key is None:
             return IngestOutcome(found.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
         config = self._config.repository(found.key.repository)
-        if config is None or config.results is None:
+        if config is None or config.of(LAB_RESULTS) is None:
             reason = texts.NOT_OURS.format(repository=found.key.repository)
             return IngestOutcome(found.place, found.key, RunState.REFUSED.value, reason)
         try:

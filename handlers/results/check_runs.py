@@ -36,12 +36,13 @@ from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from bot.results.store.contexts import AskedFailures
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
-    from bot.config.results import Lab, Results
     from bot.core.events import Delivery
+    from bot.results.settings.results import Lab, Results
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
 KEY = "results"
@@ -106,7 +107,7 @@ async def show(context: Context) -> Plan:
     # Before anything is read: an older plan must not overwrite what a newer one has written
     # (docs/decisions/when-a-check-run-is-written.md).
     as_of = time.time()
-    results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
+    results, asked = context.config.of(LAB_RESULTS), asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
         return NOTHING
     lab = results.labs.get(asked.about.lab)
@@ -228,14 +229,14 @@ async def _findings(
     ignored: IgnoredFailures | None,
 ) -> Findings:
     compared = await compared_suites(
-        context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
+        context.part(RESULTS), context.github, context.repository.full_name, state, context.config.of(RENAMES).aliases
     )
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
     now = time.time()
-    quarantine, ended = quarantine_at(context.config.quarantine, asked.about, now)
+    quarantine, ended = quarantine_at(context.config.of(QUARANTINE), asked.about, now)
     tier = lab.targets[asked.about.target].tier
     findings = Findings(
         state=state,
@@ -255,7 +256,9 @@ async def _findings(
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
     failures = {suite: AskedFailures(_baseline_of(compared[suite]), tests) for suite, tests in listed.items()}
-    contexts = await context.part(RESULTS).contexts(asked.about, asked.sha, failures, context.config.aliases)
+    contexts = await context.part(RESULTS).contexts(
+        asked.about, asked.sha, failures, context.config.of(RENAMES).aliases
+    )
     return replace(findings, contexts=contexts)
 
 

@@ -21,7 +21,7 @@ from bot.github.mentions import login_or_team, mentioned
 from handlers.teams.texts import AND, CC, EXAMPLE, INVALID_LINES
 
 if TYPE_CHECKING:
-    from bot.config.teams import Teams
+    from handlers.teams.config import Teams
 
 LISTERS = frozenset({"triage", "write", "maintain", "admin"})
 """The roles of people who may list others. `author_association` does not say: it is CONTRIBUTOR for members whose

@@ -15,9 +15,10 @@ from nightjar_lab.cli.upload import UploadPlace, upload_files, upload_options
 from bot.app.load import load_config
 from bot.cli.results import texts
 from bot.cli.support import AS_WRITTEN, config_option, stopping_at_faults
-from bot.config.results import Results
 from bot.core.errors import UserError
 from bot.results.ingest.admission import lab_of
+from bot.results.settings.results import Results
+from handlers.results.config import LAB_RESULTS
 
 
 @click.command(
@@ -50,7 +51,8 @@ def _place(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
     why = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
-        found = {name: one.results for name, one in load_config(path).repositories.items() if one.results is not None}
+        repositories = load_config(path).repositories.items()
+        found = {name: results for name, keys in repositories if (results := keys.of(LAB_RESULTS)) is not None}
         chosen = list(_chosen(found, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen

@@ -21,7 +21,7 @@ from bot.results.store.store import ResultsStore
 from bot.results.store.timelines import FailureMessage, TimelineRun
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from bot.results.report.sentences import happened
 from bot.results.report.tables import MOST_ROWS, SHOWN_ID, middle_cut
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 COLUMNS = ("test", "suite", "what happened", "owner", "reason", "until")
 

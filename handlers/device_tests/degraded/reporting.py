@@ -18,6 +18,7 @@ from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.rule import DegradedTarget, is_degraded
 from handlers.device_tests.degraded.targets import degraded_key, judge_targets
 from handlers.device_tests.degraded.words import issue_of_target, moment_text
+from handlers.results.config import LAB_RESULTS
 
 NAME = "degraded-targets"
 
@@ -72,7 +73,7 @@ async def report_target(context: Context) -> Plan:
     judged = next((one for one in every if one.about == about), None)
     if judged is None or judged.now is None or not judged.is_to_report:
         return Plan(why=texts.WHY_SAME)
-    results, state = context.config.results, judged.now
+    results, state = context.config.of(LAB_RESULTS), judged.now
     lab = results.labs.get(about.lab) if results else None
     settings = lab.targets.get(about.target) if lab else None
     tier = settings.tier if settings and settings.takes_requests else None

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 from bot.app.help_commands import list_commands_of
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
@@ -109,7 +109,7 @@ async def dashboard_site(
         await asyncio.to_thread(filled, store)
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
-        results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
+        results = ResultsService(settings.repositories, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(

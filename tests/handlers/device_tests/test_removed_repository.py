@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.engine.journal import Journal
 from bot.github.repositories import Repositories
 from handlers.device_tests.model import DeviceJobState

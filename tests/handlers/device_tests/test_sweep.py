@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.engine.database import Database
 from bot.engine.journal import Journal
 from handlers.device_tests.model import QUEUE_SECONDS, DeviceJobState, JobEnd, ShownStep

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bot.config.last_good import LastGood
 from bot.effects.refs import MoveBranch
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
+from handlers.last_good.config import LastGood
 from handlers.last_good.handler import LastGoodStep, plan_last_good
 from handlers.tracking_branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingScan
 

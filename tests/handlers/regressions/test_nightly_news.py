@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.features import CODEC
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from bot.config import parse_config
-from bot.config.alarms import Place
-from bot.config.quarantine import EXAMPLE
+from bot.app.load import parse_config
+from bot.config.places import Place
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -22,6 +21,7 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.settings.quarantine import EXAMPLE
 from bot.results.store.failures import Failure
 from handlers.regressions import target_news as regressions
 from handlers.regressions.decide import (

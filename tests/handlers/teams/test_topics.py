@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config.teams import Teams
 from bot.core.payload import Payload
 from bot.github.mentions import mentioned
+from handlers.teams.config import Teams
 from handlers.teams.topics import (
     MOST,
     MentionedPeople,

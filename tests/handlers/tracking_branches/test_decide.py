@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from bot.config.nightly import Nightly
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
+from handlers.nightly.config import Nightly
 from handlers.tracking_branches.decide import (
     ALWAYS_ASKED,
     MOST_ASKED,
