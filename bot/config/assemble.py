@@ -51,7 +51,9 @@ def config_with(keys: Iterable[RepositoryKey[Any]]) -> type[Config]:
     changed: dict[str, Any] = {
         "defaults": (
             section,
-            Field(default=repository(), description=old["defaults"].description, examples=old["defaults"].examples),
+            Field(
+                default=repository(), description=old["defaults"].description, examples=_examples_of_defaults(ordered)
+            ),
         ),
         "repositories": (
             Mapping[RepositoryName, section],
@@ -59,6 +61,11 @@ def config_with(keys: Iterable[RepositoryKey[Any]]) -> type[Config]:
         ),
     }
     return create_model(Config.__name__, __base__=Config, __doc__=Config.__doc__, **changed)
+
+
+def _examples_of_defaults(keys: Sequence[RepositoryKey[Any]]) -> list[Any]:
+    """Return an example of `defaults`: the first feature whose own example is that it is off."""
+    return [{key.name: False} for key in keys if key.example is False][:1]
 
 
 def _check_names(keys: Sequence[RepositoryKey[Any]]) -> None:

@@ -142,7 +142,6 @@ class Config(Keys):
     defaults: Annotated[RepositoryConfig, Section(switch=False)] = Field(
         default=RepositoryConfig(),
         description="Keys for all repositories. A repository's own keys override them one by one.",
-        examples=[{"cc_reviewers": False}],
     )
     repositories: Mapping[RepositoryName, Annotated[RepositoryConfig, Section(switch=False)]] = Field(
         min_length=1,

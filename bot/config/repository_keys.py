@@ -66,6 +66,7 @@ class RepositoryKey(Generic[V_co]):
         self.annotation = Annotated[annotation, SHARED] if shared else annotation
         self.field = Field(default=default, description=description, examples=[example])
         self.position = position
+        self.example = example
         self.check = check
         self.check_app = check_app
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,12 +14,20 @@ from bot.commands.spec import CommandSpec
 from bot.config.repository_keys import RepositoryKey
 from bot.core.events import Delivery
 from bot.core.health import HealthCheck
+from bot.core.parts import PartKey
 from bot.engine.internal import InternalEvent
 from bot.engine.records import Record, Records
 from bot.feature.services import Services
 from bot.plan.effect import Effect
 from bot.plan.handler import Router
 from bot.web.openapi import Operation
+
+HANDLER_TITLES = PartKey[Mapping[str, str]]("the titles of handlers")
+"""The `titles` of all features."""
+NO_TITLE = (
+    "the handlers {names} have no title for the page of a pull request: add them to `titles` of the Feature that has "
+    "them in `router`"
+)
 
 
 class Gauges(Protocol):
@@ -67,6 +75,8 @@ class Feature:
     name: str
     config: tuple[RepositoryKey[Any], ...] = ()
     router: Router = field(default_factory=Router)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What each handler in `router` is about, by its name, as the page of a pull request says it."""
     commands: tuple[tuple[CommandSpec, CommandFunction], ...] = ()
     effects: tuple[type[Effect], ...] = ()
     sections: tuple[str, ...] = ()
@@ -88,3 +98,9 @@ class Feature:
     """The events for whose deliveries `note` is called."""
     preload: tuple[str, ...] = ()
     """Modules whose functions run in processes of their own (`bot.core.untrusted`)."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a handler has no title."""
+        names = [handler.name for handler in self.router.handlers if handler.name not in self.titles]
+        if names:
+            raise ValueError(NO_TITLE.format(names=", ".join(names)))

@@ -13,4 +13,5 @@ FEATURE = Feature(
     records=(REVIEWERS,),
     router=handler.router,
     effects=(ReportReviewers, RequestReviewers),
+    titles={"cc-reviewers": "Reviewers"},
 )

@@ -117,7 +117,7 @@ def pull_page(parts: DashboardParts) -> Page:
             raise LookupError(str(number))
         pending = await pending_merge(parts.records, repository_id, number)
         github = f"{parts.github}/{asked.repository}"
-        teller = StoryTeller(parts.redact, github)
+        teller = StoryTeller(parts.redact, github, parts.titles)
         stories = await asked.pages.run(lambda: [teller.delivery(record) for record in found])
         _, commands = await parts.list_commands(asked.repository) or ("", ())
         shown = [one for one in stories if query.all or one.state != "ignored"]

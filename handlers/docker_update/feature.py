@@ -10,4 +10,5 @@ FEATURE = Feature(
     name="docker_update",
     config=KEYS,
     router=handler.router,
+    titles={"docker-update": "Docker images"},
 )

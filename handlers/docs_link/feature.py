@@ -117,4 +117,6 @@ async def _numbers(context: Context) -> list[int]:
     return await pulls_with_head(context.records, context.repository.id, status.string("sha"))
 
 
-FEATURE = Feature(name="docs_link", config=KEYS, router=router, sections=(NAME,))
+FEATURE = Feature(
+    name="docs_link", config=KEYS, router=router, sections=(NAME,), titles={"docs-link": "Link to the docs"}
+)

@@ -97,4 +97,5 @@ FEATURE = Feature(
     timers=timers,
     listeners=listeners,
     metrics=LabCallMetrics,
+    titles={"lab-webhook": "Webhooks of labs"},
 )

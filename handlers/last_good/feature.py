@@ -66,4 +66,5 @@ FEATURE = Feature(
     router=handler.router,
     routes=routes,
     metrics=LastGoodGauges,
+    titles={"last-good": "Last good branch"},
 )

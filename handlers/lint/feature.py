@@ -206,4 +206,9 @@ async def show_on_group(context: Context) -> Plan:
     return Plan((put,), why=NO_TITLE_IN_GROUP)
 
 
-FEATURE = Feature(name="lint", config=KEYS, router=router)
+FEATURE = Feature(
+    name="lint",
+    config=KEYS,
+    router=router,
+    titles={"lint": "Title and text", "lint-again": "Title and text", "merge-group-lint": "Title and text"},
+)

@@ -14,4 +14,9 @@ FEATURE = Feature(
     records=handler.RECORDS,
     router=handler.router,
     effects=(RequestScan,),
+    titles={
+        "main-failures-triggers": "Failures of branches",
+        "main-failures": "Failures of branches",
+        "main-failures-scan": "Failures of branches",
+    },
 )

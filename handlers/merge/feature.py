@@ -21,4 +21,9 @@ FEATURE = Feature(
     note=note_refresh,
     notes_of=(pending.REFRESH_EVENT.name,),
     effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),
+    titles={
+        "merge-when-green-triggers": "Pending merge",
+        "merges": "Pending merges",
+        "merge-when-green": "Pending merge",
+    },
 )

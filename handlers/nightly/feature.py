@@ -23,4 +23,5 @@ FEATURE = Feature(
     router=handler.router,
     effects=(MarkNightly, PublishNightly),
     routes=routes,
+    titles={"nightly": "Nightly branch"},
 )

@@ -38,4 +38,5 @@ FEATURE = Feature(
     effects=(StoreReports,),
     provide=provide,
     routes=routes,
+    titles={"regressions": "Regressions", "nightly-news": "News of nightly runs"},
 )

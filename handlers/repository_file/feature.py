@@ -32,4 +32,9 @@ FEATURE = Feature(
     effects=(StoreRepositoryFile,),
     timers=timers,
     metrics=FileFaults,
+    titles={
+        "repository-file": "The repository's configuration",
+        "repository-file-check": "The repository's configuration",
+        "repository-file-again": "The repository's configuration",
+    },
 )

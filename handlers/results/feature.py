@@ -139,4 +139,9 @@ FEATURE = Feature(
     timers=timers,
     listeners=listeners,
     metrics=ResultsGauges,
+    titles={
+        "hardware-runs": "Uploaded results",
+        "hardware-results-all": "Check runs of hardware labs",
+        "hardware-results": "Check runs of hardware labs",
+    },
 )

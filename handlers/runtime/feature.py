@@ -47,4 +47,9 @@ FEATURE = Feature(
     router=router,
     sections=(NAME,),
     preload=(section.__name__,),
+    titles={
+        "runtime-results": "Section on durations",
+        "runtime-run": "Section on durations",
+        "runtime": "Section on durations",
+    },
 )

@@ -12,4 +12,9 @@ FEATURE = Feature(
     router=handler.router,
     sections=(handler.NAME,),
     preload=(section.__name__,),
+    titles={
+        "skipped-tests-results": "Section on skipped tests",
+        "skipped-tests-run": "Section on skipped tests",
+        "skipped-tests": "Section on skipped tests",
+    },
 )

@@ -13,4 +13,5 @@ FEATURE = Feature(
     records=(REMINDED_AT,),
     router=handler.router,
     effects=(Remind,),
+    titles={"stale-reviews": "Reminders of reviews"},
 )

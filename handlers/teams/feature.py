@@ -13,4 +13,5 @@ FEATURE = Feature(
     records=topics.RECORDS,
     router=handler.router,
     effects=(MentionSubscribers, StoreTeamList),
+    titles={"team-tags": "Teams", "team-list": "List of teams"},
 )

@@ -75,4 +75,4 @@ async def _is_first(context: Context, number: int) -> bool:
     return data.text("repository", "pullRequest", "authorAssociation") in FIRST_TIME
 
 
-FEATURE = Feature(name="welcome", config=KEYS, router=router)
+FEATURE = Feature(name="welcome", config=KEYS, router=router, titles={"welcome": "Welcome"})

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.app.features import TITLES
 from bot.app.help_commands import list_commands_of
 from bot.app.load import parse_config
 from bot.core.metrics import Metrics
@@ -113,7 +114,7 @@ async def dashboard_site(
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
-            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands
+            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands, TITLES
         )
 
         async def is_public(repository: str) -> bool:
