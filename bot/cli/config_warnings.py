@@ -20,9 +20,9 @@ def warnings_of(config: Config) -> Iterator[str]:
 
 
 def _of(place: str, config: RepositoryConfig) -> Iterator[str]:
-    for warning in config.warnings():
-        yield warning.format(place=place)
-    for key, patterns in config.required():
-        yield from (
-            OWN_CONTEXT.format(place=place, key=key, name=name) for name in patterns if name in config.own_contexts
-        )
+    for _, text in config.warnings():
+        yield text.format(place=place)
+    own = config.own_contexts
+    for keys, patterns in config.required():
+        key = ".".join(keys)
+        yield from (OWN_CONTEXT.format(place=place, key=key, name=name) for name in patterns if name in own)

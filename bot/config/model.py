@@ -84,17 +84,17 @@ class RepositoryConfig(Keys):
             if key.places is not None:
                 yield from ((key.name, place) for place in key.places(section))
 
-    def required(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the patterns of contexts that features wait for, below the path of their key, as `merge.required`."""
+    def required(self) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
+        """Yield the patterns of contexts that features wait for, each with its keys: the feature's, and that below it."""
         for key, section in self._enabled:
             if key.requires:
-                yield f"{key.name}.{key.requires}", getattr(section, key.requires)
+                yield (key.name, key.requires), getattr(section, key.requires)
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what features say about valid settings that are probably a mistake; `{place}` is the key's place."""
+    def warnings(self) -> Iterator[tuple[str, str]]:
+        """Yield valid settings that are probably a mistake: the feature's key, and a text with `{place}` in it."""
         for key, section in self._enabled:
             if key.warn is not None:
-                yield from key.warn(section)
+                yield from ((key.name, text) for text in key.warn(section))
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None if its key restricts nobody, or if it is off."""
