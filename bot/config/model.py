@@ -85,7 +85,7 @@ class RepositoryConfig(Keys):
                 yield from ((key.name, place) for place in key.places(section))
 
     def required(self) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
-        """Yield the patterns of contexts that features wait for, each with its keys: the feature's, and that below it."""
+        """Yield the patterns of contexts that features wait for, with the feature's key and the one below it."""
         for key, section in self._enabled:
             if key.requires:
                 yield (key.name, key.requires), getattr(section, key.requires)

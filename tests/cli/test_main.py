@@ -193,7 +193,7 @@ async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Pat
     (tmp_path / "app.yaml").write_text(text)
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert finished.status == 0
-    first, second, third = finished.err.splitlines()
+    first, third, second = finished.err.splitlines()
     assert first.startswith("app.yaml: warning: repositories.octocat/compiler.merge: `required` is empty.")
     assert "octocat/tools.merge.required: ci/slow-tests is a status of this bot, which never counts as CI" in second
     assert "octocat/tools.last_good.require: nightly is a status of this bot, which never counts as CI" in third
