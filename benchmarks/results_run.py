@@ -18,7 +18,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
-from bot.config.alarms import Place
+from bot.config.places import Place
 from bot.core.memory import freeze_startup_objects
 from bot.core.untrusted.limits import AllLimits
 from bot.results.compare.diff import CONFIRMED_RUNS
@@ -127,9 +127,8 @@ class _SamePlace:
 
 
 def _service(store: ResultsStore) -> ResultsService:
-    config: Any = type("NoRepositories", (), {"repositories": {}})
     nothing: Any = None
-    return ResultsService(config, store, nothing, cast(Any, _SamePlace()), nothing)
+    return ResultsService((), store, nothing, cast(Any, _SamePlace()), nothing)
 
 
 async def _check_run(store: ResultsStore) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bot.app.features import RECORDS, REGISTRY
+from bot.app.load import app_model
 from bot.app.registration import registration_text
 from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
-from bot.config.declared import config_with
-from bot.config.keys import ConfigKey
 from bot.core.docs import replace_block, table
 from bot.feature import Feature
 from bot.results import guide
@@ -24,7 +23,7 @@ from scripts.pages import contents
 from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
-CONFIG = config_with(key for feature in FEATURES for key in feature.config if isinstance(key, ConfigKey))
+CONFIG = app_model()
 README = Path("README.md")
 INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from handlers.ci_reports import artifacts, zips
-
 from bot.commands import grammar as commands
 from bot.commands.budget import REFUSALS_AN_HOUR
 from bot.config import repository_file, source
@@ -21,6 +19,7 @@ from bot.github.limits import governor, ledger
 from bot.results.compare import renames
 from bot.web import app, bodies, connections, login, pages, webhook
 from bot.web.sign_in import forms, sessions
+from handlers.ci_reports import artifacts, zips
 from handlers.labs import bodies as lab_bodies
 from handlers.labs import calls, routes
 

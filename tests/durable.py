@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bot.results.store.tables.database import MIGRATIONS
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.upload import pack, pieces
 from pydantic import TypeAdapter
@@ -51,6 +50,7 @@ from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import Tries
 from bot.engine.sqlite import schema as sqlite_schema
 from bot.engine.writes import SentWrite, Writes
+from bot.results.store.tables.database import MIGRATIONS
 from handlers.nightly.effects import FOR_LABS
 from handlers.tracking_branches.records import TrackingState
 

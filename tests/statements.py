@@ -20,9 +20,9 @@ from types import FrameType
 from typing import Any
 
 import psycopg
-from bot.engine.sql import portable
 from procrastinate import sql
 
+from bot.engine.sql import portable
 from bot.engine.sqlite import connector as sqlite
 from tests import unclosed
 

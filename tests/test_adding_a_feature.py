@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,10 +15,11 @@ import aiohttp
 from bot.core.patterns import Pattern
 from sandbox import GitHubSandbox
 from sandbox.bot_process import BotProcess
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-BLOCK = Pattern(r"```python\n# (?P<place>[^\n]+)\n(?P<code>.*?)```\n", dot_is_any=True)
+BLOCK = Pattern(r"```[a-z]+\n(?:#|<!--) (?P<place>[^\n]+?)(?: -->)?\n(?P<code>.*?)```\n", dot_is_any=True)
 JOINS, END = "handlers/__init__.py, in MODULES", "\n)\n"
 SECRET = "only-the-tests-know-this-secret"
 
@@ -34,7 +36,7 @@ def follow_the_page(folder: Path) -> list[str]:
     joins.write_text(before + "\n" + line.rstrip() + end + after, encoding="utf-8")
     for place, code in blocks.items():
         file = folder / place
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(code, encoding="utf-8")
     return sorted(blocks)
 
@@ -49,16 +51,30 @@ def make_docs(folder: Path) -> None:
     subprocess.run([sys.executable, folder / "scripts" / "docs.py"], cwd=folder, env=environment, check=True)
 
 
+def nightjar(folder: Path, environment: dict[str, str], *command: str) -> str:
+    """Run a command of the bot with the feature; return what it prints."""
+    run = subprocess.run(
+        [sys.executable, "-m", "bot", *command],
+        cwd=folder,
+        env=os.environ | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return run.stdout
+
+
 async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
     code = tmp_path / "code"
     made = follow_the_page(code)
-    assert made == [f"handlers/wave/{name}.py" for name in ("config", "decide", "effects", "feature", "texts")]
+    modules = ("config", "decide", "effects", "feature", "handler", "page", "records", "texts")
+    assert set(made) == {*(f"handlers/wave/{name}.py" for name in modules), "handlers/wave/templates/waves.html"}
     make_docs(code)
     assert "`repositories.OWNER/NAME.wave.label`" in (code / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert "Wave" in json.loads((code / "docs" / "app.schema.json").read_text(encoding="utf-8"))["$defs"]
-    assert "`handlers/wave/texts.py`" in (code / "docs" / "texts.md").read_text(encoding="utf-8")
+    assert "Wave" in json.loads((code / "docs" / "nightjar.schema.json").read_text(encoding="utf-8"))["$defs"]
     config = tmp_path / "app.yaml"
-    config.write_text("repositories:\n  octocat/compiler:\n    wave: {label: hello}\n")
+    config.write_text("repositories:\n  octocat/compiler:\n    wave: {status: ci/how-to-wave}\n")
     github = GitHubSandbox()
     async with github.serve() as url, aiohttp.ClientSession() as client:
         app = github.create_app("nightjar", webhook_secret=SECRET)
@@ -78,13 +94,27 @@ async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
         try:
             await bot.start()
             app.webhook_url = f"{bot.url}/webhook"
+            repository.push("main", {".github/nightjar.yaml": "wave: {label: hello}\n"}, by="octocat")
+
+            async def file_is_in_force() -> bool:
+                return "is in force" in await asyncio.to_thread(nightjar, tmp_path, environment, "deliveries", "--json")
+
+            await until(file_is_in_force)
             pull = repository.open_pull_request("octocat")
             pull.comment("octocat", "@ci wave")
             await github.until(lambda: [label.name for label in pull.labels] == ["hello"])
-            async with client.get(f"{bot.url}/api/v1/repos/octocat/compiler/wave") as answer:
-                assert (answer.status, await answer.json()) == (200, {"label": "hello"})
+            assert repository.status(pull.head_sha, "ci/how-to-wave")
+            address = f"{bot.url}/api/v1/repos/octocat/compiler/waves"
+            async with client.get(address) as answer:
+                assert (answer.status, await answer.json()) == (200, {"waved": {str(pull.number): "octocat"}})
+            async with client.get(f"{bot.url}/r/octocat/compiler/waves") as answer:
+                assert f"<li>#{pull.number}: octocat</li>" in await answer.text()
             async with client.get(f"{bot.url}/api/v1/openapi.json") as answer:
-                assert "/api/v1/repos/{owner}/{repo}/wave" in json.loads(await answer.text())["paths"]
+                assert "/api/v1/repos/{owner}/{repo}/waves" in json.loads(await answer.text())["paths"]
+            ran = await asyncio.to_thread(nightjar, tmp_path, environment, "timer", "run", "waves")
+            assert "removed waved:" in ran
+            async with client.get(address) as answer:
+                assert await answer.json() == {"waved": {}}
         finally:
             await bot.kill()
         assert not github.violations, github.violations

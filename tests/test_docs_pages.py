@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from scripts.docs import PAGES, TEXTS, documents
 from scripts.pages import contents, headings, links
 from scripts.texts import texts_page

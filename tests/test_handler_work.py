@@ -6,23 +6,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
-from handlers.runtime.section import describe_runtimes
-from handlers.skipped_tests.decide import Required
-from handlers.skipped_tests.section import describe_skips
-from handlers.teams.topics import OpenedThread, topic_subscribers
 from nightjar_formats.model import Detail, SeenTest, Status
 
 from bot.config.faults import ConfigError
-from bot.config.repository_file import MOST_BYTES, parse_repository_file
+from bot.config.repository_file import MOST_BYTES
 from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.report.check_run import results_report
 from bot.results.store.failures.failures import Failure, SuiteFailures
-from handlers import lint
+from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
+from handlers.lint import feature as lint
 from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
 from handlers.regressions.target_text import issue_body, regression_news
+from handlers.runtime.section import describe_runtimes
+from handlers.skipped_tests.decide import Required
+from handlers.skipped_tests.section import describe_skips
+from handlers.teams.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
+from tests.settings import own_file
 from tests.steps import assert_linear
 
 # `.github/nightjar.yaml`: anybody with the write role can change it.
@@ -55,7 +56,7 @@ YAML: Mapping[str, Callable[[int], str]] = {
 
 def faults(text: str) -> list[str]:
     try:
-        parse_repository_file(text.encode())
+        own_file(text)
     except ConfigError as error:
         return [fault.message for fault in error.faults]
     return []

@@ -23,12 +23,14 @@ from nightjar_formats.runs.manifest import MANIFEST_KEYS, read_manifest
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.main import kit
 
+from bot.app.load import parse_config
 from bot.cli.main import cli
-from bot.config import parse_config
 from bot.core.errors import UserError
 from bot.results.guide import documents, limits_table
 from handlers.nightly.effects import FOR_LABS
+from handlers.results.config import LAB_RESULTS
 from tests.bucket import World
+from tests.settings import enabled
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs/labs.md").read_text(encoding="utf-8")
@@ -233,8 +235,7 @@ def test_a_store_that_refuses_an_upload_names_the_policy(aws_world: World) -> No
 def test_the_documented_app_yaml_is_valid() -> None:
     found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
     assert found is not None
-    results = parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"].results
-    assert results is not None
+    results = enabled(parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
     assert tuple(results.labs["example-lab"].targets) == ("hexagon-v73", "adreno")
 
 

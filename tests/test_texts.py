@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from bot.config.declared import repository_model
+from bot.config.assemble import repository_model
 from bot.config.keys import key_types, model_of
 from bot.core.patterns import Pattern
 from scripts.docs import CONFIG

@@ -10,7 +10,7 @@ from bot.app import timers_route
 from bot.app.redelivery import MISSING
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.ci.rerun_jenkins import StartJenkinsBuild
-from bot.commands import help
+from bot.commands.dialogue import NAME as DIALOGUE
 from bot.commands.dialogue import Dialogue
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.spec import CommandRegistry
@@ -69,9 +69,8 @@ def metrics(services: Services, registry: CollectorRegistry) -> TimerGauges:
 
 BOT = Feature(
     name="bot",
-    config=("help",),
     router=joined([news.router, section_router(SECTIONS)]),
-    commands=help.COMMANDS,
+    titles={"news": "News of the bot", "sections": "The bot's comment", "sections-out-of-date": "The bot's comment"},
     effects=(
         ApproveRun,
         CountCommands,
@@ -125,6 +124,11 @@ REGISTRY = CommandRegistry(spec for spec, _ in COMMANDS)
 CODEC = Codec(kind for feature in ALL_FEATURES for kind in feature.effects)
 EVENTS = events_by_name(event for feature in ALL_FEATURES for event in feature.events)
 RECORDS = RecordRegistry((feature.name, record) for feature in ALL_FEATURES for record in feature.records)
+TITLES = {
+    DIALOGUE: "Commands",
+    **{name: title for feature in ALL_FEATURES for name, title in feature.titles.items()},
+}
+"""What each handler is about, by its name."""
 NOTES = {
     event: [feature.note for feature in ALL_FEATURES if event in feature.notes_of]
     for event in {event for feature in ALL_FEATURES for event in feature.notes_of}

@@ -18,8 +18,7 @@ from bot.app.texts import (
     NOT_CONFIGURED,
     RATE_LIMITED,
 )
-from bot.config import RepositoryConfig
-from bot.config.shared import SWITCHES
+from bot.config.shared import switches
 from bot.core.adapters import adapter_of
 from bot.core.errors import GiveWay, PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
@@ -40,16 +39,15 @@ from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force
 from bot.github.repositories.known import PAUSED, KnownRepository, LeftAlone, Repositories
 from bot.plan.codec import Codec
-from bot.plan.effect import Effect, EffectContext
+from bot.plan.effect import ChangesSettings, Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, EffectOutcomes
-from handlers.repository_file.effects import StoreRepositoryFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from bot.config import Config
+    from bot.config import Config, RepositoryConfig
     from bot.core.parts import PartMap
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
@@ -95,7 +93,7 @@ class Pipeline:
             return routed(delivery, wanting, None, self.config.mentions)
         asking = {handler.feature for handler in wanting if handler.accepts is not None}
         # Reading the repository's own file costs a record, and app.yaml alone decides most deliveries.
-        if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
+        if asking & config.features or any(handler.feature in switches(type(config)) for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
         return routed(delivery, wanting, config, self.config.mentions)
 
@@ -226,7 +224,7 @@ class Pipeline:
             # The commands of everybody else on this pull request must not wait for it.
             raise GiveWay(str(error), retry_in=min(error.retry_in, left)) from error
         finally:
-            if isinstance(effect, StoreRepositoryFile):
+            if isinstance(effect, ChangesSettings):
                 self.prefilter.forget(repository)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), applied.page)
 
@@ -249,7 +247,7 @@ class Pipeline:
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         if config is None:
             if any(one.after_removal for one in self.router.handlers if one.name == handler):
-                return RepositoryConfig()
+                return type(self.config.defaults)()
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from bot.app.features import ALL_FEATURES
+from bot.app.features import ALL_FEATURES, TITLES
 from bot.app.help_commands import list_commands_of
 from bot.aws.bucket import Bucket
 from bot.aws.client import AWS, Aws
@@ -20,11 +20,12 @@ from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
 from bot.engine.service import ENGINE, Engine
-from bot.feature import Services
+from bot.feature import HANDLER_TITLES, Services
 from bot.results.ingest.files import FileLists
 from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
 from bot.web.help import COMMAND_LIST
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -52,10 +53,12 @@ async def open_services(
     with closing(store), closing(Aws()) as aws, processes as pool:
         parts = PartMap()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
+        parts[HANDLER_TITLES] = TITLES
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
-        parts[RESULTS] = ResultsService(config, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
+        with_results = [name for name, keys in config.repositories.items() if keys.of(LAB_RESULTS) is not None]
+        parts[RESULTS] = ResultsService(with_results, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
         connector = engine.database.connector
         services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts, connector)
         for feature in ALL_FEATURES:

@@ -40,14 +40,12 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[C
     """Return the CIs that a pull request may have run on; `asked_at` (ISO 8601) is when a person asked for a rerun."""
     config = context.config
     jenkins = JenkinsProvider(
-        servers=tuple(server.url for server in config.rerun.jenkins) if config.rerun else (),
+        servers=tuple(server.url for server in config.jenkins),
         number=pull.number,
         ours=Ours.of(context.me, config),
         asked_at=asked_at,
         builds=context.part(JENKINS),
-        expected=tuple((server.url, job) for server in config.rerun.jenkins for job in server.jobs)
-        if config.rerun
-        else (),
+        expected=tuple((server.url, job) for server in config.jenkins for job in server.jobs),
     )
     return Actions(own_app_id=context.me.app_id, origin=PullOrigin.of(pull)), jenkins
 

@@ -64,8 +64,7 @@ class StartJenkinsBuild:
         request took effect.
         """
         name = code(self.name)
-        rerun = context.config.rerun
-        server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
+        server = server_of(self.job_url, [server.url for server in context.config.jenkins])
         if server is None:
             raise RefusedToPerson(texts.JENKINS_NOT_CONFIGURED.format(name=name))
         settings = context.part(SETTINGS)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from bot.app.load import load_config
+from bot.app.load import app_repository_model, load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option
 from bot.cli.texts import (
     BAD_GITHUB_URL,
@@ -195,9 +195,10 @@ class DecisionQuery:
 
     async def decide_by_github(self, url: str, token: str, config: RepositoryConfig | None) -> CiDecision:
         """Decide without the bot, by GitHub's answers. Raises `CannotAsk`."""
+        model = app_repository_model()
         if self.number:
-            return await ask_github(url, token, self.repository, self.number, self.sha, config)
-        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, config)
+            return await ask_github(url, token, self.repository, self.number, self.sha, model, config)
+        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, model, config)
 
 
 def _only_repository(path: Path) -> str:

@@ -23,10 +23,10 @@ from bot.cli.texts import (
     PAUSE_TOO_LONG,
     UNKNOWN_IMAGE,
 )
-from bot.config.docker_update import HUB
 from bot.core.errors import TryAgain, UserError
 from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
+from handlers.docker_update.config import HUB
 from handlers.docker_update.docker_hub import DockerHub
 from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staged
 

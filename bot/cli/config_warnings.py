@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.cli.texts import NOTHING_REQUIRED, OWN_CONTEXT
-from bot.github.commits.ours import own_contexts
+from bot.cli.texts import OWN_CONTEXT
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -33,16 +32,11 @@ def warnings_of(config: Config) -> Iterator[ConfigWarning]:
 
 def _warnings_of_repository(repository: str, config: RepositoryConfig) -> Iterator[ConfigWarning]:
     place, keys = f"repositories.{repository}", ("repositories", repository)
-    if config.merge is not None and not config.merge.required:
-        yield ConfigWarning((*keys, "merge"), NOTHING_REQUIRED.format(place=place))
-    bot_contexts = own_contexts(config)
-    required = {
-        ("merge", "required"): config.merge.required if config.merge else (),
-        ("nightly", "require"): config.nightly.require if config.nightly else (),
-        ("last_good", "require"): config.last_good.require if config.last_good else (),
-    }
-    for path, contexts in required.items():
-        for context in contexts:
+    for key, text in config.warnings():
+        yield ConfigWarning((*keys, key), text.format(place=place))
+    bot_contexts = config.own_contexts
+    for path, patterns in config.required():
+        for context in patterns:
             if context in bot_contexts:
                 text = OWN_CONTEXT.format(place=place, key=".".join(path), name=context)
                 yield ConfigWarning((*keys, *path, context), text)

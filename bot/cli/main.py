@@ -152,11 +152,11 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
     checked as a repository's own settings.
     """
-    from bot.app.load import load_config
+    from bot.app.load import load_config, load_repository_file
     from bot.cli.config_warnings import place_of, warnings_of
     from bot.config import check
     from bot.config.load import read_file
-    from bot.config.repository_file import is_repository_file, load_repository_file
+    from bot.config.repository_file import is_repository_file
     from bot.config.source import read
 
     is_own_file = repository_file or is_repository_file(path)

@@ -13,11 +13,6 @@ DATABASE_AWAY = "the database does not answer ({kind})"
 CONFIG_VALID = "{path}: valid; {count} configured"
 REPOSITORY_FILE_VALID = "{path}: valid; not checked: whether app.yaml enables the features that it sets"
 CONFIG_WARNING = "{path}:{line}:{column}: warning: {warning}"
-NOTHING_REQUIRED = (
-    "{place}.merge: `required` is empty. If the branch's own rules require nothing either, the bot merges a pull "
-    "request once everything that CI has reported is green, even if more checks are still to come. List the required "
-    "checks."
-)
 OWN_CONTEXT = "{place}.{key}: {name} is a status of this bot, which never counts as CI. Use a name that CI reports."
 
 # -- deliveries, replay --

@@ -46,6 +46,7 @@ from bot.core.terminal import table
 from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
 from bot.engine.tokens import API, LAB, StoredToken, TokenStore
+from handlers.results.config import labs_of
 
 NEVER = "never"
 DAY = 86_400
@@ -123,12 +124,7 @@ def _repository(config: Config, name: str) -> str | None:
 
 
 def _lab(config: Config, name: str) -> str | None:
-    labs = {
-        lab
-        for repository in config.repositories.values()
-        if repository.results is not None
-        for lab in repository.results.labs
-    }
+    labs = {lab for keys in config.repositories.values() for lab in labs_of(keys)}
     return name if name in labs else None
 
 

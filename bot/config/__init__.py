@@ -1,23 +1,18 @@
-"""app.yaml -> typed settings; every fault with its line."""
+"""app.yaml -> typed settings; every fault with its line. `bot.app.load` reads it with the keys of all features."""
 
 from bot.config.faults import ConfigError, ConfigFault
-from bot.config.load import check, load_config, parse_config
-from bot.config.model import CcReviewers, Config, Help, JenkinsServer, RepositoryConfig, Rerun, SlowTests
+from bot.config.load import check, read_config, read_config_text
+from bot.config.model import Config, RepositoryConfig
 from bot.config.types import Role, matches
 
 __all__ = [
-    "CcReviewers",
     "Config",
     "ConfigError",
     "ConfigFault",
-    "Help",
-    "JenkinsServer",
     "RepositoryConfig",
-    "Rerun",
     "Role",
-    "SlowTests",
     "check",
-    "load_config",
     "matches",
-    "parse_config",
+    "read_config",
+    "read_config_text",
 ]

@@ -1,10 +1,14 @@
-"""The keys below `api`: who may ask the API about a repository."""
+"""The key `api` of a repository: who may ask the API about it."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 from pydantic import Field
 
 from bot.config.keys import Keys
+from bot.config.repository_keys import RepositoryKey
+from bot.config.types import Section
 
 
 class Api(Keys):
@@ -18,3 +22,13 @@ class Api(Keys):
         ),
         examples=[True],
     )
+
+
+API: RepositoryKey[Api] = RepositoryKey(
+    "api",
+    Annotated[Api, Section(switch=False)],
+    default=Api(),
+    description="Access to `/api/v1` for this repository.",
+    example={"private": True},
+    position=230,
+)

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bot.config.declared import repository_model
+from bot.config.assemble import repository_model
 from bot.config.environment import Settings
 from bot.config.explain import words
 from bot.config.keys import key_types, model_of
 from bot.config.model import Config
 from bot.config.schema import repository_file_schema_text, schema_text
-from bot.config.shared import RepositoryFile
+from bot.config.shared import file_model
 from bot.core.docs import replace_block, table
 
 SCHEMA = Path("docs/app.schema.json")
@@ -32,22 +32,22 @@ REPOSITORY_FILE_HEADER = KEYS_HEADER[:3]
 VARIABLES_HEADER = ("variable", "meaning", "default")
 
 
-def documents(root: Path, model: type[Config] = Config) -> dict[Path, str]:
+def documents(root: Path, model: type[Config]) -> dict[Path, str]:
     """Return the text of each generated file, by path; `model` is that of app.yaml with all features' keys."""
     guide = (root / GUIDE).read_text(encoding="utf-8")
     guide = replace_block(guide, "keys", keys_table(model))
-    guide = replace_block(guide, "repository-file", repository_file_table())
+    guide = replace_block(guide, "repository-file", repository_file_table(model))
     guide = replace_block(guide, "variables", variables_table())
-    return {SCHEMA: schema_text(model), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(), GUIDE: guide}
+    return {SCHEMA: schema_text(model), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(model), GUIDE: guide}
 
 
-def keys_table(model: type[Config] = Config) -> str:
+def keys_table(model: type[Config]) -> str:
     """Return the table of every key of app.yaml."""
     left_out = (_left_out(field, annotation) for _, field, annotation in keys(model))
     return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(model), left_out, strict=True)])
 
 
-def features_table(model: type[Config] = Config) -> str:
+def features_table(model: type[Config]) -> str:
     """Return the table of features for the README, each with its keys."""
     rows, repository = [], repository_model(model)
     for name, annotation in key_types(repository).items():
@@ -57,9 +57,9 @@ def features_table(model: type[Config] = Config) -> str:
     return table(FEATURES_HEADER, rows)
 
 
-def repository_file_table() -> str:
-    """Return the table of every key of a repository's own file."""
-    return table(REPOSITORY_FILE_HEADER, _rows(RepositoryFile))
+def repository_file_table(model: type[Config]) -> str:
+    """Return the table of every key of a repository's own file; `model` is that of app.yaml."""
+    return table(REPOSITORY_FILE_HEADER, _rows(file_model(repository_model(model))))
 
 
 def variables_table() -> str:
@@ -68,7 +68,7 @@ def variables_table() -> str:
     return table(VARIABLES_HEADER, [(f"`{f.alias}`", f.description or "", _unset(f)) for f in fields])
 
 
-def keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, FieldInfo, Any]]:
+def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, Any]]:
     """Yield every key with its path, such as `repositories.OWNER/NAME.rerun.jenkins[].url`, description and type."""
     for name, annotation in key_types(model).items():
         path = f"{prefix}{name}"

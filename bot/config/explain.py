@@ -13,9 +13,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from rapidfuzz import fuzz, process
 
-from bot.config.declared import repository_model
+from bot.config.assemble import repository_model
 from bot.config.keys import key_types, model_of
-from bot.config.model import Config, RepositoryConfig
+from bot.config.model import Config
 from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
 from bot.config.texts import (
@@ -54,7 +54,7 @@ Location = Sequence[str | int]
 def message(error: ErrorDetails, root: type[BaseModel]) -> str:
     """Return the text for one error that pydantic found in a `root`: a `Config`, or a repository's own file."""
     kind, location = error["type"], error["loc"]
-    if is_misplaced_feature(error):
+    if is_misplaced_feature(error, root):
         return INDENT_FEATURE
     field, annotation = _described(location, root)
     context = error.get("ctx", {})
@@ -82,13 +82,14 @@ def message(error: ErrorDetails, root: type[BaseModel]) -> str:
             return WRONG_VALUE.format(words=words(annotation), guess=_guess(str(error["input"]), _choices(annotation)))
 
 
-def is_misplaced_feature(error: ErrorDetails) -> bool:
+def is_misplaced_feature(error: ErrorDetails, root: type[BaseModel]) -> bool:
     """Return whether an error is about a key of a repository that stands where a repository's name should be."""
     location = error["loc"]
     return (
-        len(location) == 3
+        issubclass(root, Config)
+        and len(location) == 3
         and location[::2] == ("repositories", "[key]")
-        and location[1] in RepositoryConfig.model_fields
+        and location[1] in repository_model(root).model_fields
     )
 
 

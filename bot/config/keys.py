@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,26 +15,6 @@ class Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
-K = TypeVar("K", bound=Keys)
-
-
-class ConfigKey(Generic[K]):
-    """A key of a repository that a feature declares itself: off unless app.yaml names it.
-
-    `model` is the mapping below it, and `description` and `example` are for people, as those of `bot/config/model.py`.
-    """
-
-    def __init__(self, name: str, model: type[K], *, description: str, example: object = True) -> None:
-        self.name = name
-        self.model = model
-        self.description = description
-        self.example = example
-
-    def __str__(self) -> str:
-        """Return the name."""
-        return self.name
-
-
 def model_of(annotation: Any) -> type[BaseModel] | None:
     """Return the model in a type: itself, an item of a list, or a value of a mapping. None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -42,7 +22,7 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     arguments = get_args(annotation)
     if get_origin(annotation) is Mapping:
         arguments = arguments[1:]
-    return next((found for found in map(model_of, arguments) if found), None)
+    return next((model for model in map(model_of, arguments) if model), None)
 
 
 @cache

@@ -20,12 +20,12 @@ MAX_MERGED_VALUES = 200_000
 """Values after `defaults` is merged into every repository. More are a mistake, and take long to check."""
 
 
-def load_config(path: str | Path, model: type[Config] = Config) -> Config:
-    """Read a configuration file; `model` may have more keys (`bot.config.declared`).
+def read_config(path: str | Path, model: type[Config]) -> Config:
+    """Read a configuration file; `model` has the keys of all features (`bot.config.assemble`).
 
     Raises `ConfigError` with every error in it, also if the file does not exist.
     """
-    return parse_config(read_file(path), str(path), model)
+    return read_config_text(read_file(path), str(path), model)
 
 
 def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
@@ -40,8 +40,8 @@ def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
         raise ConfigError([ConfigFault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None
 
 
-def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
-    """Read configuration from memory; `file` is its name in errors.
+def read_config_text(raw: bytes, file: str, model: type[Config]) -> Config:
+    """Read configuration from memory; `file` is its name in errors, `model` is as for `read_config`.
 
     Raises `ConfigError` with every error in it.
     """
@@ -66,8 +66,8 @@ def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
     return config
 
 
-def check(path: str | Path, load: Callable[[str | Path], object] = load_config) -> list[ConfigFault]:
-    """Return the errors of a configuration file, in the order of its lines."""
+def check(path: str | Path, load: Callable[[str | Path], object]) -> list[ConfigFault]:
+    """Return the errors that a function raises when it reads a configuration file, in the order of the lines."""
     try:
         load(path)
     except ConfigError as error:
@@ -82,8 +82,8 @@ def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseMo
     # A repository may add what `defaults` leaves out; the check of the repository reports what is missing.
     details = [d for d in details if d["type"] not in ("missing", LACKING) or d["loc"][0] != "defaults"]
     # Missing keys all have the place of their mapping.
-    misplaced = {d["loc"][:2] for d in details if explain.is_misplaced_feature(d)}
-    details = [d for d in details if d["loc"][:2] not in misplaced or explain.is_misplaced_feature(d)]
+    misplaced = {d["loc"][:2] for d in details if explain.is_misplaced_feature(d, root)}
+    details = [d for d in details if d["loc"][:2] not in misplaced or explain.is_misplaced_feature(d, root)]
     once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
     return [ConfigFault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
 

@@ -11,7 +11,7 @@ from bot.config.faults import ConfigError, ConfigFault
 from bot.config.keys import Keys
 from bot.config.load import faults_of, read_file
 from bot.config.model import RepositoryConfig
-from bot.config.shared import PATH, SWITCHES, RepositoryFile
+from bot.config.shared import PATH, file_model, switches
 from bot.config.source import Value, read
 from bot.config.texts import LIST_TOO_LONG, NOT_ENABLED
 
@@ -21,20 +21,23 @@ MOST_ITEMS = 100
 """Entries of one list: the bot compares each pattern with each context of each commit."""
 
 
-def parse_repository_file(raw: bytes, file: str = PATH, config: RepositoryConfig | None = None) -> Keys:
-    """Read a repository's own file as a `RepositoryFile`; `file` is its name in errors.
+def parse_repository_file(
+    raw: bytes, model: type[RepositoryConfig], file: str = PATH, config: RepositoryConfig | None = None
+) -> Keys:
+    """Read a repository's own file; `model` has all keys of a repository, `file` is the file's name in errors.
 
     With `config`, the repository's settings in app.yaml, keys of features that are off there are errors too. Raises
     `ConfigError` with every error.
     """
+    own_model = file_model(model)
     root, faults = read(raw, file, MOST_BYTES)
     if root is None:
-        return RepositoryFile()
-    own = RepositoryFile()
+        return own_model()
+    own = own_model()
     try:
-        own = RepositoryFile.model_validate({} if root.content is None else root.plain())
+        own = own_model.model_validate({} if root.content is None else root.plain())
     except ValidationError as error:
-        faults += faults_of(error, root, file, RepositoryFile)
+        faults += faults_of(error, root, file, own_model)
     faults += _too_long(root, file)
     if config is not None:
         faults += _switched_off(root, file, config)
@@ -48,9 +51,9 @@ def is_repository_file(path: Path) -> bool:
     return path.resolve().parts[-2:] == Path(PATH).parts
 
 
-def load_repository_file(path: str | Path) -> Keys:
+def read_repository_file(path: str | Path, model: type[RepositoryConfig]) -> Keys:
     """Read a repository's own file from disk. Raises `ConfigError`, also if the file does not exist."""
-    return parse_repository_file(read_file(path, MOST_BYTES), str(path))
+    return parse_repository_file(read_file(path, MOST_BYTES), model, str(path))
 
 
 def _too_long(value: Value, file: str) -> Iterator[ConfigFault]:
@@ -66,8 +69,9 @@ def _too_long(value: Value, file: str) -> Iterator[ConfigFault]:
 def _switched_off(root: Value, file: str, config: RepositoryConfig) -> list[ConfigFault]:
     """Return an error for each section that is off in app.yaml and that only app.yaml can enable."""
     entries = root.content if isinstance(root.content, dict) else {}
+    accepted = file_model(type(config)).model_fields
     return [
         ConfigFault(file, entry.line, entry.column, entry.path, NOT_ENABLED)
         for name, entry in entries.items()
-        if name in RepositoryFile.model_fields and name not in SWITCHES and getattr(config, name) is None
+        if name in accepted and name not in switches(type(config)) and getattr(config, name) is None
     ]

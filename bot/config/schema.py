@@ -6,22 +6,23 @@ import json
 
 from pydantic import BaseModel
 
+from bot.config.assemble import repository_model
 from bot.config.model import Config
-from bot.config.shared import PATH, RepositoryFile
+from bot.config.shared import PATH, file_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "app.yaml, the configuration of Nightjar"
 REPOSITORY_FILE_TITLE = f"{PATH}, a repository's own settings for Nightjar"
 
 
-def schema_text(model: type[Config] = Config) -> str:
+def schema_text(model: type[Config]) -> str:
     """Return the schema of app.yaml (https://json-schema.org/draft/2020-12) as a JSON file's text."""
     return _text(model, TITLE)
 
 
-def repository_file_schema_text() -> str:
-    """Return the schema of a repository's own file as a JSON file's text."""
-    return _text(RepositoryFile, REPOSITORY_FILE_TITLE)
+def repository_file_schema_text(model: type[Config]) -> str:
+    """Return the schema of a repository's own file as a JSON file's text; `model` is that of app.yaml."""
+    return _text(file_model(repository_model(model)), REPOSITORY_FILE_TITLE)
 
 
 def _text(model: type[BaseModel], title: str) -> str:

@@ -1,13 +1,15 @@
 """`.github/nightjar.yaml`: the keys of app.yaml that a repository's own maintainers may set.
 
-The model of that file is generated from the keys of `RepositoryConfig` that are `Shared`, so that no key is described
-twice. A `Shared` section may be switched on and off there; a section with only `Shared` keys must be on in app.yaml.
+The model of that file is generated from the keys that are `Shared` in the assembled `RepositoryConfig`, so that no key
+is described twice. A `Shared` section may be switched on and off there; a section with only `Shared` keys must be on in
+app.yaml.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import BaseModel, Field, create_model
@@ -15,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from bot.config.keys import Keys, key_types, model_of
 from bot.config.model import RepositoryConfig
+from bot.config.own_file import REPOSITORY_FILE
 from bot.config.types import SHARED, Section
 
 PATH = ".github/nightjar.yaml"
@@ -61,11 +64,19 @@ def _example(example: Any, section: type[Keys] | None) -> Any:
     return narrowed or {key: (field.examples or [None])[0] for key, field in list(section.model_fields.items())[:1]}
 
 
-RepositoryFile = _narrowed(RepositoryConfig)
-"""The model of the file. Its `model_fields_set` are the keys in the file; they have the same names as in app.yaml."""
+@cache
+def file_model(model: type[RepositoryConfig]) -> type[Keys]:
+    """Return the model of the file for an assembled model of a repository's keys in app.yaml.
 
-SWITCHES = frozenset(name for name, kind in key_types(RepositoryConfig).items() if SHARED in get_args(kind))
-"""The features that the file may switch on and off."""
+    Its `model_fields_set` are the keys in the file; they have the same names as in app.yaml.
+    """
+    return _narrowed(model)
+
+
+@cache
+def switches(model: type[RepositoryConfig]) -> frozenset[str]:
+    """Return the keys of the features that the file may switch on and off."""
+    return frozenset(name for name, annotation in key_types(model).items() if SHARED in get_args(annotation))
 
 
 def files_for(config: RepositoryConfig, *keys: str) -> str:
@@ -73,8 +84,9 @@ def files_for(config: RepositoryConfig, *keys: str) -> str:
 
     `keys` lead to the key; a single one is a feature that is off and should be switched on.
     """
-    own = config.repository_file and (keys[0] in SWITCHES if len(keys) == 1 else _has(RepositoryFile, keys))
-    return f"`{PATH}` or {APP_YAML}" if own else APP_YAML
+    model = type(config)
+    accepted = keys[0] in switches(model) if len(keys) == 1 else _has(file_model(model), keys)
+    return f"`{PATH}` or {APP_YAML}" if accepted and config.of(REPOSITORY_FILE) else APP_YAML
 
 
 def _has(model: type[BaseModel], keys: tuple[str, ...]) -> bool:
@@ -96,9 +108,10 @@ def _over(config: RepositoryConfig, own: Keys, name: str) -> Any:
     if not isinstance(written, Keys):
         return written
     if given is None:
-        if name not in SWITCHES:
+        model = type(config)
+        if name not in switches(model):
             return None
-        given = cast("type[BaseModel]", model_of(key_types(RepositoryConfig)[name]))()
+        given = cast("type[BaseModel]", model_of(key_types(model)[name]))()
     return _with(given, {key: getattr(written, key) for key in written.model_fields_set})
 
 
@@ -111,12 +124,13 @@ def _with(model: BaseModel, changes: Mapping[str, Any]) -> BaseModel:
 def settings(config: RepositoryConfig) -> dict[str, str]:
     """Return the value of each key that the file can have, as JSON: `{"rerun.allow": '["author"]', "help": "true"}`."""
     found: dict[str, str] = {}
-    for name, annotation in key_types(RepositoryFile).items():
+    model = type(config)
+    for name, annotation in key_types(file_model(model)).items():
         value, section = getattr(config, name), model_of(annotation)
         if section is None:
             found[name] = _as_json(value)
             continue
-        if name in SWITCHES:
+        if name in switches(model):
             found[name] = _as_json(value is not None)
         if value is not None:
             found |= {f"{name}.{key}": _as_json(getattr(value, key)) for key in section.model_fields}

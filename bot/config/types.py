@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -17,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from bot.config.texts import SHORT_INTERVAL, WHOLE_REF
+from bot.config.texts import BAD_PATH, SHORT_INTERVAL, UNKNOWN_TIME_ZONE, WHOLE_REF
 from bot.core.patterns import glob
 from bot.core.urls import encrypted_url, http_url
 
@@ -175,6 +176,54 @@ SHORTEST_INTERVAL = 60.0
 """Seconds; timers are checked once a minute."""
 
 Interval = Annotated[Duration, AfterValidator(_not_too_often)]
+
+TimeOfDay = Annotated[
+    str,
+    StringConstraints(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"),
+    Says('a time of day in quotes, as in "21:00"'),
+]
+
+
+def _known_zone(name: str) -> str:
+    """Return the name of a time zone; raise ValueError if it is unknown."""
+    try:
+        ZoneInfo(name)
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+    ):  # zoneinfo raises these for an unknown zone, an invalid name, and a folder of zones
+        raise ValueError(UNKNOWN_TIME_ZONE) from None
+    return name
+
+
+TimeZone = Annotated[
+    str,
+    StringConstraints(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$"),
+    AfterValidator(_known_zone),
+    Says("a time zone of IANA's, as in America/Los_Angeles"),
+]
+
+LabelName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,48}[^\s\x00-\x1f\x7f])?$"),
+    Says("the name of a label, up to 50 characters in one line, as in ready-for-merge"),
+]
+
+
+def _plain_path(path: str) -> str:
+    """Return a path; raise ValueError if a part of it is empty, . or .. ."""
+    if {"", ".", ".."} & set(path.split("/")):
+        raise ValueError(BAD_PATH)
+    return path
+
+
+RepositoryPath = Annotated[
+    str,
+    StringConstraints(max_length=255, pattern=r"^[A-Za-z0-9_.+@/-]+$"),
+    AfterValidator(_plain_path),
+    Says("the path of a file in the repository, as in ci/required_tests.json"),
+]
 
 Role = Literal["author", "triage", "write", "maintain", "admin"]
 """The pull request's author, or a role in the repository or any higher one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,15 +11,23 @@ from prometheus_client import CollectorRegistry
 
 from bot.commands.dialogue import CommandFunction
 from bot.commands.spec import CommandSpec
-from bot.config.keys import ConfigKey
+from bot.config.repository_keys import RepositoryKey
 from bot.core.events import Delivery
 from bot.core.health import HealthCheck
+from bot.core.parts import PartKey
 from bot.engine.internal import InternalEvent
 from bot.engine.records import Record, Records
 from bot.feature.services import Services
 from bot.plan.effect import Effect
 from bot.plan.handler import Router
 from bot.web.openapi import Operation
+
+HANDLER_TITLES = PartKey[Mapping[str, str]]("the titles of handlers")
+"""The `titles` of all features."""
+NO_TITLE = (
+    "the handlers {names} have no title for the page of a pull request: add them to `titles` of the Feature that has "
+    "them in `router`"
+)
 
 
 class Gauges(Protocol):
@@ -59,15 +67,16 @@ def _none(_: Services) -> tuple[()]:
 class Feature:
     """Everything of one feature; `bot.app.features` joins all of them.
 
-    `config` has its keys of app.yaml: the names of those in `bot/config/model.py`, and those that it declares itself;
-    `effects` the kinds of effects that it adds, `sections` the sections of the
-    sticky comment that show something about a head, `records` the kinds of durable state, `events` the internal events.
-    The functions are called once, when the program starts.
+    `config` has its keys of app.yaml, the `KEYS` of its module `config`; `effects` the kinds of effects that it adds,
+    `sections` the sections of the sticky comment that show something about a head, `records` the kinds of durable
+    state, `events` the internal events. The functions are called once, when the program starts.
     """
 
     name: str
-    config: tuple[str | ConfigKey[Any], ...] = ()
+    config: tuple[RepositoryKey[Any], ...] = ()
     router: Router = field(default_factory=Router)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What each handler in `router` is about, by its name, as the page of a pull request says it."""
     commands: tuple[tuple[CommandSpec, CommandFunction], ...] = ()
     effects: tuple[type[Effect], ...] = ()
     sections: tuple[str, ...] = ()
@@ -89,3 +98,9 @@ class Feature:
     """The events for whose deliveries `note` is called."""
     preload: tuple[str, ...] = ()
     """Modules whose functions run in processes of their own (`bot.core.untrusted`)."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a handler has no title."""
+        names = [handler.name for handler in self.router.handlers if handler.name not in self.titles]
+        if names:
+            raise ValueError(NO_TITLE.format(names=", ".join(names)))

@@ -51,11 +51,10 @@ def check_channels(config: Config, settings: Settings) -> None:
     """Raise `SettingsError` with a line for each webhook that app.yaml asks for and the environment does not have."""
     missing: dict[str, str] = {}
     for repository, keys in config.repositories.items():
-        for key, section in (("main_failures", keys.main_failures), ("regressions", keys.regressions)):
-            for place in section.to if section is not None else ():
-                if place != "issue" and webhook_of(settings, place) is None:
-                    words = {"variable": VARIABLES[place], "repository": repository, "place": place, "key": key}
-                    missing.setdefault(place, WEBHOOK_NEEDED.format(**words))
+        for key, place in keys.places():
+            if place != "issue" and webhook_of(settings, place) is None:
+                words = {"variable": VARIABLES[place], "repository": repository, "place": place, "key": key}
+                missing.setdefault(place, WEBHOOK_NEEDED.format(**words))
     if missing:
         raise SettingsError(missing.values())
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bot.config.alarms import Place
 from bot.config.environment import SETTINGS
+from bot.config.places import Place
 from bot.core.errors import UserError
 from bot.core.web_json import HTTP
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState

@@ -59,6 +59,12 @@ class EffectContext:
         return self.parts[key]
 
 
+class ChangesSettings:
+    """The base of an effect after which other settings may be in force for the repository."""
+
+    __slots__ = ()
+
+
 class Effect(Protocol):
     """One thing to be written to GitHub, a CI, or our own records.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -21,8 +21,6 @@ from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:
     from bot.aws.bucket import Bucket
-    from bot.config import Config
-    from bot.config.results import Results
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
     from bot.github.client import GitHub
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from bot.results.compare.flaky import Flakiness
     from bot.results.compare.health import SuiteHealth
     from bot.results.ingest.files import FileLists
+    from bot.results.settings.results import Results
     from bot.results.store.failures.contexts import ContextQuery
     from bot.results.store.store import ResultsStore
 
@@ -47,10 +46,15 @@ class RunBlocking(Protocol):
 
 
 class ResultsService:
-    """The results of all repositories that have labs; `source_for` gives the bucket of a name."""
+    """The results of the `repositories` that have labs, as app.yaml spells them; `source_for` opens a bucket."""
 
     def __init__(
-        self, config: Config, store: ResultsStore, files: FileLists, pool: Pool, source_for: Callable[[str], Bucket]
+        self,
+        repositories: Iterable[str],
+        store: ResultsStore,
+        files: FileLists,
+        pool: Pool,
+        source_for: Callable[[str], Bucket],
     ) -> None:
         self.store = store
         self.pool = pool
@@ -58,9 +62,7 @@ class ResultsService:
         self.source_for = source_for
         self._run: RunBlocking = asyncio.to_thread
         self._compares_in_threads = False
-        self._names = {
-            name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
-        }
+        self._names = {name.lower(): name for name in repositories}
 
     def running_in(self, run: RunBlocking) -> ResultsService:
         """Return a copy that calls the store through `run`, which has its own threads.

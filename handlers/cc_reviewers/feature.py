@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.cc_reviewers import handler
+from handlers.cc_reviewers.config import KEYS
 from handlers.cc_reviewers.effects import REVIEWERS, ReportReviewers, RequestReviewers
 
 FEATURE = Feature(
     name="cc_reviewers",
-    config=("cc_reviewers",),
+    config=KEYS,
     records=(REVIEWERS,),
     router=handler.router,
     effects=(ReportReviewers, RequestReviewers),
+    titles={"cc-reviewers": "Reviewers"},
 )

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
-from bot.github.commits.contents import FILE, found_at
-from bot.github.limits.governor import Governor
 from gidgethub import HTTPException
 
 from bot.config.faults import ConfigError
 from bot.config.model import RepositoryConfig
+from bot.config.own_file import REPOSITORY_FILE
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
+from bot.github.commits.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of
 from bot.github.forbidden import is_generic
+from bot.github.limits.governor import Governor
 from handlers.changed_files.changes import (
     NOT_NEEDED,
     SHOWN_OF_SHA,
@@ -39,8 +40,11 @@ from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.ask_bot import CannotAsk
 from handlers.ci_decisions.decide import CiDecision, commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.config import SKIP_CI
 from handlers.skip_ci.decide import docs_only, skip_ci
+from handlers.slow_tests.config import SLOW_TESTS
 from handlers.slow_tests.texts import OFF_PREFIX
 
 if TYPE_CHECKING:
@@ -71,17 +75,23 @@ class TokenCredentials:
 
 
 async def ask_github(
-    api_url: str, token: str, repository: str, number: int, sha: str, app_settings: RepositoryConfig | None
+    api_url: str,
+    token: str,
+    repository: str,
+    number: int,
+    sha: str,
+    model: type[RepositoryConfig],
+    app_settings: RepositoryConfig | None,
 ) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
-    `app_settings` are the repository's settings in app.yaml. They are None without an app.yaml: then the repository's
+    `model` has the keys of all features. `app_settings` are the repository's settings in app.yaml. They are None without an app.yaml: then the repository's
     own file on its default branch decides. The file in a checkout of the pull request never counts, as its author can
     edit it.
     """
     async with _client(api_url, token) as github:
         try:
-            config = await _settings(github, repository, app_settings)
+            config = await _settings(github, repository, model, app_settings)
             proposed = await read_proposed(github, repository, number)
         except (TryAgain, HTTPException) as error:
             raise CannotAsk(_failure_reason(error)) from None
@@ -89,22 +99,28 @@ async def ask_github(
         return CiDecision(
             sha=proposed.pull.head_sha,
             run_slow_tests=await _slow_tests(github, repository, proposed, config),
-            skip_ci=skip_ci(config.skip_ci, title, changes),
-            docs_only=docs_only(config.skip_ci, title, changes),
-            rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
+            skip_ci=skip_ci(config.of(SKIP_CI), title, changes),
+            docs_only=docs_only(config.of(SKIP_CI), title, changes),
+            rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), changes),
         )
 
 
 async def ask_github_about_commit(
-    api_url: str, token: str, repository: str, sha: str, branch: str, app_settings: RepositoryConfig | None
+    api_url: str,
+    token: str,
+    repository: str,
+    sha: str,
+    branch: str,
+    model: type[RepositoryConfig],
+    app_settings: RepositoryConfig | None,
 ) -> CiDecision:
     """Return what CI should do for a commit of a branch of `owner/name`, in four requests; raises `CannotAsk`.
 
-    `app_settings` are as for `ask_github`.
+    `model` and `app_settings` are as for `ask_github`.
     """
     async with _client(api_url, token) as github:
         try:
-            config = await _settings(github, repository, app_settings)
+            config = await _settings(github, repository, model, app_settings)
             parent = await read_parent(github, repository, sha)
         except (TryAgain, HTTPException) as error:
             raise CannotAsk(texts.COMMIT_NOT_SHOWN if is_not_found(error) else _failure_reason(error)) from None
@@ -125,23 +141,27 @@ async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
         yield GitHub(wire, TokenCredentials(token))
 
 
-def alone(keys: Keys) -> RepositoryConfig:
+def alone(keys: Keys, model: type[RepositoryConfig]) -> RepositoryConfig:
     """Return the settings of a repository's own file alone. Every feature that the file names is on."""
-    named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in keys.model_fields_set}
-    return overlaid(RepositoryConfig.model_validate(named), keys)
+    named: dict[str, object] = {
+        name: {} for name in map(str, (SKIP_CI, REBUILD_DOCKER)) if name in keys.model_fields_set
+    }
+    return overlaid(model.model_validate(named), keys)
 
 
-async def _settings(github: GitHub, repository: str, app_settings: RepositoryConfig | None) -> RepositoryConfig:
-    if app_settings is not None and not app_settings.repository_file:
+async def _settings(
+    github: GitHub, repository: str, model: type[RepositoryConfig], app_settings: RepositoryConfig | None
+) -> RepositoryConfig:
+    if app_settings is not None and not app_settings.of(REPOSITORY_FILE):
         return app_settings
     file = await found_at(github, repository, PATH)
     if file is not None and file.kind != FILE:
         raise CannotAsk(texts.FILE_INVALID.format(path=PATH))
     try:
-        keys = parse_repository_file(file.raw if file else b"")
+        keys = parse_repository_file(file.raw if file else b"", model)
     except ConfigError:
         raise CannotAsk(texts.FILE_INVALID.format(path=PATH)) from None
-    return alone(keys) if app_settings is None else overlaid(app_settings, keys)
+    return alone(keys, model) if app_settings is None else overlaid(app_settings, keys)
 
 
 async def _read_changes(
@@ -160,9 +180,10 @@ async def _read_changes(
 
 
 async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange, config: RepositoryConfig) -> CiVerdict:
-    if config.slow_tests is None:
+    slow_tests = config.of(SLOW_TESTS)
+    if slow_tests is None:
         return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
-    head, context = proposed.pull.head_sha, config.slow_tests.status
+    head, context = proposed.pull.head_sha, slow_tests.status
     reason = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
         statuses = github.getiter(

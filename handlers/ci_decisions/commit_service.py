@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
-from bot.github.limits.ranks import current_rank
-from bot.github.repositories.in_force import config_in_force
 from gidgethub import BadRequest
 
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
+from bot.github.limits.ranks import current_rank
+from bot.github.repositories.in_force import config_in_force
 from handlers.changed_files.changes import NOT_NEEDED, Changes, UnknownChanges
 from handlers.changed_files.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions import texts

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from handlers.changed_files.texts import FALLBACK
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
+from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
 from handlers.rebuild_docker.texts import IMAGES_ARE_BUILT
+from handlers.skip_ci.config import SKIP_CI
 from handlers.skip_ci.decide import docs_only, skip_ci, skip_needs_files
 from handlers.skip_ci.texts import ALL_IS_BUILT, CI_RUNS
+from handlers.slow_tests.config import SLOW_TESTS
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -46,7 +49,7 @@ class CiDecision:
 
 def needs_files(config: RepositoryConfig, title: str | None) -> bool:
     """Say whether a decision depends on which files are changed. A commit has no title: None."""
-    return config.rebuild_docker is not None or skip_needs_files(config.skip_ci, title)
+    return config.of(REBUILD_DOCKER) is not None or skip_needs_files(config.of(SKIP_CI), title)
 
 
 def commit_needs_files(config: RepositoryConfig) -> bool:
@@ -59,12 +62,12 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
     return CiDecision(
         sha=sha,
         run_slow_tests=CiVerdict(
-            True, texts.SLOW_TESTS_NOT_ON if config.slow_tests is None else texts.SLOW_TESTS_ON_COMMIT
+            True, texts.SLOW_TESTS_NOT_ON if config.of(SLOW_TESTS) is None else texts.SLOW_TESTS_ON_COMMIT
         ),
         # A tag in a commit message skips nothing: everyone sees a title, but few read a message (TVM #10537).
-        skip_ci=skip_ci(config.skip_ci, None, changes),
-        docs_only=docs_only(config.skip_ci, None, changes),
-        rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
+        skip_ci=skip_ci(config.of(SKIP_CI), None, changes),
+        docs_only=docs_only(config.of(SKIP_CI), None, changes),
+        rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), changes),
     )
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
-from bot.github.limits.ranks import current_rank
-from bot.github.repositories.in_force import config_in_force
 from gidgethub import BadRequest
 
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
+from bot.github.limits.ranks import current_rank
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
+from bot.github.repositories.in_force import config_in_force
 from handlers.changed_files.changes import (
     NOT_NEEDED,
     ChangedFiles,
@@ -34,9 +34,12 @@ from handlers.changed_files.changes import (
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, needs_files, run_everything
+from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
+from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import docs_only, skip_ci
 from handlers.skip_ci.handler import SKIP_CI
+from handlers.slow_tests.config import SLOW_TESTS
 from handlers.slow_tests.handler import CHOICE, decide_slow_tests
 
 if TYPE_CHECKING:
@@ -132,9 +135,9 @@ class Decisions:
         return CiDecision(
             sha=decided_sha,
             run_slow_tests=await self._slow_tests(repository, number, pull, config),
-            skip_ci=skip_ci(config.skip_ci, pull.title, pull.changes),
-            docs_only=docs_only(config.skip_ci, pull.title, pull.changes),
-            rebuild_docker=rebuild_docker(config.rebuild_docker, pull.changes),
+            skip_ci=skip_ci(config.of(SKIP_CI_KEY), pull.title, pull.changes),
+            docs_only=docs_only(config.of(SKIP_CI_KEY), pull.title, pull.changes),
+            rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), pull.changes),
         ).as_json()
 
     async def _recorded(self, repository: str, number: int) -> RecordedPull | None:
@@ -149,7 +152,9 @@ class Decisions:
     async def _read_pull(
         self, repository: str, number: int, sha: str, recorded: RecordedPull | None, config: RepositoryConfig | None
     ) -> PullFacts:
-        depends_on_pull = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
+        depends_on_pull = config is not None and (
+            config.of(SKIP_CI_KEY) is not None or config.of(REBUILD_DOCKER) is not None
+        )
         if recorded is not None and not depends_on_pull and sha in ("", recorded.head.sha):
             return PullFacts(recorded.repository_id, recorded.head)
         try:
@@ -226,7 +231,8 @@ class Decisions:
             return UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
 
     async def _slow_tests(self, repository: str, number: int, pull: PullFacts, config: RepositoryConfig) -> CiVerdict:
-        if config.slow_tests is None:
+        slow_tests = config.of(SLOW_TESTS)
+        if slow_tests is None:
             return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
         if pull.repository_id is None or pull.head is None:
             return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests
@@ -235,7 +241,7 @@ class Decisions:
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return CiVerdict(True, texts.CHOICE_UNREADABLE)
-        verdict = decide_slow_tests(config.slow_tests, pull.head.head_ref, choice, self._config.mentions[0])
+        verdict = decide_slow_tests(slow_tests, pull.head.head_ref, choice, self._config.mentions[0])
         return CiVerdict(verdict.is_on, verdict.reason)
 
 

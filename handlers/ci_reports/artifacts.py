@@ -12,8 +12,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from bot.github.text.markdown import code, truncate
-from bot.github.transport.download import TooLong
 from cachetools import LRUCache
 from nightjar_formats.limits import MAX_INFLATED_BYTES
 from nightjar_formats.refused import Refused
@@ -25,6 +23,8 @@ from bot.core.single_flight import SingleFlight
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.errors import is_not_found
+from bot.github.text.markdown import code, truncate
+from bot.github.transport.download import TooLong
 from handlers.ci_reports import texts
 from handlers.ci_reports.archives import ArchiveBudget, read_archive
 from handlers.ci_reports.outcomes import SuiteOutcomes

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bot.config import RepositoryConfig
-    from bot.config.ci_tests import Tests
     from bot.core.events import Delivery
+    from handlers.ci_reports.keys import Tests
     from handlers.ci_reports.outcomes import HeadAndBase
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"

@@ -10,10 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.github.text.markdown import code, truncate
 from bot.github.transport.pages import PER_PAGE
-
-from bot.core.payload import Payload
 from handlers.ci_reports import texts
 from handlers.ci_reports.artifacts import ARTIFACTS_READER, RunAttempt
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase

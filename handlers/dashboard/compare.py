@@ -32,6 +32,7 @@ from handlers.dashboard.compare_rows import (
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ def compare_page(parts: DashboardParts) -> Page:
     async def load(request: PageRequest) -> ComparePage:
         name, settings = await settings_and_target(parts, request)
         query: CompareQuery = request.query
-        if settings.results is None:
+        if settings.of(LAB_RESULTS) is None:
             return ComparePage.without_results()
         choice = await request.pages.run(choose_commits, parts.store, name, settings, query)
         suites: list[SuitePair] = []
@@ -190,7 +191,7 @@ async def _compare_suites(
 ) -> list[SuitePair]:
     """Compare each suite of two commits; a long comparison runs in a process of the pool."""
     state = await request.pages.run(parts.store.state, target, head.sha)
-    quarantine, _ = quarantine_at(settings.quarantine, target, parts.moment())
+    quarantine, _ = quarantine_at(settings.of(QUARANTINE), target, parts.moment())
     names = sorted({*state.suites, *await request.pages.run(parts.store.commits.suites, target, base.sha)})
     pairs = []
     for name in names:
@@ -203,7 +204,7 @@ async def _compare_suites(
         if tests := compared.comparison.new_failures:
             failures = {test: suite.seen[test] for test in tests}
             flakiness = await request.pages.run(
-                parts.store.failures.flakiness, target, name, head.sha, failures, settings.aliases
+                parts.store.failures.flakiness, target, name, head.sha, failures, settings.of(RENAMES).aliases
             )
             compared = with_flaky(compared, flakiness)
         pairs.append(SuitePair(name, suite.seen, base_outcomes, compared, quarantine, complete=suite.complete))
@@ -225,7 +226,13 @@ async def _compare_suite(
     results = parts.results.running_in(request.pages.run)
     try:
         return await results.compare(
-            owner, (suite.seen, base_outcomes), compared_with_any, bare, base, base_outcomes, settings.aliases
+            owner,
+            (suite.seen, base_outcomes),
+            compared_with_any,
+            bare,
+            base,
+            base_outcomes,
+            settings.of(RENAMES).aliases,
         )
     except OverLimit as error:
         reason = compare_texts.COMPARISON_COST.format(why=error)

@@ -17,7 +17,6 @@ from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
     from bot.results.store.failures.failures import RegressionMessage
-
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 

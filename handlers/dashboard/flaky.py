@@ -13,6 +13,7 @@ from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.results.store.lists.flaky_tests import FlakyTest
@@ -68,7 +69,7 @@ def flaky_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         query: FlakyQuery = request.query
         targets = configured_targets(settings)
-        if settings.results is None:
+        if settings.of(LAB_RESULTS) is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
         stored_query = store_query(request, name, settings, query.target)
         flaky = await request.pages.run(parts.store.lists.flaky, stored_query, parts.moment() - query.days * DAY)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from bot.results.store.grid.rows import GridRange
 from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from bot.results.store.grid.rows import GridRange
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
@@ -30,11 +30,11 @@ from handlers.dashboard.rows import (
 )
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS, RENAMES
 
 if TYPE_CHECKING:
-    from bot.results.store.grid.grid import Grid
-
     from bot.config.model import RepositoryConfig
+    from bot.results.store.grid.grid import Grid
     from bot.results.store.store import ResultsStore
 
 EXPLAINED = ("new-failure", "still-failing")
@@ -123,7 +123,7 @@ def grid_page(parts: DashboardParts) -> Page:
 
     async def load(request: PageRequest) -> GridPage:
         name, settings = await settings_and_target(parts, request)
-        if settings.results is None:
+        if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await request.pages.run(read_grid, parts.store, name, settings, request.query, parts.moment())
 
@@ -145,7 +145,7 @@ def read_grid(
     store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, moment: float
 ) -> GridPage:
     """Read the part of the grid that a query names; it blocks."""
-    assert settings.results is not None
+    assert settings.of(LAB_RESULTS) is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
     grid_range = GridRange(
@@ -156,7 +156,7 @@ def read_grid(
         COLUMNS,
         float(query.before) if query.before else None,
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
-        settings.aliases,
+        settings.of(RENAMES).aliases,
         quarantine_of(settings, moment),
         counts=not (query.status or query.q or (query.target and query.suite)),
     )

@@ -42,6 +42,7 @@ from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import RENAMES, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -134,7 +135,7 @@ def _on_targets(
     moment: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
-    repository, suite, aliases = lines[0].target.repository, lines[0].suite, settings.aliases
+    repository, suite, aliases = lines[0].target.repository, lines[0].suite, settings.of(RENAMES).aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
     grid_range = GridRange(
@@ -325,14 +326,16 @@ def _flakiness(
     if not test_lines:
         return {}
     suites = [on_target(test_line.line) for test_line in test_lines]
-    newest = store.failures.newest_flakiness(suites, test, settings.aliases)
+    newest = store.failures.newest_flakiness(suites, test, settings.of(RENAMES).aliases)
     described = {}
     for test_line in test_lines:
         line, last = test_line.line, test_line.last
         sha, flakiness = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             outcomes = {test: SeenTest(last.status, last.flaky)}
-            flakiness_by_test = store.failures.flakiness(line.target, line.suite, last.sha, outcomes, settings.aliases)
+            flakiness_by_test = store.failures.flakiness(
+                line.target, line.suite, last.sha, outcomes, settings.of(RENAMES).aliases
+            )
             flakiness = flakiness_by_test.get(test, Flakiness())
         if flakiness.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
@@ -354,7 +357,7 @@ def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, momen
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
-    lab = settings.results.labs.get(line.target.lab) if settings.results else None
+    lab = labs_of(settings).get(line.target.lab)
     if lab is None or not lab.reproduce or last.status is None:
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.github.pull_heads import repository_id_of
+from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.results.state import Run, RunState
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
@@ -25,7 +25,7 @@ from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
-    from bot.config.results import Lab
+    from bot.results.settings.results import Lab
     from bot.results.store.lists.lab_reports import LabActivity, TargetActivity
     from bot.results.store.store import ResultsStore
     from handlers.tracking_branches.records import TrackingMove

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-from bot.results.store.lists.listed_tests import ListedTests
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from bot.results.store.lists.listed_tests import ListedTests
 from handlers.dashboard.settings import TARGET_PATTERN
+from handlers.results.config import RENAMES
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -56,7 +57,7 @@ def store_query(request: PageRequest, name: str, settings: RepositoryConfig, tar
         (query.q or "").lower(),
         0 if request.as_csv else (query.page - 1) * ROWS,
         limit,
-        settings.aliases,
+        settings.of(RENAMES).aliases,
     )
 
 

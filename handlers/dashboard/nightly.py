@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.wiring import DashboardParts
+from handlers.nightly.config import NIGHTLY as NIGHTLY_KEY
 from handlers.nightly.route import NightlyBranch, NightlyBranches
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
@@ -42,7 +43,7 @@ def nightly_page(parts: DashboardParts) -> Page:
         settings = parts.config.repository(request.repository)
         if settings is None:
             raise LookupError(request.repository)
-        nightly = settings.nightly
+        nightly = settings.of(NIGHTLY_KEY)
         try:
             tracked = NightlyBranch.model_validate(await read(request.repository)) if nightly else None
         except LookupError as error:

@@ -17,12 +17,12 @@ from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
+from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
+    from bot.results.settings.results import Results
     from bot.results.store.failures.failing_now import TargetNow
-
-    from bot.config.results import Results
     from bot.results.store.store import ResultsStore
 
 MOST_FAILING = 5
@@ -105,9 +105,11 @@ def overview_page(parts: DashboardParts) -> Page:
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))
         for name in visible:
             settings = parts.config.repositories[name]
-            results = settings.results
+            results = settings.of(LAB_RESULTS)
             targets = (
-                await request.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.moment())
+                await request.pages.run(
+                    target_overviews, parts.store, name, results, settings.of(RENAMES).aliases, parts.moment()
+                )
                 if results
                 else []
             )

@@ -117,7 +117,7 @@ def pull_page(parts: DashboardParts) -> Page:
             raise LookupError(str(number))
         pending = await pending_merge(parts.records, repository_id, number)
         github = f"{parts.github}/{request.repository}"
-        teller = StoryTeller(parts.redact, github)
+        teller = StoryTeller(parts.redact, github, parts.titles)
         stories = await request.pages.run(lambda: [teller.delivery(record) for record in records])
         _, commands = await parts.list_commands(request.repository) or ("", ())
         listed = [story for story in stories if query.all or story.state != "ignored"]

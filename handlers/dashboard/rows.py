@@ -11,6 +11,9 @@ from enum import StrEnum
 from functools import cache
 from itertools import product
 
+from nightjar_formats.columns import STATUS_BYTES, at
+from pydantic import BaseModel, ConfigDict, Field
+
 from bot.results.store.grid.grid import Grid, GridPoint
 from bot.results.store.grid.rows import GridLine
 from bot.results.store.tables.cells import (
@@ -23,9 +26,6 @@ from bot.results.store.tables.cells import (
     paired_column,
 )
 from bot.results.store.tables.names import SuiteRow
-from nightjar_formats.columns import STATUS_BYTES, at
-from pydantic import BaseModel, ConfigDict, Field
-
 from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, state_of_test, test_cell
 
 MOST_ROWS = 100

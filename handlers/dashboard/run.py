@@ -25,6 +25,7 @@ from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import QUARANTINE, RENAMES, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -143,7 +144,7 @@ def run_page(parts: DashboardParts) -> Page:
         state = await results.state(key.about, key.sha)
         # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
         # GitHub's quota.
-        compared = await compared_suites(results, None, name, state, settings.aliases)
+        compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
         return await request.pages.run(_page_of, run, listed, findings)
@@ -163,8 +164,8 @@ def run_page(parts: DashboardParts) -> Page:
 def _findings(
     settings: RepositoryConfig, target: TargetKey, state: TargetState, compared: dict[str, ComparedSuite], moment: float
 ) -> Findings:
-    quarantine, ended = quarantine_at(settings.quarantine, target, moment)
-    lab = settings.results.labs.get(target.lab) if settings.results else None
+    quarantine, ended = quarantine_at(settings.of(QUARANTINE), target, moment)
+    lab = labs_of(settings).get(target.lab)
     reproduce = (lab.reproduce if lab else None) or ""
     return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
 

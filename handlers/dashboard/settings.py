@@ -9,10 +9,11 @@ from nightjar_formats.model import TARGET_NAME, TargetKey
 from bot.results.compare.quarantine import quarantine_at
 from bot.web.problems import Problem
 from handlers.dashboard.texts import NO_SUCH_TARGET
+from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
-    from bot.config.results import Results
+    from bot.results.settings.results import Results
     from bot.results.store.grid.rows import QuarantineOf
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
@@ -39,7 +40,7 @@ async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tu
     """
     name, settings = settings_of(parts, request.repository)
     target, configured = request.query.target, configured_targets(settings)
-    if target and settings.results and target not in configured:
+    if target and settings.of(LAB_RESULTS) and target not in configured:
         lab, _, device = target.partition("/")
         if TargetKey(name, lab, device) not in await request.pages.run(parts.store.newest, name):
             available = ", ".join(configured[:MOST_NAMED]) or "none"
@@ -54,17 +55,17 @@ async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tu
 def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig, Results]:
     """Return a repository's name, its settings and those of its labs; raise LookupError if it has no `results`."""
     name, settings = settings_of(parts, repository)
-    if settings.results is None:
+    results = settings.of(LAB_RESULTS)
+    if results is None:
         raise LookupError(repository)
-    return name, settings, settings.results
+    return name, settings, results
 
 
 def quarantine_of(settings: RepositoryConfig, moment: float) -> QuarantineOf:
     """Return a function that returns the quarantine of a target at `moment`, in seconds since 1970."""
-    return lambda target: quarantine_at(settings.quarantine, target, moment)[0]
+    return lambda target: quarantine_at(settings.of(QUARANTINE), target, moment)[0]
 
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:
     """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
-    labs = settings.results.labs if settings.results else {}
-    return [f"{lab}/{target}" for lab, lab_settings in labs.items() for target in lab_settings.targets]
+    return [f"{name}/{target}" for name, lab in labs_of(settings).items() for target in lab.targets]

@@ -13,6 +13,7 @@ from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.results.store.lists.skipped_tests import IdleTest, SkippedOn, SkippedTest
@@ -74,7 +75,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         stored_query = store_query(request, name, settings, query.target)
         skipped = await request.pages.run(parts.store.lists.skipped, stored_query, parts.moment() - WEEK)
         return SkippedPage(
-            takes_results=settings.results is not None,
+            takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),
             has_results=skipped.suites > 0,
             total=skipped.total,

@@ -13,6 +13,7 @@ from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.results.store.lists.slow_tests import Durations
@@ -72,7 +73,7 @@ def slow_page(parts: DashboardParts) -> Page:
 
         target, durations = await request.pages.run(read, parts.store)
         return SlowPage(
-            takes_results=settings.results is not None,
+            takes_results=settings.of(LAB_RESULTS) is not None,
             targets=targets,
             has_results=durations is not None and durations.runs > 0,
             total=durations.listed if durations else 0,

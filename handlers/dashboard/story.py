@@ -94,6 +94,8 @@ class StoryTeller:
     redact: Callable[[str], str]
     repository: str
     """The repository's page on GitHub."""
+    titles: Mapping[str, str]
+    """What each handler is about, by its name."""
 
     def delivery(self, record: DeliveryRecord) -> DeliveryStory:
         """Return the story of a delivery."""
@@ -114,7 +116,7 @@ class StoryTeller:
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(
             handler=plan.handler,
-            what=texts.HANDLERS.get(plan.handler, plan.handler),
+            what=self.titles.get(plan.handler, plan.handler),
             stage=plan.stage,
             state=plan.job.state,
             why=self._reason(plan.job, guid),

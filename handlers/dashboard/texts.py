@@ -103,55 +103,6 @@ EVENTS = {
 }
 """What happened, by event and action."""
 
-HANDLERS = {
-    "cc-reviewers": "Reviewers",
-    "commands": "Commands",
-    "degraded-targets": "Degraded targets",
-    "device-job-steps": "Check run of requested hardware tests",
-    "device-jobs": "Requested hardware tests",
-    "docker-update": "Docker images",
-    "docs-link": "Link to the docs",
-    "hardware-results": "Check runs of hardware labs",
-    "hardware-results-all": "Check runs of hardware labs",
-    "hardware-runs": "Uploaded results",
-    "lab-webhook": "Webhooks of labs",
-    "last-good": "Last good branch",
-    "lint": "Title and text",
-    "lint-again": "Title and text",
-    "main-failures": "Failures of branches",
-    "main-failures-scan": "Failures of branches",
-    "main-failures-triggers": "Failures of branches",
-    "merge-group-lint": "Title and text",
-    "merge-group-skip-ci": "Whether CI runs",
-    "merge-group-slow-tests": "Slow tests",
-    "merge-when-green": "Pending merge",
-    "merge-when-green-triggers": "Pending merge",
-    "merges": "Pending merges",
-    "news": "News of the bot",
-    "nightly": "Nightly branch",
-    "nightly-news": "News of nightly runs",
-    "regressions": "Regressions",
-    "repository-file": "The repository's configuration",
-    "repository-file-again": "The repository's configuration",
-    "repository-file-check": "The repository's configuration",
-    "runtime": "Section on durations",
-    "runtime-results": "Section on durations",
-    "runtime-run": "Section on durations",
-    "sections": "The bot's comment",
-    "sections-out-of-date": "The bot's comment",
-    "skip-ci": "Whether CI runs",
-    "skipped-tests": "Section on skipped tests",
-    "skipped-tests-results": "Section on skipped tests",
-    "skipped-tests-run": "Section on skipped tests",
-    "slow-tests": "Slow tests",
-    "slow-tests-branches": "Slow tests",
-    "stale-reviews": "Reminders of reviews",
-    "team-list": "List of teams",
-    "team-tags": "Teams",
-    "welcome": "Welcome",
-}
-"""What each handler is about, by its name."""
-
 # -- badges and the feed of regressions --
 
 BADGE_NO_RESULTS, BADGE_STALE, BADGE_GREEN = "no results", "stale", "passing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from nightjar_formats.items import first_of
 
 from bot.config.environment import SETTINGS
 from bot.core.redaction import Redactor
+from bot.feature import HANDLER_TITLES
 from bot.results.service import RESULTS
 from bot.web.help import COMMAND_LIST
 
@@ -42,6 +43,8 @@ class DashboardParts:
     journal: Journal
     redact: Callable[[str], str]
     list_commands: ListCommands
+    titles: Mapping[str, str]
+    """What each handler is about, by its name."""
     github: str = "https://github.com"
 
     def moment(self) -> float:
@@ -85,5 +88,6 @@ class DashboardParts:
             services.journal,
             Redactor(settings.secrets()).text,
             services.part(COMMAND_LIST),
+            services.part(HANDLER_TITLES),
             settings.github_url,
         )

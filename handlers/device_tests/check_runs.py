@@ -22,6 +22,7 @@ from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS, UnknownJob
 from handlers.device_tests.waiting import queue_place
 from handlers.device_tests.words import step_content
+from handlers.results.config import LAB_RESULTS
 from handlers.results.effects import RequestCheckRun
 
 NAME = "device-job-steps"
@@ -63,7 +64,7 @@ async def show_step(context: Context) -> Plan:
         # The lab has tested this commit on its own, or for an earlier request. Those results say more than this end.
         request = RequestCheckRun(job.lab, job.target, job.sha)
         return Plan((request,), why=texts.WHY_RESULTS, conclusion_basis=written)
-    results = context.config.results
+    results = context.config.of(LAB_RESULTS)
     lab = results.labs.get(job.lab) if results else None
     place = await queue_place(store, context.config, job)
     test_command = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"

@@ -10,13 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot.github.repositories.permissions import role_of
-from bot.github.text.markdown import code, truncate
-
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head, saw_head
 from bot.core.listing import listed
+from bot.github.repositories.permissions import role_of
+from bot.github.text.markdown import code, truncate
 from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.words import refusal
@@ -33,6 +32,7 @@ from handlers.device_tests.targets import (
 )
 from handlers.device_tests.waiting import queue_place
 from handlers.device_tests.words import status_row
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -46,13 +46,13 @@ LONGEST_NAME = 130
 
 def takes_requests(config: RepositoryConfig) -> bool:
     """Say whether a repository has targets that accept requests."""
-    return bool(request_targets(config.results))
+    return bool(request_targets(config.of(LAB_RESULTS)))
 
 
 async def listed_targets(context: Context) -> str:
     """List the targets for `@ci help` that accept requests now; a degraded target may accept none."""
     degraded = await degraded_targets(context.records, context.repository.id)
-    able = without_degraded(request_targets(context.config.results), degraded)
+    able = without_degraded(request_targets(context.config.of(LAB_RESULTS)), degraded)
     return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
 
 
@@ -102,7 +102,7 @@ APPROVE_TESTS = CommandSpec(
 
 async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     """Request tests of the head on the named targets."""
-    pull, results, context = request.pull, request.context.config.results, request.context
+    pull, results, context = request.pull, request.context.config.of(LAB_RESULTS), request.context
     accepting = request_targets(results)
     if results is None or not accepting:
         return CommandAnswer(say=texts.NO_TARGETS, done=False)
@@ -207,7 +207,7 @@ async def cancel_tests(request: CommandRequest, command: Command) -> CommandAnsw
     number = request.pull.number
     effect = CancelDeviceJobs(number, JobEnd.BY_PERSON.value, also_running=True)
     # Requests of earlier lines of the same comment are not stored yet, so they are removed from the plan.
-    targets = request_targets(request.context.config.results)
+    targets = request_targets(request.context.config.of(LAB_RESULTS))
     calls_off = frozenset(submit_target(number, target.lab, target.name) for target in targets)
     jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, number)
     say = "" if any(job.is_open for job in jobs) else texts.NOTHING_TO_CANCEL

@@ -56,4 +56,9 @@ FEATURE = Feature(
     provide=provide,
     timers=timers,
     metrics=JobGauges,
+    titles={
+        "device-jobs": "Requested hardware tests",
+        "device-job-steps": "Check run of requested hardware tests",
+        "degraded-targets": "Degraded targets",
+    },
 )

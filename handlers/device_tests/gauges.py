@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from handlers.device_tests.measured import MeasuredTarget, measure_jobs
 from handlers.device_tests.model import DeviceJobState
 from handlers.device_tests.targets import request_targets
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.feature import Services
@@ -27,7 +28,7 @@ class JobGauges:
         self._targets = [
             TargetKey(repository, target.lab, target.name)
             for repository, config in services.config.repositories.items()
-            for target in request_targets(config.results)
+            for target in request_targets(config.of(LAB_RESULTS))
         ]
         gauge = partial(Gauge, registry=registry)
         self._jobs = gauge(

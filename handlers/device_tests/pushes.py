@@ -31,6 +31,7 @@ from handlers.device_tests.targets import (
     request_targets,
     without_degraded,
 )
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -47,7 +48,7 @@ router = Router()
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
-    targets = request_targets(config.results)
+    targets = request_targets(config.of(LAB_RESULTS))
     if delivery.action in ("labeled", "unlabeled"):
         return bool(labeled_targets(targets, delivery.payload.text("label", "name")))
     return bool(targets)
@@ -56,7 +57,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
     """Cancel tests that are no longer wanted, and request new ones."""
-    event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
+    event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
     able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from bot.config.types import matches
 from bot.core.nearest import nearest_names
+from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
 from handlers.device_tests.queue import TargetLimits
+from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.config.results import Results
+    from bot.results.settings.results import Results
     from handlers.device_tests.store import JobRequests
 
 
@@ -73,7 +74,7 @@ def without_degraded(targets: Iterable[RequestTarget], degraded: Mapping[str, De
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:
     """Return a target; None if app.yaml no longer has it, or it no longer accepts requests."""
-    lab_settings = config.results.labs.get(lab) if config and config.results else None
+    lab_settings = labs_of(config).get(lab) if config is not None else None
     settings = lab_settings.targets.get(name) if lab_settings else None
     return RequestTarget(lab, name, settings) if settings and settings.takes_requests else None
 

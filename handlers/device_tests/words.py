@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.github.text.markdown import code, truncate
-
 from bot.github.check_runs import IN_PROGRESS, NEUTRAL, QUEUED, CheckContent
+from bot.github.text.markdown import code, truncate
 from handlers.device_tests import texts
 from handlers.device_tests.model import MOST_ATTEMPTS, DeviceJob, DeviceJobState, JobEnd, ShownStep
 from handlers.device_tests.waiting import QueuePlace

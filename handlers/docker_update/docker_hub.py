@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.config.docker_update import HUB
 from bot.core.errors import PayloadError
 from bot.core.payload import Payload
 from bot.core.web_json import Reader
+from handlers.docker_update.config import HUB
 from handlers.docker_update.images import BUILT
 
 TAG = "{url}/v2/repositories/{name}/tags/{tag}"

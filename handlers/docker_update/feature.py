@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.docker_update import handler
+from handlers.docker_update.config import KEYS
 
 FEATURE = Feature(
     name="docker_update",
-    config=("docker_update",),
+    config=KEYS,
     router=handler.router,
+    titles={"docker-update": "Docker images"},
 )

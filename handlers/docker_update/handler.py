@@ -25,6 +25,7 @@ from bot.github.limits.ranks import Rank, ranked
 from bot.github.text.markdown import code
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.docker_update.config import DOCKER_UPDATE
 from handlers.docker_update.docker_hub import DockerHub
 from handlers.docker_update.images import Update, find_references, staged, update_tags
 from handlers.docker_update.texts import (
@@ -43,7 +44,7 @@ from handlers.docker_update.texts import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bot.config.docker_update import DockerUpdate
+    from handlers.docker_update.config import DockerUpdate
     from handlers.docker_update.images import ImageReference
 
 NAME = "docker-update"
@@ -57,7 +58,7 @@ router = Router()
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature="docker_update")
 async def update_images(context: Context) -> Plan:
     """Read the file on the base branch and the tags of its images, and propose the newest tags."""
-    config = context.config.docker_update
+    config = context.config.of(DOCKER_UPDATE)
     assert config is not None, "the handler runs only where the feature is on"
     with ranked(Rank.SWEEP):
         base_sha = await branch_head(context.github, context.repository.full_name, config.base)

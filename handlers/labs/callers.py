@@ -14,16 +14,17 @@ from aiohttp import web
 from nightjar_formats.items import first_of
 from procrastinate.exceptions import ConnectorException
 
-from bot.config.lab_identity import BuildkiteOidc, GitHubOidc
 from bot.core.patterns import Pattern
 from bot.engine.tokens import PREFIX, TokenStore
+from bot.results.settings.lab_identity import BuildkiteOidc, GitHubOidc
 from bot.web.oidc import InvalidToken, IssuerAway, IssuerKeys, verified_claims
 from bot.web.problems import Problem
 from handlers.labs import texts
+from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.config.results import Lab
+    from bot.results.settings.results import Lab
 
 RETRY_SECONDS = 10
 OTHER_ISSUER = frozenset({"InvalidIssuerError", "UnknownKey"})
@@ -136,9 +137,9 @@ class LabAccess:
     def labs(self, lab: str) -> dict[str, Lab]:
         """Return the entries of a lab in app.yaml, by their repositories."""
         return {
-            name: repository.results.labs[lab]
-            for name, repository in self._config.repositories.items()
-            if repository.results and lab in repository.results.labs
+            name: labs_of(settings)[lab]
+            for name, settings in self._config.repositories.items()
+            if lab in labs_of(settings)
         }
 
     def _invalid(self, reason: str) -> RefusedCaller:

@@ -14,10 +14,11 @@ from bot.aws.bucket import Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.utc import iso_utc
 from handlers.labs.bodies import HandedOutJob, PresignedUpload
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.config.results import Results
+    from bot.results.settings.results import Results
     from handlers.device_tests.model import DeviceJob
     from handlers.device_tests.store import ClaimedJob
 
@@ -47,8 +48,9 @@ class ClaimReplies:
         job = claimed.job
         config = self._config.repository(job.repository)
         assert config is not None, "a job of a repository that app.yaml does not have is not handed out"
-        assert config.results is not None, "nor one of a repository without labs"
-        prefix = config.results.prefix + RunKey(job.repository, job.lab, job.target, job.sha, job.run_id).folder
+        results = config.of(LAB_RESULTS)
+        assert results is not None, "nor one of a repository without labs"
+        prefix = results.prefix + RunKey(job.repository, job.lab, job.target, job.sha, job.run_id).folder
         return HandedOutJob(
             job=job.id,
             lease=claimed.lease,
@@ -65,7 +67,7 @@ class ClaimReplies:
             deadline=iso_utc(job.deadline),
             requested_by=job.requested_by.login,
             approved_by=job.approved_by.login or None,
-            upload=await self._upload_permission(config.results, job, prefix),
+            upload=await self._upload_permission(results, job, prefix),
         )
 
     async def _upload_permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:

@@ -18,10 +18,11 @@ from handlers.device_tests.model import DeviceJob, DeviceJobState
 from handlers.device_tests.store import JOBS, JobStore, UnknownJob
 from handlers.labs import texts
 from handlers.labs.calls import LAB_CALLS
+from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
-    from bot.config.lab_workflow import LabWorkflow
-    from bot.config.results import Lab
+    from bot.results.settings.lab_workflow import LabWorkflow
+    from bot.results.settings.results import Lab
 
 DISPATCHES = "/repos/{+repo}/actions/workflows/{workflow}/dispatches"
 INPUTS = ("job", "target", "repository", "sha")
@@ -62,7 +63,7 @@ class StartLabWorkflow:
         job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
         if job is None:
             return Applied(texts.JOB_NOT_WAITING, changed=False)
-        settings = context.config.results.labs.get(self.lab) if context.config.results else None
+        settings = labs_of(context.config).get(self.lab)
         if settings is None or settings.workflow is None:
             return Applied(texts.WORKFLOW_REMOVED, changed=False)
         calls = context.part(LAB_CALLS)

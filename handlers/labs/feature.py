@@ -27,6 +27,7 @@ from handlers.labs.claims import JobClaims
 from handlers.labs.dispatches import StartLabWorkflow
 from handlers.labs.routes import LabRoutes
 from handlers.labs.webhooks import JOB_WAITS, LAB_WEBHOOKS, TICK, LabWebhooks, SendLabWebhook
+from handlers.results.config import labs_of
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 
@@ -36,7 +37,7 @@ async def provide(services: Services) -> None:
     Raises `SettingsError` for a missing secret.
     """
     config, store = services.config, services.part(JOBS)
-    labs = {lab for repository in config.repositories.values() if repository.results for lab in repository.results.labs}
+    labs = {lab for settings in config.repositories.values() for lab in labs_of(settings)}
     calls = LabCalls(labs, config.http.proxies)
     services.parts[LAB_CALLS] = calls
     services.parts[ISSUER_KEYS] = IssuerKeys(services.part(READER))
@@ -96,4 +97,5 @@ FEATURE = Feature(
     timers=timers,
     listeners=listeners,
     metrics=LabCallMetrics,
+    titles={"lab-webhook": "Webhooks of labs"},
 )

@@ -30,11 +30,12 @@ from handlers.device_tests.store import JOBS, JobStore
 from handlers.labs import texts
 from handlers.labs.calls import LAB_CALLS
 from handlers.labs.dispatches import StartLabWorkflow, waiting_job
+from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.config.lab_webhook import LabWebhook
     from bot.engine.processor import Announce
+    from bot.results.settings.lab_webhook import LabWebhook
 
 TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
@@ -76,9 +77,9 @@ class LabWebhooks:
         self._store = store
         self._accept = accept
         labs = {
-            (name, lab): settings
-            for name, repository in config.repositories.items()
-            for lab, settings in (repository.results.labs if repository.results else {}).items()
+            (repository, name): lab
+            for repository, settings in config.repositories.items()
+            for name, lab in labs_of(settings).items()
         }
         self.labs: dict[tuple[str, str], LabWebhook] = {
             key: settings.webhook for key, settings in labs.items() if settings.webhook is not None
@@ -114,7 +115,7 @@ LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")
 async def push_job(context: Context) -> Plan:
     """Plan to send the webhook and to start the workflow, whichever the lab has."""
     waiting = JOB_WAITS.read(context.delivery.payload)
-    lab = context.config.results.labs.get(waiting.lab) if context.config.results else None
+    lab = labs_of(context.config).get(waiting.lab)
     effects: list[Effect] = []
     if lab and lab.webhook:
         effects.append(SendLabWebhook(waiting.lab, waiting.job, waiting.attempt))

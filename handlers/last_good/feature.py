@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.last_good import handler, route
+from handlers.last_good.config import KEYS
 from handlers.last_good.route import LastGoods
 
 LAG = (
@@ -61,8 +62,9 @@ def routes(services: Services) -> Sequence[Operation]:
 
 FEATURE = Feature(
     name="last_good",
-    config=("last_good",),
+    config=KEYS,
     router=handler.router,
     routes=routes,
     metrics=LastGoodGauges,
+    titles={"last-good": "Last good branch"},
 )

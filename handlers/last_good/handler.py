@@ -13,6 +13,7 @@ from bot.github.commits.refs import first_between
 from bot.github.limits.ranks import Rank, ranked
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.last_good.config import LAST_GOOD as LAST_GOOD_KEY
 from handlers.last_good.texts import LAST_GOOD_ISSUE
 from handlers.tracking_branches.conclusion import (
     BranchOutcome,
@@ -31,8 +32,8 @@ from handlers.tracking_branches.scan import ScanInProgress
 from handlers.tracking_branches.texts import MOVE_FAILED
 
 if TYPE_CHECKING:
-    from bot.config.last_good import LastGood
     from bot.plan.outcome import EffectOutcomes
+    from handlers.last_good.config import LastGood
 
 
 router = Router()
@@ -91,7 +92,7 @@ def decide_last_good_conclusion(
 )
 async def move_last_good(context: Context) -> Plan:
     """Scan the branch and the commits that it may move to, and decide."""
-    rules = context.config.last_good
+    rules = context.config.of(LAST_GOOD_KEY)
     assert rules is not None, "the handler runs only where the feature is on"
     moment = moment_of(context.delivery.payload)
     record: Mapping[str, Any] = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.main_failures import handler
+from handlers.main_failures.config import KEYS
 from handlers.main_failures.effects import SCAN_EVENT, RequestScan
 
 FEATURE = Feature(
     name="main_failures",
-    config=("main_failures",),
+    config=KEYS,
     events=(SCAN_EVENT,),
     records=handler.RECORDS,
     router=handler.router,
     effects=(RequestScan,),
+    titles={
+        "main-failures-triggers": "Failures of branches",
+        "main-failures": "Failures of branches",
+        "main-failures-scan": "Failures of branches",
+    },
 )

@@ -24,6 +24,7 @@ from bot.github.text.markdown import code
 from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.main_failures.config import MAIN_FAILURES
 from handlers.main_failures.decide import BranchScan, FailureChanges, KnownFailures, decide_alarms, has_failed
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, RequestScan, is_scan_pending
 from handlers.main_failures.texts import (
@@ -38,11 +39,11 @@ from handlers.main_failures.texts import (
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.config.alarms import MainFailures
     from bot.core.events import Delivery
     from bot.core.payload import Payload
     from bot.engine.records import Key
     from bot.plan.effect import Effect
+    from handlers.main_failures.config import MainFailures
 
 NAME = "main-failures"
 KEY = "main_failures"
@@ -116,7 +117,8 @@ def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
 
 
 def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    return config.main_failures is not None and trigger_of(delivery, config.main_failures) is not None
+    watched = config.of(MAIN_FAILURES)
+    return watched is not None and trigger_of(delivery, watched) is not None
 
 
 @router.on("status", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
@@ -265,6 +267,6 @@ async def _commits(context: Context, branch: str) -> list[Commit]:
 
 
 def _watched(context: Context) -> MainFailures:
-    watched = context.config.main_failures
+    watched = context.config.of(MAIN_FAILURES)
     assert watched is not None, "the handler runs only where the feature is on"
     return watched

@@ -23,6 +23,7 @@ from bot.github.text.markdown import code
 from bot.plan.handler import Router
 from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command
+from handlers.merge.config import MERGE as MERGE_KEY
 from handlers.merge.effects import COMPUTING_SECONDS, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
@@ -30,6 +31,7 @@ from handlers.merge.readiness import BlockerKind, RestartCommand, is_undecided, 
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
+from handlers.rerun.config import RERUN as RERUN_KEY
 
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
@@ -134,7 +136,7 @@ async def _read_blockers(request: CommandRequest) -> tuple[MergeState, list[Merg
     """
     context, sha = request.context, request.pull.head_sha
     await _check_head(request)
-    config = context.config.merge
+    config = context.config.of(MERGE_KEY)
     assert config is not None
     own_contexts = Ours.of(context.me, context.config)
     repository = context.repository.full_name
@@ -185,7 +187,7 @@ async def _restart_command(request: CommandRequest, merge_state: MergeState) -> 
     Only runs that `rerun` can restart are offered. Finding them takes three requests, and none if no check failed.
     """
     failed = any(signal.state is State.RED for signal in merge_state.signals)
-    if not failed or request.context.config.rerun is None:
+    if not failed or request.context.config.of(RERUN_KEY) is None:
         return None
     found_runs = await request.runs()
     if found_runs.troubles:

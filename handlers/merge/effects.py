@@ -25,6 +25,7 @@ from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
 from handlers.merge.api import MergeFacts, commits_of, dequeue, enqueue, merge_facts_of, put_merge
+from handlers.merge.config import MERGE
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.readiness import MergeState, is_undecided, listed_blockers, merge_blockers
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
@@ -32,8 +33,8 @@ from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bot.config.merge import Merge
     from bot.github.text.commit_message import AuthoredCommit
+    from handlers.merge.config import Merge
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0
@@ -88,7 +89,7 @@ class MergePull:
         the person may still merge, and does nothing if the merge has already happened. Raises `RefusedToPerson` with
         the blockers, and `TryAgain` while GitHub computes conflicts.
         """
-        config = context.config.merge
+        config = context.config.of(MERGE)
         if config is None:
             raise RefusedToPerson(texts.MERGING_OFF)
         if self.waited and not await self._is_stored(context):
@@ -244,7 +245,8 @@ class LeaveQueue:
 
 
 async def _read_merge_state(context: EffectContext, number: int) -> MergeState:
-    required = context.config.merge.required if context.config.merge else ()
+    merge = context.config.of(MERGE)
+    required = merge.required if merge is not None else ()
     own_contexts = Ours.of(context.me, context.config)
     return await merge_state_of(context.github, context.repository.full_name, number, own_contexts, required)
 

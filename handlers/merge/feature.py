@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.feature import Feature
 from bot.plan.handler import joined
 from handlers.merge import commands, pending, waiting
+from handlers.merge.config import KEYS
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import note_refresh
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
@@ -12,7 +13,7 @@ from handlers.merge.update_effects import UpdateBranch
 
 FEATURE = Feature(
     name="merge",
-    config=("merge",),
+    config=KEYS,
     events=(pending.REFRESH_EVENT,),
     records=pending.RECORDS,
     router=joined([commands.router, waiting.router]),
@@ -20,4 +21,9 @@ FEATURE = Feature(
     note=note_refresh,
     notes_of=(pending.REFRESH_EVENT.name,),
     effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),
+    titles={
+        "merge-when-green-triggers": "Pending merge",
+        "merges": "Pending merges",
+        "merge-when-green": "Pending merge",
+    },
 )

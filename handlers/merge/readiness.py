@@ -24,8 +24,8 @@ from bot.github.text.markdown import code, truncate
 from handlers.merge import texts
 
 if TYPE_CHECKING:
-    from bot.config.merge import Merge
     from bot.core.events import PullRequest
+    from handlers.merge.config import Merge
 
 APPROVED, CHANGES_REQUESTED, DISMISSED = "APPROVED", "CHANGES_REQUESTED", "DISMISSED"
 OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, DISMISSED})

@@ -33,6 +33,7 @@ from bot.timers.timers import TIMER_EVENT
 from handlers.merge import texts
 from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
+from handlers.merge.config import MERGE
 from handlers.merge.effects import COMPUTING_SECONDS, MergePull
 from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting_pulls, watching_pulls
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bot.config import RepositoryConfig
-    from bot.config.merge import Merge
     from bot.core.events import Delivery
     from bot.plan.effect import Effect
     from bot.plan.outcome import EffectOutcomes
+    from handlers.merge.config import Merge
     from handlers.merge.readiness import MergeBlocker, MergeState
 
 NAME = "merge-when-green"
@@ -103,8 +104,8 @@ def decide_pending_merge(
 
 def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a pull request may have become ready to merge or, with a label, may no longer be ready."""
-    payload = delivery.payload
-    if config.merge is None:
+    payload, merge = delivery.payload, config.of(MERGE)
+    if merge is None:
         return False
     if delivery.event == "workflow_run":
         # Whatever its conclusion: the jobs of an earlier attempt that were not run again count from now on.
@@ -113,7 +114,7 @@ def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
         green = payload.string("state") == "success"
     else:
         green = payload.text("check_run", "conclusion") in GREEN_CONCLUSIONS
-    return green or config.merge.label is not None
+    return green or merge.label is not None
 
 
 @router.on("status", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
@@ -160,7 +161,7 @@ async def sweep(context: Context) -> Plan:
 
 def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a pull request's event can matter to its merge, by the payload alone."""
-    payload, keys = delivery.payload, config.merge
+    payload, keys = delivery.payload, config.of(MERGE)
     if keys is None:
         return False
     match delivery.event, delivery.action:
@@ -351,7 +352,7 @@ def _is_own_label_event(context: Context) -> bool:
 
 
 def _config(context: Context) -> Merge:
-    config = context.config.merge
+    config = context.config.of(MERGE)
     assert config is not None  # the handlers are for repositories that have it
     return config
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bot.config.nightly import STATUS
 from bot.effects.statuses import ensure_status
 from bot.github.access import NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
+from handlers.nightly.config import STATUS
 from handlers.nightly.texts import FILE_SAME, FILE_WRITTEN, NO_LABS
+from handlers.results.config import LAB_RESULTS
 from handlers.tracking_branches.records import NIGHTLY, TRACKING_STEP
 
 FILE = "nightly.json"
@@ -64,9 +65,10 @@ class PublishNightly:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Read the file, and write it if its content differs."""
-        if context.config.results is None:
+        results = context.config.of(LAB_RESULTS)
+        if results is None:
             return Applied(NO_LABS, changed=False)
         name = context.repository.full_name
         document = {"repository": name, **self.known}
-        written = await context.part(RESULTS).publish(name, context.config.results, FILE, document)
+        written = await context.part(RESULTS).publish(name, results, FILE, document)
         return Applied((FILE_WRITTEN if written else FILE_SAME).format(file=FILE), changed=written)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.nightly import handler, route
+from handlers.nightly.config import KEYS
 from handlers.nightly.effects import MarkNightly, PublishNightly
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
@@ -18,8 +19,9 @@ def routes(services: Services) -> Sequence[Operation]:
 
 FEATURE = Feature(
     name="nightly",
-    config=("nightly",),
+    config=KEYS,
     router=handler.router,
     effects=(MarkNightly, PublishNightly),
     routes=routes,
+    titles={"nightly": "Nightly branch"},
 )

@@ -14,8 +14,10 @@ from bot.github.commits.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.nightly.config import NIGHTLY as NIGHTLY_KEY
 from handlers.nightly.effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.nightly.texts import NIGHTLY_ISSUE, STATUS_DESCRIPTION
+from handlers.results.config import LAB_RESULTS
 from handlers.tracking_branches.conclusion import (
     BranchOutcome,
     StoredState,
@@ -33,8 +35,8 @@ from handlers.tracking_branches.scan import ScanInProgress
 from handlers.tracking_branches.texts import MOVE_FAILED
 
 if TYPE_CHECKING:
-    from bot.config.nightly import Nightly
     from bot.plan.outcome import EffectOutcomes
+    from handlers.nightly.config import Nightly
 
 
 router = Router()
@@ -52,7 +54,7 @@ async def nightly_conclusion(context: Context, nightly_step: NightlyStep, outcom
     """Report where the branch is once its move has ended: to labs, on the commit, and to people if the move failed."""
     state = await StoredState.load(context, NIGHTLY, nightly_step.step)
     outcome = await outcome_of_move(context, nightly_step.step, outcomes)
-    has_labs = context.config.results is not None
+    has_labs = context.config.of(LAB_RESULTS) is not None
     page = page_url(context, view_path(context.repository.full_name, "nightly"))
     return decide_nightly_conclusion(state, nightly_step, outcome, context.repository.id, page=page, has_labs=has_labs)
 
@@ -93,7 +95,7 @@ def decide_nightly_conclusion(
 )
 async def move_nightly(context: Context) -> Plan:
     """Scan the branch and the commits that it may move to, and decide."""
-    rules = context.config.nightly
+    rules = context.config.of(NIGHTLY_KEY)
     assert rules is not None, "the handler runs only where the feature is on"
     moment = moment_of(context.delivery.payload)
     own_contexts = Ours.of(context.me, context.config)

@@ -11,7 +11,7 @@ from handlers.changed_files.verdicts import CiVerdict, shown_name
 from handlers.rebuild_docker import texts
 
 if TYPE_CHECKING:
-    from bot.config.ci_decisions import RebuildDocker
+    from handlers.rebuild_docker.config import RebuildDocker
 
 
 def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> CiVerdict:

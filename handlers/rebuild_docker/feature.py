@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from bot.feature import Feature
+from handlers.rebuild_docker.config import KEYS
 
-FEATURE = Feature(name="rebuild_docker", config=("rebuild_docker",))
+FEATURE = Feature(name="rebuild_docker", config=KEYS)

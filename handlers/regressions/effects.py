@@ -15,6 +15,7 @@ from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.regressions import texts
 from handlers.regressions.decide import unpack_failures
+from handlers.results.config import RENAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class StoreReports:
         target = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
         ended = unpack_failures(self.failures)
         began = ended.pop("", [])
-        report, aliases = results.store.failures.report, context.config.aliases
+        report, aliases = results.store.failures.report, context.config.of(RENAMES).aliases
         await asyncio.to_thread(report, target, self.sha, began, ended, aliases)
         for record in self.then:
             await record.write(context.records)

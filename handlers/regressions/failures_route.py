@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from bot.results.store.failures.failures import FailingTest
 from nightjar_formats.model import TARGET_NAME, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import OperationalError
 
-from bot.config.quarantine import QuarantinedTest
 from bot.core.errors import TryAgain
 from bot.results.compare.quarantine import Quarantine, quarantine_at
+from bot.results.settings.quarantine import QuarantinedTest
+from bot.results.store.failures.failures import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.route import IS_NAME, IS_SEGMENT, IS_TARGET, LIMIT, MOST, NAME, SEGMENT, problems, read_limit
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class FailureListing:
         self._repositories = {
             name.lower(): (name, repository)
             for name, repository in config.repositories.items()
-            if repository.results is not None
+            if repository.of(LAB_RESULTS) is not None
         }
         self._store = store
         self._now = now
@@ -62,11 +63,13 @@ class FailureListing:
         name, config = named_config
         target = replace(target, repository=name)
         try:
-            listed, total = await asyncio.to_thread(self._store.failures.failing, target, limit, config.aliases)
+            listed, total = await asyncio.to_thread(
+                self._store.failures.failing, target, limit, config.of(RENAMES).aliases
+            )
             health = await asyncio.to_thread(self._store.failures.health, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
-        quarantine, _ = quarantine_at(config.quarantine, target, self._now())
+        quarantine, _ = quarantine_at(config.of(QUARANTINE), target, self._now())
         unreliable = {suite: suite_health for suite, suite_health in health.items() if suite_health.unreliable}
         return FailuresOfTarget(listed, total, unreliable, quarantine)
 

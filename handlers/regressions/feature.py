@@ -9,6 +9,7 @@ from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.regressions import nightly_news, target_news
+from handlers.regressions.config import KEYS
 from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.failures_route import FailureListing, failures_operation
@@ -30,11 +31,12 @@ def routes(services: Services) -> Sequence[Operation]:
 
 FEATURE = Feature(
     name="regressions",
-    config=("regressions",),
+    config=KEYS,
     events=(NIGHTLY_NEWS,),
     records=(REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP),
     router=joined([target_news.router, nightly_news.router]),
     effects=(StoreReports,),
     provide=provide,
     routes=routes,
+    titles={"regressions": "Regressions", "nightly-news": "News of nightly runs"},
 )

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-from bot.results.store.failures.failures import Failure, FailureEnd
-
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
 from bot.news.effects import IssueState
 from bot.news.message import News
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.regressions.decide import (
     RECOVERED,
     REMOVED,

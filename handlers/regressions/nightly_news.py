@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
-from bot.config.alarms import Place
+from bot.config.places import Place
 from bot.config.types import seconds
 from bot.core.events import Repository
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
@@ -34,6 +34,7 @@ from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
 from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.regressions import texts
+from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (
@@ -56,9 +57,9 @@ from handlers.regressions.target_text import issue_body, regression_news
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.config.results import Results
     from bot.engine.processor import Announce
     from bot.engine.records import Records
+    from bot.results.settings.results import Results
 
 NAME = "nightly-news"
 MOST_COMPARED = 10
@@ -89,7 +90,7 @@ router = Router()
 @router.on(NIGHTLY_NEWS.name, name=NAME, feature="regressions")
 async def post_nightly_news(context: Context) -> Plan:
     """Plan the messages of waiting news: one for all targets that fail in the same tests."""
-    regressions, event = context.config.regressions, NIGHTLY_NEWS.read(context.delivery.payload)
+    regressions, event = context.config.of(REGRESSIONS_KEY), NIGHTLY_NEWS.read(context.delivery.payload)
     waiting = await context.records.under(WAITING_NEWS, context.repository.id)
     if regressions is None:
         return NOTHING
@@ -296,9 +297,9 @@ class NewsAnnouncer:
         self, config: Config, records: Records, *, accept: Announce, now: Callable[[], float] = time.time
     ) -> None:
         self._waits = {
-            name: seconds(repository.regressions.wait)
-            for name, repository in config.repositories.items()
-            if repository.regressions is not None
+            name: seconds(regressions.wait)
+            for name, settings in config.repositories.items()
+            if (regressions := settings.of(REGRESSIONS_KEY)) is not None
         }
         self._records = records
         self._accept = accept

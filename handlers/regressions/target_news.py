@@ -30,6 +30,7 @@ from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.failures.contexts import ContextQuery
 from handlers.regressions import texts
+from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
     RECOVERED,
     REGRESSIONS,
@@ -46,11 +47,12 @@ from handlers.regressions.decide import (
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import NO_HOLD, REGRESSION_GROUP, WAITING_NEWS, NewsHold, active_targets
 from handlers.regressions.target_text import issue_body, issue_title, regression_news
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from bot.config.alarms import Place
+    from bot.config.places import Place
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
     from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
@@ -71,9 +73,9 @@ router = Router()
 @router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
 async def report_regressions(context: Context) -> Plan:
     """Evaluate the newest runs of a target when no more results are expected, and decide which messages to send."""
-    event, results = check_event_in(context.delivery.payload), context.config.results
+    event, results = check_event_in(context.delivery.payload), context.config.of(LAB_RESULTS)
     lab = results.labs.get(event.target.lab) if results else None
-    regressions = context.config.regressions
+    regressions = context.config.of(REGRESSIONS_KEY)
     if regressions is None or lab is None or event.target.target not in lab.targets:
         return NOTHING
     # Check runs are written while suites still arrive. A message is posted once, so it waits until all have arrived or
@@ -111,9 +113,9 @@ async def report_regressions(context: Context) -> Plan:
     target = replace(target, page=page or evaluated.page)
     # In a thread, as it reads from the database.
     changes, failing = await asyncio.to_thread(
-        load_changes, service.store, target_key, event.sha, previous_runs, context.config.aliases
+        load_changes, service.store, target_key, event.sha, previous_runs, context.config.of(RENAMES).aliases
     )
-    quarantine, _ = quarantine_at(context.config.quarantine, target_key, context.delivery.received_at)
+    quarantine, _ = quarantine_at(context.config.of(QUARANTINE), target_key, context.delivery.received_at)
     changes, failing, quarantined = without_quarantined(changes, failing, quarantine)
     # A suite that the lab no longer sends is neither unreliable nor reliable again.
     given_up = await asyncio.to_thread(failures.given_up, target_key, event.sha)
@@ -124,7 +126,7 @@ async def report_regressions(context: Context) -> Plan:
     changes, failing, held = without_unreliable(changes, failing, unreliable, reported, with_steady=with_steady)
     target = replace(target, quarantined=quarantined, unreliable=unreliable, held=held)
     contexts = await asyncio.to_thread(
-        load_contexts, service.store, target_key, runs, previous_runs, changes.began, context.config.aliases
+        load_contexts, service.store, target_key, runs, previous_runs, changes.began, context.config.of(RENAMES).aliases
     )
     hold = await _news_hold(context, target_key, newest.committed_at, changes)
     return decide_regressions(

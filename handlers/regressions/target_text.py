@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from bot.results.store.failures.failures import Failure
-
 from bot.core.listing import listed
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
@@ -19,6 +17,7 @@ from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
+from bot.results.store.failures.failures import Failure
 from handlers.regressions import texts
 from handlers.regressions.decide import JudgedTarget, Regression, RegressionChanges, group_failures
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
-from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile, stored_file_of
 
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile, stored_file_of
+from bot.plan.effect import Applied, ChangesSettings, EffectContext
 from handlers.repository_file.texts import (
     ALREADY_IN_FORCE,
     APP_YAML_IN_FORCE,
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRepositoryFile:
+class StoreRepositoryFile(ChangesSettings):
     """Store the file of the default branch; `sha` is git's hash of its content, empty if there is no file.
 
     It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. If it has `faults`, `text` is

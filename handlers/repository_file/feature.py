@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.github.repositories.in_force import REPOSITORY_FILE
 from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Feature, RecurringWork, Services
-from bot.github.repositories.in_force import file_faults
+from bot.github.repositories.in_force import REPOSITORY_FILE, file_faults
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
@@ -59,4 +58,9 @@ FEATURE = Feature(
     effects=(StoreRepositoryFile,),
     timers=timers,
     metrics=FileFaults,
+    titles={
+        "repository-file": "The repository's configuration",
+        "repository-file-check": "The repository's configuration",
+        "repository-file-again": "The repository's configuration",
+    },
 )

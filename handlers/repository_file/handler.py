@@ -10,6 +10,7 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from bot.config.own_file import REPOSITORY_FILE
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
@@ -46,7 +47,7 @@ router = Router()
 def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
     payload = delivery.payload
     on_default = payload.text("ref") == BRANCH_PREFIX + payload.text("repository", "default_branch")
-    return config.repository_file and on_default and not payload.flag("deleted") and may_touch(payload)
+    return config.of(REPOSITORY_FILE) and on_default and not payload.flag("deleted") and may_touch(payload)
 
 
 @router.on("push", name=NAME, accepts=_is_pushed)
@@ -76,7 +77,7 @@ async def apply_file(context: Context) -> Plan:
 def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
     pull = delivery.payload.at("pull_request")
     changes = not pull.has("changed_files") or pull.integer("changed_files") > 0
-    return config.repository_file and changes and pull.text("state") == "open"
+    return config.of(REPOSITORY_FILE) and changes and pull.text("state") == "open"
 
 
 @router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, accepts=_may_edit)
@@ -101,7 +102,7 @@ async def check(context: Context) -> Plan:
 
 def _is_rerun_request(delivery: Delivery, config: RepositoryConfig) -> bool:
     is_suite = delivery.event == "check_suite"
-    return config.repository_file and (is_suite or delivery.payload.text("check_run", "name") == CHECK)
+    return config.of(REPOSITORY_FILE) and (is_suite or delivery.payload.text("check_run", "name") == CHECK)
 
 
 @router.on("check_run", "rerequested", name=AGAIN_NAME, accepts=_is_rerun_request)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.config.own_file import REPOSITORY_FILE
 from bot.config.shared import PATH
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
@@ -95,7 +96,7 @@ class RepositoryFileSweep:
     @property
     def repositories(self) -> list[str]:
         """Return the repositories whose files are read."""
-        return [name for name, keys in self._config.repositories.items() if keys.repository_file]
+        return [name for name, keys in self._config.repositories.items() if keys.of(REPOSITORY_FILE)]
 
     async def sweep(self) -> str:
         """Read each file that was not read for `PAUSE`, or has faults.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.rerun import commands
+from handlers.rerun.config import KEYS
 
 FEATURE = Feature(
     name="rerun",
-    config=("rerun",),
+    config=KEYS,
     router=commands.router,
     commands=commands.COMMANDS,
 )

@@ -23,6 +23,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.service import RESULTS
 from bot.results.state import RunState
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS
 from handlers.results.ingest import INGEST
 from handlers.results.watch import WATCH
 
@@ -138,7 +139,8 @@ async def _runs_in_source(
                     continue
                 key = parsed[0]
                 repository = config.repository(key.repository)
-                configured_prefix = repository.results.prefix if repository and repository.results else ""
+                results = repository.of(LAB_RESULTS) if repository is not None else None
+                configured_prefix = results.prefix if results is not None else ""
                 folder = f"{configured_prefix}{key.folder}"
                 moved = MovedSource(source, arrival.key.removesuffix(MANIFEST), folder)
                 expected = Arrival(arrival.bucket, f"{folder}{MANIFEST}", arrival.version)
@@ -181,7 +183,7 @@ class ResultsAdmin:
         if run.key is None:
             return IngestOutcome(run.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
         config = self._config.repository(run.key.repository)
-        if config is None or config.results is None:
+        if config is None or config.of(LAB_RESULTS) is None:
             reason = texts.NOT_OURS.format(repository=run.key.repository)
             return IngestOutcome(run.place, run.key, RunState.REFUSED.value, reason)
         try:

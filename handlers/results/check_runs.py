@@ -36,12 +36,13 @@ from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from bot.results.store.failures.contexts import ContextQuery
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
-    from bot.config.results import Lab, Results
     from bot.core.events import Delivery
+    from bot.results.settings.results import Lab, Results
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
 KEY = "results"
@@ -106,7 +107,7 @@ async def write_check_run(context: Context) -> Plan:
     # The clock is read before the results: an older plan must not overwrite the check run of a newer one
     # (docs/decisions/when-a-check-run-is-written.md).
     as_of = time.time()
-    results, request = context.config.results, read_request(context.delivery, context.me.app_id)
+    results, request = context.config.of(LAB_RESULTS), read_request(context.delivery, context.me.app_id)
     if results is None or request is None:
         return NOTHING
     lab = results.labs.get(request.target.lab)
@@ -236,14 +237,14 @@ async def _load_findings(
     ignored: IgnoredFailures | None,
 ) -> Findings:
     compared = await compared_suites(
-        context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
+        context.part(RESULTS), context.github, context.repository.full_name, state, context.config.of(RENAMES).aliases
     )
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, request.sha)
     target, moment = request.target, time.time()
-    quarantine, ended = quarantine_at(context.config.quarantine, target, moment)
+    quarantine, ended = quarantine_at(context.config.of(QUARANTINE), target, moment)
     findings = Findings(
         state=state,
         compared=compared,
@@ -262,7 +263,7 @@ async def _load_findings(
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
     failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
-    contexts = await context.part(RESULTS).contexts(target, request.sha, failures, context.config.aliases)
+    contexts = await context.part(RESULTS).contexts(target, request.sha, failures, context.config.of(RENAMES).aliases)
     return replace(findings, contexts=contexts)
 
 

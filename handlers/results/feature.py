@@ -21,6 +21,7 @@ from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.results import check_runs
 from handlers.results.check_runs import IGNORED
+from handlers.results.config import KEYS
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.results.ingest import INGEST, IngestService
 from handlers.results.listing import RunListing
@@ -128,7 +129,7 @@ class ResultsGauges:
 
 FEATURE = Feature(
     name="results",
-    config=("results",),
+    config=KEYS,
     events=(CHECK_EVENT, RUN_ARRIVED),
     records=(IGNORED, LISTED, FAILED_CHECKS),
     router=joined([router, check_runs.router]),
@@ -138,4 +139,9 @@ FEATURE = Feature(
     timers=timers,
     listeners=listeners,
     metrics=ResultsGauges,
+    titles={
+        "hardware-runs": "Uploaded results",
+        "hardware-results-all": "Check runs of hardware labs",
+        "hardware-results": "Check runs of hardware labs",
+    },
 )

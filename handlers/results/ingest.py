@@ -22,6 +22,7 @@ from bot.results.ingest.admission import Admissions
 from bot.results.ingest.ingester import IngestRequest, RunIngester
 from bot.results.state import Run, RunState
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS, lab_branches
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -68,11 +69,12 @@ class IngestService:
         With `again`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
         is not a run.
         """
-        if config.results is None:
+        results = config.of(LAB_RESULTS)
+        if results is None:
             raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))
-        parsed = run_key(arrival.key, config.results.prefix)
+        parsed = run_key(arrival.key, results.prefix)
         if parsed is None:
-            raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=config.results.prefix))
+            raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=results.prefix))
         key = parsed[0]
         source = source or self._results.source_for(arrival.bucket)
         canonical_name = self._results.canonical(key.about).repository
@@ -84,8 +86,8 @@ class IngestService:
             arrival,
             key,
             canonical_name,
-            config.results,
-            config.lab_branches,
+            results,
+            lab_branches(config),
             github,
             repository.id,
             pull_request,

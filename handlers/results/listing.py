@@ -17,6 +17,7 @@ from bot.engine.records import Key
 from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -54,7 +55,9 @@ class RunListing:
 
     def __init__(self, config: Config, store: ResultsStore, records: Records, github_url: str) -> None:
         self._names = {
-            name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
+            name.lower(): name
+            for name, repository in config.repositories.items()
+            if repository.of(LAB_RESULTS) is not None
         }
         self._store = store
         self._records = records

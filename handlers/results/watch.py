@@ -29,14 +29,15 @@ from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
 from bot.results.state import PendingCheck
 from handlers.results import texts
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.config.results import Results
     from bot.engine.jobs.journal import Journal
     from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
+    from bot.results.settings.results import Results
     from bot.results.store.store import ResultsStore
 
 TICK = "* * * * * */15"
@@ -109,9 +110,9 @@ class Watch:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._watched = {
-            name: repository.results
-            for name, repository in config.repositories.items()
-            if repository.results is not None
+            name: results
+            for name, settings in config.repositories.items()
+            if (results := settings.of(LAB_RESULTS)) is not None
         }
         self._store = store
         self._records = records

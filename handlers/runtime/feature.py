@@ -13,13 +13,14 @@ from bot.feature import Feature
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_reports import sections as reports
 from handlers.runtime import section, texts
+from handlers.runtime.config import KEYS, RUNTIME
 from handlers.runtime.section import describe_runtimes
 
 NAME = "runtime"
 KEY = "runtime"
 
 router = Router()
-reports.request_when_tested(router, NAME, KEY, lambda config: config.runtime)
+reports.request_when_tested(router, NAME, KEY, lambda config: config.of(RUNTIME))
 
 
 async def report_failure(context: Context, message: str) -> Plan:
@@ -30,7 +31,7 @@ async def report_failure(context: Context, message: str) -> Plan:
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
     """Show which suites take longer or shorter at a head; remove the section if there is nothing to report."""
-    config, event = context.config.runtime, SECTION_EVENT.read(context.delivery.payload)
+    config, event = context.config.of(RUNTIME), SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
     outcomes = await reports.read_outcomes(context, config, event)
@@ -42,8 +43,13 @@ async def show(context: Context) -> Plan:
 
 FEATURE = Feature(
     name="runtime",
-    config=("runtime",),
+    config=KEYS,
     router=router,
     sections=(NAME,),
     preload=(section.__name__,),
+    titles={
+        "runtime-results": "Section on durations",
+        "runtime-run": "Section on durations",
+        "runtime": "Section on durations",
+    },
 )

@@ -15,7 +15,7 @@ from handlers.changed_files.verdicts import CiVerdict, counted_files, shown_name
 from handlers.skip_ci import texts
 
 if TYPE_CHECKING:
-    from bot.config.ci_decisions import SkipCi
+    from handlers.skip_ci.config import SkipCi
 
 # A tag may stand anywhere in a title, and is alone between its brackets: TVM #11714, #11671.
 _TAG = Pattern(r"\[(.*?)\]")

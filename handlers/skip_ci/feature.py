@@ -4,5 +4,12 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.skip_ci import handler
+from handlers.skip_ci.config import KEYS
 
-FEATURE = Feature(name="skip_ci", config=("skip_ci",), records=(handler.SKIP_CI,), router=handler.router)
+FEATURE = Feature(
+    name="skip_ci",
+    config=KEYS,
+    records=(handler.SKIP_CI,),
+    router=handler.router,
+    titles={"skip-ci": "Whether CI runs", "merge-group-skip-ci": "Whether CI runs"},
+)

@@ -29,6 +29,7 @@ from handlers.changed_files.changes import (
 )
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.skip_ci import texts
+from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import has_tag, skip_ci, skip_needs_files
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a delivery can change the decision: an edit must add or remove the tag, or change the base branch."""
-    payload, rules = delivery.payload, config.skip_ci
+    payload, rules = delivery.payload, config.of(SKIP_CI_KEY)
     if delivery.action != "edited" or payload.has("changes", "base") or rules is None:
         return True
     if not payload.has("changes", "title"):
@@ -72,7 +73,9 @@ async def show_failure(context: Context, message: str) -> Plan:
     """Show that CI runs because the changes could not be read."""
     proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
     return await _plan_status(
-        context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(texts.NOT_LISTED))
+        context,
+        proposed,
+        skip_ci(context.config.of(SKIP_CI_KEY), proposed.pull.title, UnknownChanges(texts.NOT_LISTED)),
     )
 
 
@@ -89,7 +92,7 @@ async def show_on_head(context: Context) -> Plan:
 
     Where the files decide, this takes two requests, and one more for each hundred files after the first.
     """
-    proposed, rules = ProposedChange.of(context.delivery.payload.at("pull_request")), context.config.skip_ci
+    proposed, rules = ProposedChange.of(context.delivery.payload.at("pull_request")), context.config.of(SKIP_CI_KEY)
     repository, number, sha = context.repository.full_name, proposed.pull.number, proposed.pull.head_sha
     if rules is None or not proposed.pull.is_open:
         return NOTHING
@@ -108,7 +111,7 @@ async def show_on_head(context: Context) -> Plan:
 @router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-skip-ci", feature="skip_ci")
 async def show_on_group(context: Context) -> Plan:
     """Show that CI does not skip a group of the merge queue."""
-    config = context.config.skip_ci
+    config = context.config.of(SKIP_CI_KEY)
     if config is None:
         return NOTHING
     group = MergeGroup.of(context.delivery.payload)
@@ -120,7 +123,7 @@ async def show_on_group(context: Context) -> Plan:
 
 
 async def _plan_status(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:
-    rules, pull = context.config.skip_ci, proposed.pull
+    rules, pull = context.config.of(SKIP_CI_KEY), proposed.pull
     if rules is None:
         return NOTHING
     key = SKIP_CI.of(context.repository.id, pull.number)

@@ -15,18 +15,19 @@ from bot.github.commits.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_reports import sections as reports
 from handlers.skipped_tests import texts
+from handlers.skipped_tests.config import SKIPPED_TESTS
 from handlers.skipped_tests.decide import Required, read_required
 from handlers.skipped_tests.section import describe_skips
 
 if TYPE_CHECKING:
-    from bot.config.ci_tests import SkippedTests
+    from handlers.skipped_tests.config import SkippedTests
 
 NAME = "skipped-tests"
 KEY = "skipped_tests"
 
 
 router = Router()
-reports.request_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
+reports.request_when_tested(router, NAME, KEY, lambda config: config.of(SKIPPED_TESTS))
 
 
 async def report_failure(context: Context, message: str) -> Plan:
@@ -37,7 +38,7 @@ async def report_failure(context: Context, message: str) -> Plan:
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
     """Show which tests are skipped at a head, if it is still the head."""
-    config, event = context.config.skipped_tests, SECTION_EVENT.read(context.delivery.payload)
+    config, event = context.config.of(SKIPPED_TESTS), SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
     outcomes = await reports.read_outcomes(context, config, event)

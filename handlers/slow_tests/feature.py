@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from bot.feature import Feature
-from handlers.slow_tests.handler import CHOICE, COMMANDS, KEY, router
+from handlers.slow_tests.config import KEYS
+from handlers.slow_tests.handler import CHOICE, COMMANDS, router
 
-FEATURE = Feature(name="slow_tests", config=(KEY,), router=router, commands=COMMANDS, records=(CHOICE,))
+FEATURE = Feature(
+    name="slow_tests",
+    config=KEYS,
+    router=router,
+    commands=COMMANDS,
+    records=(CHOICE,),
+    titles={"slow-tests": "Slow tests", "slow-tests-branches": "Slow tests", "merge-group-slow-tests": "Slow tests"},
+)

@@ -26,9 +26,10 @@ from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
 from handlers.slow_tests import texts
+from handlers.slow_tests.config import SLOW_TESTS
 
 if TYPE_CHECKING:
-    from bot.config import SlowTests
+    from handlers.slow_tests.config import SlowTests
 
 NAME = "slow-tests"
 KEY = "slow_tests"
@@ -99,7 +100,7 @@ def slow_tests_status(config: SlowTests, sha: str, verdict: SlowTestsVerdict, ur
 @router.on("pull_request", "opened", "reopened", "synchronize", name=NAME, feature=KEY)
 async def show_on_head(context: Context) -> Plan:
     """Show on a new head whether slow tests run for its pull request."""
-    config, event = context.config.slow_tests, PullRequestEvent.of(context.delivery.payload)
+    config, event = context.config.of(SLOW_TESTS), PullRequestEvent.of(context.delivery.payload)
     if config is None or not event.pull.is_open:
         return NOTHING
     key = CHOICE.of(context.repository.id, event.pull.number)
@@ -117,7 +118,7 @@ async def show_on_head(context: Context) -> Plan:
 @router.on("push", name="slow-tests-branches", feature=KEY)
 async def show_on_branch(context: Context) -> Plan:
     """Show on each commit of a branch that slow tests always run there: CI that builds branches reads statuses."""
-    config, payload = context.config.slow_tests, context.delivery.payload
+    config, payload = context.config.of(SLOW_TESTS), context.delivery.payload
     ref = payload.text("ref")
     branch = ref.removeprefix(BRANCH_PREFIX)
     # Pushes of tags have another prefix, and pushes that delete a branch have forty zeros for `after`.
@@ -140,7 +141,7 @@ async def skip_slow_tests(request: CommandRequest, command: Command) -> CommandA
 async def _switch(request: CommandRequest, *, turn_on: bool) -> CommandAnswer:
     """Store the choice and show it; the status says the rest, so the answer names only what restarts or doesn't."""
     context, pull = request.context, request.pull
-    config, mention = context.config.slow_tests, context.app_config.mentions[0]
+    config, mention = context.config.of(SLOW_TESTS), context.app_config.mentions[0]
     if config is None or not pull.is_open:
         return CommandAnswer(say=texts.CLOSED, done=False)
     key, url = CHOICE.of(context.repository.id, pull.number), pull_page_url(context, pull.number)
@@ -209,7 +210,7 @@ def _listed(runs: Sequence[CiRun]) -> str:
 @router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-slow-tests", feature=KEY)
 async def show_on_group(context: Context) -> Plan:
     """Show whether a group of the merge queue runs the slow tests."""
-    config = context.config.slow_tests
+    config = context.config.of(SLOW_TESTS)
     if config is None:
         return NOTHING
     group = MergeGroup.of(context.delivery.payload)

@@ -22,12 +22,13 @@ from bot.github.limits.ranks import Rank, ranked
 from bot.github.pull_heads import head_of
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
+from handlers.stale_reviews.config import STALE_REVIEWS
 from handlers.stale_reviews.effects import REMINDED_AT, Remind
 from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
 from handlers.stale_reviews.texts import NONE_STALE, REMINDER, STALE, TO_AUTHOR
 
 if TYPE_CHECKING:
-    from bot.config.stale_reviews import StaleReviews
+    from handlers.stale_reviews.config import StaleReviews
 
 NAME = "stale-reviews"
 MOST_NAMES = 15
@@ -60,7 +61,7 @@ class StalePull:
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature="stale_reviews")
 async def remind(context: Context) -> Plan:
     """Read the open pull requests, and plan reminders for those that have waited longest."""
-    config = context.config.stale_reviews
+    config = context.config.of(STALE_REVIEWS)
     assert config is not None, "the handler runs only where the feature is on"
     current_time = moment_of(context.delivery.payload)
     with ranked(Rank.SWEEP):

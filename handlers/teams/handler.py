@@ -27,6 +27,7 @@ from bot.github.errors import is_not_found, is_refusal, status_of
 from bot.github.repositories.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.teams.config import TEAMS
 from handlers.teams.effects import MentionSubscribers, StoreTeamList
 from handlers.teams.texts import (
     ISSUE_AUTHOR_WITHOUT_ROLE,
@@ -57,9 +58,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bot.config import RepositoryConfig
-    from bot.config.teams import Teams
     from bot.core.events import Delivery, Person
     from bot.github.client import GitHub
+    from handlers.teams.config import Teams
 
 NAME, LIST_NAME = "team-tags", "team-list"
 KEY = "teams"
@@ -77,15 +78,15 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
     An edit matters only if it changes the title: the description names no topics.
     """
-    subject = _subject(delivery)
+    subject, teams = _subject(delivery), config.of(TEAMS)
     # A draft gets another event, `ready_for_review`, when people are to be notified.
-    if subject.text("state") != "open" or subject.flag("draft") or config.teams is None:
+    if subject.text("state") != "open" or subject.flag("draft") or teams is None:
         return False
     if delivery.action == "edited" and not delivery.payload.has("changes", "title"):
         return False
     tagged = bool(tags_of(subject.text("title"))) or any(True for _ in subject.items("labels"))
     # The issue with the list has tags and labels too, and names everybody already.
-    return tagged and subject.integer("number") != config.teams.issue
+    return tagged and subject.integer("number") != teams.issue
 
 
 @router.on(
@@ -101,7 +102,7 @@ async def mention(context: Context) -> Plan:
 
     This sends no request to GitHub, unless the list was last read more than a day ago.
     """
-    config = context.config.teams
+    config = context.config.of(TEAMS)
     if config is None:
         return NOTHING
     opened = OpenedThread.of(_subject(context.delivery))
@@ -123,7 +124,8 @@ async def mention(context: Context) -> Plan:
 
 def is_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether the list may have changed; text by bots is not part of it."""
-    if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
+    teams = config.of(TEAMS)
+    if teams is None or delivery.payload.integer("issue", "number") != teams.issue:
         return False
     return not person_or_ghost(_listed_text(delivery)).is_bot
 
@@ -136,7 +138,7 @@ def _listed_text(delivery: Delivery) -> Payload:
 @router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_of_list)
 async def read_again(context: Context) -> Plan:
     """Read the list again because it changed, and report the lines of the new text that cannot be read."""
-    config, written = context.config.teams, _listed_text(context.delivery)
+    config, written = context.config.of(TEAMS), _listed_text(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
     author = person_or_ghost(written)

@@ -10,19 +10,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from bot.github.text.markdown import HOLE, code, truncate, visible_lines
-from bot.github.text.mentions import login_or_team, mentioned
-
 from bot.core.events import person_or_ghost
 from bot.core.listing import listed
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
+from bot.github.text.markdown import HOLE, code, truncate, visible_lines
+from bot.github.text.mentions import login_or_team, mentioned
 from handlers.teams.texts import AND, CC, EXAMPLE, INVALID_LINES
 
 if TYPE_CHECKING:
-    from bot.config.teams import Teams
+    from handlers.teams.config import Teams
 
 LISTERS = frozenset({"triage", "write", "maintain", "admin"})
 """The roles of people who may list others. `author_association` does not say: it is CONTRIBUTOR for members whose

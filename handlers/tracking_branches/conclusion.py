@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from bot.github.commits.refs import branch_head
-
 from bot.effects.issues import ISSUE, EnsureIssue
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
+from bot.github.commits.refs import branch_head
 from handlers.tracking_branches.records import TRACKING, TRACKING_MOVES, TRACKING_STEP
 from handlers.tracking_branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
 

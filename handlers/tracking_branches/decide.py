@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.github.commits.refs import BEHIND, IDENTICAL, Commit
-from bot.github.commits.required import Signal, State
 from typing_extensions import TypedDict
 
 from bot.core.listing import listed
 from bot.core.utc import iso_utc
+from bot.github.commits.refs import BEHIND, IDENTICAL, Commit
+from bot.github.commits.required import Signal, State
 from handlers.tracking_branches.texts import (
     AT_HEAD,
     BLOCKED,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NotRequired
 
-from bot.github.commits.required import State
 from typing_extensions import TypedDict
 
 from bot.engine.records import Record
+from bot.github.commits.required import State
 from bot.github.pull_heads import repository_id_of
 from handlers.tracking_branches.decide import CommitVerdict, ScannedCommit
 

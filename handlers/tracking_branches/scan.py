@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bot.core.errors import UserError
 from bot.github.commits.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.commits.required import Signal, blockers
 from bot.github.commits.signals import signals_of
-
-from bot.core.errors import UserError
 from bot.github.errors import is_not_found
 from handlers.tracking_branches.decide import (
     UP_TO_DATE,
@@ -23,9 +22,8 @@ from handlers.tracking_branches.decide import (
 from handlers.tracking_branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
-    from bot.github.commits.ours import Ours
-
     from bot.github.client import GitHub
+    from bot.github.commits.ours import Ours
 
 
 @dataclass(frozen=True, slots=True)

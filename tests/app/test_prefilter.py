@@ -14,9 +14,9 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 
 from bot.app.features import NOTES, full_router
+from bot.app.load import parse_config
 from bot.app.prefilter import CERTAIN_SECONDS, RepositoryView, WebhookPrefilter
 from bot.app.processor import Pipeline
-from bot.config import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.processor import Routing

@@ -193,7 +193,7 @@ async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Pat
     (tmp_path / "app.yaml").write_text(text)
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert finished.status == 0
-    first, second, third = finished.err.splitlines()
+    first, third, second = finished.err.splitlines()
     assert first.startswith("app.yaml:2:22: warning: repositories.octocat/compiler.merge: `required` is empty.")
     assert second.startswith("app.yaml:3:51: warning: repositories.octocat/tools.merge.required: ")
     assert third.startswith("app.yaml:3:102: warning: repositories.octocat/tools.last_good.require: ")

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from bot.commands import answers
 from bot.commands.grammar import BadCommand, Command, CommandSpec, parse
-from bot.config.model import RepositoryConfig, Rerun
 from bot.config.types import Role
+from handlers.rerun.config import Rerun
 from tests.commands.test_grammar import MENTIONS, REGISTRY, RERUN, RUN_SLOW, read
 from tests.gfm import rendered
+from tests.settings import MODEL, repository_config
 
 
 def typo(text: str) -> BadCommand:
@@ -64,7 +65,7 @@ def test_a_refusal_says_who_can_run_the_command(allowed: tuple[Role, ...], said:
 
 
 def test_a_disabled_command_is_answered_with_where_to_switch_it_on() -> None:
-    said = answers.switched_off(RUN_SLOW, "octocat/compiler", RepositoryConfig())
+    said = answers.switched_off(RUN_SLOW, "octocat/compiler", repository_config())
     assert "`octocat/compiler`" in said
     assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in said
 
@@ -72,12 +73,12 @@ def test_a_disabled_command_is_answered_with_where_to_switch_it_on() -> None:
 def test_the_answer_to_a_disabled_command_names_only_files_that_can_switch_it_on() -> None:
     merge = CommandSpec(name="merge", summary="Merge.", example="merge", feature="merge")
     for spec, reads_own in ((merge, True), (merge, False), (RUN_SLOW, False)):
-        said = answers.switched_off(spec, "octocat/compiler", RepositoryConfig(repository_file=reads_own))
+        said = answers.switched_off(spec, "octocat/compiler", repository_config(repository_file=reads_own))
         assert said.endswith(f"add `{spec.feature}` to `app.yaml`.")
 
 
 def test_help_lists_what_is_enabled_here_and_who_may_use_it_here() -> None:
-    config = RepositoryConfig.model_validate({"rerun": Rerun(allow=("write",)), "slow_tests": False})
+    config = MODEL.model_validate({"rerun": Rerun(allow=("write",)), "slow_tests": False})
     said = answers.help_text(REGISTRY, MENTIONS, config, {})
     assert "`@ci`, `@tvm-bot`" in said
     page = rendered(said)
@@ -96,7 +97,7 @@ def test_the_table_of_all_commands_has_a_row_for_each() -> None:
 @given(st.text(max_size=40))
 def test_no_answer_mentions_the_bot_or_anybody_else(text: str) -> None:
     bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
-    helped = answers.help_text(REGISTRY, MENTIONS, RepositoryConfig(), {})
+    helped = answers.help_text(REGISTRY, MENTIONS, repository_config(), {})
     said = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{helped}"
     assert parse(said, registry=REGISTRY, mentions=MENTIONS) == []
     answer = rendered(f"{answers.shown(bad)}: {answers.bad_command(bad)}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config import ConfigError, parse_config
-from bot.config.alarms import MOST_WATCHED
-from bot.config.repository_file import MOST_ITEMS, parse_repository_file
+from bot.app.load import parse_config
+from bot.config import ConfigError
+from bot.config.repository_file import MOST_ITEMS
+from handlers.main_failures.config import MOST_WATCHED
+from tests.settings import own_file
 
 RESULTS = "results: {bucket: b-1, labs: {example-lab: {targets: [adreno]}}}"
 NEEDS = "needs the key results, which says where labs upload; add it, or remove this key"
@@ -54,18 +56,18 @@ def test_regressions_need_results(text: str, faults: list[str]) -> None:
 def test_the_number_of_watched_branches_per_repository_is_limited() -> None:
     branches = [f"release/{number}" for number in range(MOST_WATCHED + 1)]
     given = parse_config(b"repositories: {octocat/a: {main_failures: true}}", "app.yaml").repositories["octocat/a"]
-    parse_repository_file(f"main_failures: {{branches: {branches[1:]}}}".encode(), config=given)
+    own_file(f"main_failures: {{branches: {branches[1:]}}}", given)
     with pytest.raises(ConfigError) as refused:
-        parse_repository_file(f"main_failures: {{branches: {branches}}}".encode(), "nightjar.yaml", given)
-    message = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the maximum"
+        own_file(f"main_failures: {{branches: {branches}}}", given)
+    message = ".github/nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the maximum"
     assert str(refused.value) == message
 
 
 def test_the_number_of_patterns_per_repository_is_limited() -> None:
     given = parse_config(b"repositories: {octocat/a: {last_good: {require: [lint]}}}", "app.yaml").repositories
     patterns = [f"*{number}" for number in range(MOST_ITEMS + 1)]
-    parse_repository_file(f"last_good: {{require: {patterns[1:]}}}".encode(), config=given["octocat/a"])
+    own_file(f"last_good: {{require: {patterns[1:]}}}", given["octocat/a"])
     with pytest.raises(ConfigError) as refused:
-        parse_repository_file(f"last_good: {{require: {patterns}}}".encode(), "nightjar.yaml", given["octocat/a"])
-    message = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the maximum"
+        own_file(f"last_good: {{require: {patterns}}}", given["octocat/a"])
+    message = ".github/nightjar.yaml:1:22: last_good.require: has more than 100 items, the maximum"
     assert str(refused.value) == message

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bot.config import ConfigError, parse_config
+from bot.app.load import parse_config
+from bot.config import ConfigError
 
 PLACE = "repositories.octocat/compiler."
 

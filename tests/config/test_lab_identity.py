@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config import ConfigError, parse_config
+from bot.app.load import parse_config
+from bot.config import ConfigError
 from bot.config.texts import NO_AUDIENCE, NO_WORKFLOW_LIMIT
 
 LAB = "{{targets: [x], identity: {written}}}"

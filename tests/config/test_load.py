@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import Config, ConfigError, ConfigFault, check, load_config, parse_config
+from bot.app.load import load_config, parse_config
+from bot.config import Config, ConfigError, ConfigFault, check
+from handlers.rerun.config import RERUN
+from handlers.slow_tests.config import SLOW_TESTS
+from tests.settings import enabled
 
 NAME = 'must be a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'
 PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
@@ -278,16 +282,13 @@ def test_defaults_apply_to_every_repository_key_by_key() -> None:
         """
     )
     a, b, c = (config.repositories[f"octocat/{name}"] for name in "abc")
-    assert a.slow_tests is not None
-    assert (a.slow_tests.status, a.slow_tests.branches) == ("ci/all", ("main", "next"))
-    assert a.slow_tests.allow == ("author", "triage")
+    assert (enabled(a, SLOW_TESTS).status, enabled(a, SLOW_TESTS).branches) == ("ci/all", ("main", "next"))
+    assert enabled(a, SLOW_TESTS).allow == ("author", "triage")
     assert a.features == {"slow_tests", "rerun", "cc_reviewers"}
-    assert b.slow_tests is not None
-    assert (b.slow_tests.status, b.slow_tests.branches) == ("ci/all", ("dev",))
-    assert b.rerun is not None
-    assert [server.url for server in b.rerun.jenkins] == ["https://two.example.org"]
+    assert (enabled(b, SLOW_TESTS).status, enabled(b, SLOW_TESTS).branches) == ("ci/all", ("dev",))
+    assert [server.url for server in enabled(b, RERUN).jenkins] == ["https://two.example.org"]
     assert b.features == {"slow_tests", "rerun", "cc_reviewers", "help"}
-    assert c.slow_tests == a.slow_tests
+    assert enabled(c, SLOW_TESTS) == enabled(a, SLOW_TESTS)
     assert c.features == {"slow_tests", "cc_reviewers"}
 
 
@@ -331,10 +332,10 @@ def test_a_file_with_a_byte_order_mark_is_read() -> None:
 
 def test_an_unreadable_file_is_a_fault_that_names_it(tmp_path: Path) -> None:
     missing = tmp_path / "app.yaml"
-    assert check(missing) == [
+    assert check(missing, load_config) == [
         ConfigFault(str(missing), 1, 1, "", "the file does not exist; create it or name another one")
     ]
-    assert check(tmp_path) == [
+    assert check(tmp_path, load_config) == [
         ConfigFault(
             str(tmp_path), 1, 1, "", "cannot be read: is a directory; name another file, or make this one readable"
         )
@@ -346,9 +347,9 @@ def test_an_unreadable_file_is_a_fault_that_names_it(tmp_path: Path) -> None:
 def test_a_good_file_has_no_faults_and_a_bad_one_the_same_as_loading_it(tmp_path: Path) -> None:
     file = tmp_path / "app.yaml"
     file.write_text("repositories: {octocat/compiler: }")
-    assert check(file) == []
+    assert check(file, load_config) == []
     file.write_text("repositories: {compiler: }")
-    assert [fault.as_json() for fault in check(file)] == [
+    assert [fault.as_json() for fault in check(file, load_config)] == [
         {"file": str(file), "line": 1, "column": 16, "key": "repositories.compiler", "message": REPOSITORY}
     ]
 

@@ -2,8 +2,11 @@
 
 import pytest
 
-from bot.config import ConfigError, parse_config
+from bot.app.load import parse_config
+from bot.config import ConfigError
 from bot.core.schedule import Daily
+from handlers.nightly.config import NIGHTLY as NIGHTLY_KEY
+from tests.settings import enabled
 
 NIGHTLY = "repositories:\n  octocat/a:\n    nightly: %s\n"
 
@@ -38,8 +41,8 @@ def test_a_fault_is_named_with_its_place_and_the_remedy(written: str, expected: 
 def test_the_default_values_are_those_of_tvm(written: str, source: str) -> None:
     repository = parse_config((NIGHTLY % written).encode(), "app.yaml").repository("octocat/a")
     assert repository is not None
-    assert repository.nightly is not None
-    assert (repository.nightly.branch, repository.nightly.source) == ("nightly", source)
+    nightly = enabled(repository, NIGHTLY_KEY)
+    assert (nightly.branch, nightly.source) == ("nightly", source)
     assert repository.timers == {"nightly": Daily("21:00", "America/Los_Angeles")}
 
 

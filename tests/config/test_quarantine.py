@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from bot.app.load import parse_config
 from bot.config.faults import ConfigError
-from bot.config.load import parse_config
+from handlers.results.config import QUARANTINE
 
 ITEM = {
     "test": "tests/test_hexagon.py::test_matmul",
@@ -30,7 +31,7 @@ def test_an_item_applies_to_all_targets_or_to_some() -> None:
     for targets in ([], ["example-lab/hexagon-v73"]):
         repository = parse_config(written(targets=targets), "app.yaml").repository("octocat/compiler")
         assert repository is not None
-        (item,) = repository.quarantine
+        (item,) = repository.of(QUARANTINE)
         assert (item.test, item.until, list(item.targets)) == (ITEM["test"], "2027-01-31", targets)
 
 
@@ -38,7 +39,7 @@ def test_a_day_needs_no_quotes() -> None:
     text = written().decode().replace('"2027-01-31"', "2027-01-31").encode()
     repository = parse_config(text, "app.yaml").repository("octocat/compiler")
     assert repository is not None
-    assert repository.quarantine[0].until == "2027-01-31"
+    assert repository.of(QUARANTINE)[0].until == "2027-01-31"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.app.load import parse_config
 from bot.config.faults import ConfigError
-from bot.config.load import parse_config
+from handlers.results.config import RENAMES
 
 
 def written(items: str) -> bytes:
@@ -16,13 +17,16 @@ def test_names_and_prefixes_are_read() -> None:
     config = parse_config(written('[{from: kernel.poll.*, to: "*"}, {from: "t/a.py::x[a*b]", to: y}]'), "app.yaml")
     repository = config.repository("octocat/compiler")
     assert repository is not None
-    assert [repository.aliases.canonical(name) for name in ("kernel.poll.a", "t/a.py::x[a*b]")] == ["a", "y"]
+    assert [repository.of(RENAMES).aliases.canonical(name) for name in ("kernel.poll.a", "t/a.py::x[a*b]")] == [
+        "a",
+        "y",
+    ]
 
 
 def test_without_the_key_there_are_no_aliases() -> None:
     repository = parse_config(b"repositories: {octocat/compiler: {}}", "app.yaml").repository("octocat/compiler")
     assert repository is not None
-    assert not repository.aliases
+    assert not repository.of(RENAMES).aliases
 
 
 @pytest.mark.parametrize(

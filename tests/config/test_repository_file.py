@@ -5,11 +5,19 @@ from textwrap import indent
 
 import pytest
 
-from bot.config import ConfigError, RepositoryConfig, parse_config
+from bot.app.load import load_repository_file, parse_config
+from bot.config import ConfigError, RepositoryConfig
 from bot.config.keys import model_of
-from bot.config.repository_file import MOST_BYTES, is_repository_file, load_repository_file, parse_repository_file
-from bot.config.shared import SWITCHES, RepositoryFile, files_for, overlaid, settings
+from bot.config.repository_file import MOST_BYTES, is_repository_file
+from bot.config.shared import file_model, files_for, overlaid, settings, switches
+from handlers.last_good.config import LAST_GOOD
+from handlers.main_failures.config import MAIN_FAILURES
+from handlers.nightly.config import NIGHTLY
+from handlers.rerun.config import RERUN
+from handlers.slow_tests.config import SLOW_TESTS
+from tests.settings import MODEL, enabled, own_file
 
+SWITCHES = switches(MODEL)
 HERE = ".github/nightjar.yaml"
 KNOWN = (
     "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews, "
@@ -39,14 +47,14 @@ def given(keys: str = "") -> RepositoryConfig:
 def faults(written: str | bytes, keys: str = EVERYTHING_ON) -> list[str]:
     raw = written.encode() if isinstance(written, str) else written
     try:
-        parse_repository_file(raw, config=given(keys))
+        own_file(raw, given(keys))
     except ConfigError as error:
         return [line.removeprefix(f"{HERE}:") for line in str(error).splitlines()]
     return []
 
 
 def over(keys: str, written: str) -> RepositoryConfig:
-    return overlaid(given(keys), parse_repository_file(written.encode()))
+    return overlaid(given(keys), own_file(written))
 
 
 @pytest.mark.parametrize(
@@ -160,19 +168,22 @@ def test_the_file_wins_key_by_key_and_the_rest_is_as_in_app_yaml() -> None:
         main_failures: {branches: [dev], contexts: ["*/branch"]}
         """,
     )
-    assert after.slow_tests is not None
-    assert (after.slow_tests.allow, after.slow_tests.status) == (("write",), "ci/slow-tests")
-    assert after.rerun is not None
-    assert (after.rerun.allow, [server.url for server in after.rerun.jenkins]) == (
+    assert (enabled(after, SLOW_TESTS).allow, enabled(after, SLOW_TESTS).status) == (("write",), "ci/slow-tests")
+    assert (enabled(after, RERUN).allow, [server.url for server in enabled(after, RERUN).jenkins]) == (
         ("admin",),
         ["https://ci.example.org"],
     )
-    assert after.nightly is not None
-    assert (after.nightly.require, after.nightly.branch, after.nightly.at) == (("gpu/*",), "labs", "03:00")
-    assert after.last_good is not None
-    assert (after.last_good.require, after.last_good.every) == (("all",), "5m")
-    assert after.main_failures is not None
-    assert (after.main_failures.branches, after.main_failures.to, after.main_failures.wait) == (
+    assert (enabled(after, NIGHTLY).require, enabled(after, NIGHTLY).branch, enabled(after, NIGHTLY).at) == (
+        ("gpu/*",),
+        "labs",
+        "03:00",
+    )
+    assert (enabled(after, LAST_GOOD).require, enabled(after, LAST_GOOD).every) == (("all",), "5m")
+    assert (
+        enabled(after, MAIN_FAILURES).branches,
+        enabled(after, MAIN_FAILURES).to,
+        enabled(after, MAIN_FAILURES).wait,
+    ) == (
         ("dev",),
         ("discord",),
         "5m",
@@ -193,13 +204,13 @@ def test_a_feature_of_the_repositorys_own_is_switched_whatever_app_yaml_says(fea
 
 def accepted(written: str) -> bool:
     try:
-        parse_repository_file(written.encode(), config=given())
+        own_file(written, given())
     except ConfigError:
         return False
     return True
 
 
-@pytest.mark.parametrize("feature", RepositoryConfig.model_fields)
+@pytest.mark.parametrize("feature", MODEL.model_fields)
 def test_a_text_names_the_file_for_a_feature_that_is_off_only_if_the_file_can_switch_it_on(feature: str) -> None:
     assert (HERE in files_for(given(), feature)) is (feature in SWITCHES and accepted(f"{feature}: true"))
     assert files_for(given("repository_file: false"), feature) == "`app.yaml`"
@@ -226,8 +237,7 @@ def test_a_text_names_the_file_for_a_key_that_it_accepts(keys: tuple[str, ...], 
 
 def test_a_feature_that_the_file_switches_on_has_default_settings_and_no_credentials() -> None:
     found = over("rerun: false", "rerun: {allow: [write]}")
-    assert found.rerun is not None
-    assert (found.rerun.allow, found.rerun.jenkins) == (("write",), ())
+    assert (enabled(found, RERUN).allow, enabled(found, RERUN).jenkins) == (("write",), ())
 
 
 def test_the_possible_settings_of_the_file_are_listed_with_their_values() -> None:
@@ -243,8 +253,8 @@ def test_the_possible_settings_of_the_file_are_listed_with_their_values() -> Non
 
 
 def test_each_section_of_the_file_has_the_descriptions_of_app_yaml() -> None:
-    for name, field in RepositoryFile.model_fields.items():
-        assert field.description == RepositoryConfig.model_fields[name].description
+    for name, field in file_model(MODEL).model_fields.items():
+        assert field.description == MODEL.model_fields[name].description
         section = model_of(field.annotation)
         assert section is not None, name
         assert section.model_fields or name in SWITCHES

@@ -3,8 +3,11 @@
 import pytest
 from nightjar_formats.model import TARGET_WORDS
 
-from bot.config import ConfigError, parse_config
-from bot.config.results import Results
+from bot.app.load import parse_config
+from bot.config import ConfigError
+from bot.results.settings.results import Results
+from handlers.results.config import LAB_RESULTS
+from tests.settings import enabled
 
 LAB = "a name of letters, digits, . _ and -, as in example-lab"
 TIME = "it must be a time such as 30s, 15m, 6h or 7d"
@@ -70,8 +73,8 @@ def test_keys_missing_in_the_defaults_may_be_set_by_each_repository() -> None:
     here, there = config.repository("octocat/a"), config.repository("octocat/b")
     assert here is not None
     assert there is not None
-    assert here.results is not None
-    assert (here.results.bucket, list(here.results.labs), there.results) == ("device-results", ["example-lab"], None)
+    results = enabled(here, LAB_RESULTS)
+    assert (results.bucket, list(results.labs), there.of(LAB_RESULTS)) == ("device-results", ["example-lab"], None)
 
 
 def test_keys_missing_in_both_the_defaults_and_the_repository_are_reported() -> None:

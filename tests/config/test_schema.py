@@ -7,12 +7,13 @@ import jsonschema_rs
 import pytest
 from ruamel.yaml import YAML
 
-from bot.config import ConfigError, parse_config
-from bot.config.repository_file import parse_repository_file
+from bot.app.load import app_model, parse_config
+from bot.config import ConfigError
 from bot.config.schema import repository_file_schema_text, schema_text
+from tests.settings import own_file
 
-SCHEMA = json.loads(schema_text())
-REPOSITORY_FILE_SCHEMA = json.loads(repository_file_schema_text())
+SCHEMA = json.loads(schema_text(app_model()))
+REPOSITORY_FILE_SCHEMA = json.loads(repository_file_schema_text(app_model()))
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, REPOSITORY_FILE_SCHEMA], ids=["app.yaml", "nightjar.yaml"])
@@ -66,7 +67,7 @@ def test_the_schema_rejects_what_the_bot_refuses(text: str) -> None:
     ],
 )
 def test_the_repository_schema_accepts_what_the_bot_accepts(text: str) -> None:
-    parse_repository_file(text.encode())
+    own_file(text)
     jsonschema_rs.Draft202012Validator(REPOSITORY_FILE_SCHEMA).validate(YAML(typ="safe", pure=True).load(text))
 
 
@@ -85,6 +86,6 @@ def test_the_repository_schema_accepts_what_the_bot_accepts(text: str) -> None:
 )
 def test_the_repository_schema_rejects_what_the_bot_refuses(text: str) -> None:
     with pytest.raises(ConfigError):
-        parse_repository_file(text.encode())
+        own_file(text)
     document = YAML(typ="safe", pure=True).load(text)
     assert not jsonschema_rs.Draft202012Validator(REPOSITORY_FILE_SCHEMA).is_valid(document)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config import Config, ConfigError, parse_config
+from bot.app.load import parse_config
+from bot.config import Config, ConfigError
 from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
 from bot.core.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
+from handlers.docs_link.config import DOCS
+from handlers.runtime.config import RUNTIME
+from handlers.skipped_tests.config import SKIPPED_TESTS
+from tests.settings import enabled
 
-DOCS, SKIPPED, RUNTIME = ("repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime"))
+IN_DOCS, IN_SKIPPED, IN_RUNTIME = (
+    "repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime")
+)
 FILLED_IN = "available placeholders: {number}, {build}, {sha}"
 LINK = "https://docs.example.org/PR-{number}/{build}/index.html"
 
@@ -30,8 +37,7 @@ def docs(link: str) -> str:
 
 @pytest.mark.parametrize("link", [LINK, "https://docs.example.org/{sha}?a=1#{number}", "https://[::1]:8443/{build}"])
 def test_a_link_is_an_https_address_with_placeholders(link: str) -> None:
-    config = loaded(docs(link)).repositories["octocat/compiler"].docs
-    assert config is not None
+    config = enabled(loaded(docs(link)).repositories["octocat/compiler"], DOCS)
     assert (config.context, config.link) == ("docs/pr-head", link)
 
 
@@ -58,12 +64,12 @@ def test_a_link_is_an_https_address_with_placeholders(link: str) -> None:
 )
 def test_any_other_link_is_a_fault_of_app_yaml(link: str, problem: str) -> None:
     said = fault(docs(link))
-    assert said.startswith(f"{DOCS}.link: {problem}")
+    assert said.startswith(f"{IN_DOCS}.link: {problem}")
     assert "sesame" not in said
 
 
 def test_docs_need_a_context_and_a_link() -> None:
-    assert f"{DOCS}: the key link is missing" in fault("docs: {context: docs/pr-head}")
+    assert f"{IN_DOCS}: the key link is missing" in fault("docs: {context: docs/pr-head}")
     assert "the key context is missing" in fault("docs:")
 
 
@@ -92,12 +98,12 @@ def test_results_come_from_one_of_two_sources(key: str, source: str) -> None:
     ],
 )
 def test_an_invalid_source_is_a_fault_that_says_what_is_needed(keys: str, problem: str) -> None:
-    for key, place in (("skipped_tests", SKIPPED), ("runtime", RUNTIME)):
+    for key, place in (("skipped_tests", IN_SKIPPED), ("runtime", IN_RUNTIME)):
         assert fault(f"{key}: {{{keys}}}").endswith(f"{place}: {problem}")
 
 
 def test_true_names_no_source() -> None:
-    assert fault("runtime: true").endswith(f"{RUNTIME}: {NO_RESULTS_SOURCE}")
+    assert fault("runtime: true").endswith(f"{IN_RUNTIME}: {NO_RESULTS_SOURCE}")
 
 
 @pytest.mark.parametrize(("lab", "target"), [("other", "linux"), ("ci", "mac")])
@@ -106,22 +112,20 @@ def test_an_unknown_lab_is_a_fault(lab: str, target: str) -> None:
     said = UNKNOWN_LAB.format(lab=lab, target=target)
     with pytest.raises(ConfigError) as caught:
         with_lab(f"runtime: {{lab: {lab}, target: {target}}}")
-    assert str(caught.value).endswith(f"{RUNTIME}: {said}")
-    assert fault(f"runtime: {{lab: {lab}, target: {target}}}").endswith(f"{RUNTIME}: {said}")
+    assert str(caught.value).endswith(f"{IN_RUNTIME}: {said}")
+    assert fault(f"runtime: {{lab: {lab}, target: {target}}}").endswith(f"{IN_RUNTIME}: {said}")
 
 
 def test_defaults_may_leave_the_source_of_results_to_each_repository() -> None:
     config = with_lab("runtime: {lab: ci, target: linux}", before="defaults:\n  runtime: {slow: 30s}\n")
-    runtime = config.repositories["octocat/compiler"].runtime
-    assert runtime is not None
+    runtime = enabled(config.repositories["octocat/compiler"], RUNTIME)
     assert (runtime.slow, runtime.lab) == ("30s", "ci")
 
 
 @pytest.mark.parametrize("path", ["ci/required_tests.json", "required.json", ".github/required-tests.json", "a/..b/c"])
 def test_required_tests_are_in_a_file(path: str) -> None:
     config = with_lab(f"skipped_tests: {{lab: ci, target: linux, required: {path}}}").repositories["octocat/compiler"]
-    assert config.skipped_tests is not None
-    assert config.skipped_tests.required == path
+    assert enabled(config, SKIPPED_TESTS).required == path
 
 
 @pytest.mark.parametrize(
@@ -139,12 +143,11 @@ def test_required_tests_are_in_a_file(path: str) -> None:
 )
 def test_a_path_out_of_the_repository_is_a_fault(path: str, problem: str) -> None:
     said = fault(f'skipped_tests: {{lab: ci, target: linux, required: "{path}"}}')
-    assert said.startswith(f"{SKIPPED}.required: {problem}")
+    assert said.startswith(f"{IN_SKIPPED}.required: {problem}")
 
 
 def test_runtime_reports_can_be_configured() -> None:
-    config = with_lab("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
-    assert config is not None
+    config = enabled(with_lab("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"], RUNTIME)
     assert (config.change, config.slow) == (30, "10s")
     assert "must be a whole number from 1" in fault("runtime: {lab: ci, target: linux, change: 0}")
     assert "must be a time such as" in fault("runtime: {lab: ci, target: linux, slow: fast}")

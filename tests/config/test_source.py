@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.config import ConfigError, ConfigFault, parse_config
+from bot.app.load import parse_config
+from bot.config import ConfigError, ConfigFault
 from bot.config.source import MAX_BYTES
 
 PIECES = [

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.model import TARGET_WORDS
 
-from bot.config import ConfigError, parse_config
-from bot.config.results import Lab
-from bot.config.targets import LONGEST_TEST, TargetSettings, per_day
+from bot.app.load import parse_config
+from bot.config import ConfigError
 from bot.config.texts import LONG_TEST
+from bot.results.settings.results import Lab
+from bot.results.settings.targets import LONGEST_TEST, TargetSettings, per_day
 from handlers.device_tests.model import MOST_ATTEMPTS, QUEUE_SECONDS
+from handlers.results.config import LAB_RESULTS
+from tests.settings import enabled
 
 CONFIG = "repositories:\n  octocat/a:\n    results: {bucket: b-1, labs: {a: {targets: %s}}}\n"
 PLACE = "app.yaml:3:%d: repositories.octocat/a.results.labs.a.targets"
@@ -17,8 +20,7 @@ NIGHTLY = TargetSettings()
 
 
 def lab(targets: str) -> Lab:
-    results = parse_config((CONFIG % targets).encode(), "app.yaml").repositories["octocat/a"].results
-    assert results is not None
+    results = enabled(parse_config((CONFIG % targets).encode(), "app.yaml").repositories["octocat/a"], LAB_RESULTS)
     return results.labs["a"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.results.service import RESULTS
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED
 from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP

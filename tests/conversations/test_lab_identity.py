@@ -15,7 +15,7 @@ import jwt
 import pytest
 from structlog.testing import capture_logs
 
-from bot.config.lab_identity import GitHubOidc
+from bot.results.settings.lab_identity import GitHubOidc
 from bot.web import oidc
 from bot.web.oidc import ISSUER_KEYS
 from handlers.device_tests.model import DeviceJobState

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bot.github.text import sticky
 
+from bot.github.text import sticky
 from handlers.teams.handler import READ_AGAIN_SECONDS
 from handlers.teams.topics import TEAM_LIST
 from sandbox.model.issues import Issue

@@ -11,9 +11,9 @@ from typing import Any, LiteralString
 import aiohttp
 from procrastinate.exceptions import ConnectorException
 
+from bot.app.load import parse_config
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.serve import Address, Bot, running
-from bot.config import parse_config
 from bot.config.environment import Settings
 from bot.engine.service import WorkerPace
 from bot.github.limits.ledger import Allowance

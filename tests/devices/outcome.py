@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bot.github.limits.ledger import WRITES_PER_HOUR, WRITES_PER_MINUTE
-
 from handlers.device_tests.model import DeviceJob, DeviceJobState, ShownStep, Someone
 from tests.devices.github import MOST_WRITES, RESULTS, Checks
 from tests.devices.world import Target

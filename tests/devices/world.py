@@ -6,7 +6,8 @@ import json
 import random
 from dataclasses import dataclass
 
-from bot.config import Config, parse_config
+from bot.app.load import parse_config
+from bot.config import Config
 from handlers.device_tests.model import Someone
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0

@@ -8,14 +8,14 @@ from math import inf
 from typing import NamedTuple
 
 import pytest
-from bot.github.text.earlier_mail import earlier_mail
-from bot.github.text.mentions import parse_ccs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands import texts
 from bot.commands.grammar import BadCommand, parse
 from bot.commands.spec import CommandRegistry, CommandSpec
+from bot.github.text.earlier_mail import earlier_mail
+from bot.github.text.mentions import parse_ccs
 from handlers.teams.topics import listed_topics
 
 REGISTRY = CommandRegistry([CommandSpec(name="merge", summary="Merge.", example="merge", feature="")])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Json, Payload
 from bot.engine.database import Database

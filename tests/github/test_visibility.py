@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.client import GitHub

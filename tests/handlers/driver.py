@@ -17,11 +17,12 @@ import aiohttp
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.app.features import CODEC, NOTES, full_router
+from bot.app.load import parse_config
 from bot.app.prefilter import WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.app.registration import EVENTS
 from bot.app.services import open_services
-from bot.config import Config, parse_config
+from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key

@@ -14,7 +14,8 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Claims, RunKey, Status
 
 from bot.app.features import CODEC
-from bot.config import Config, parse_config
+from bot.app.load import parse_config
+from bot.config import Config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config.docs_link import DocsLink
-from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from handlers.docs_link import BUILT, DocsBuild, accepts, build_of, link
+from handlers.docs_link.config import DocsLink
+from handlers.docs_link.feature import BUILT, DocsBuild, accepts, build_of, link
 from tests.gfm import rendered
+from tests.settings import repository_config
 
 SHA = "a" * 40
 JENKINS = "https://ci.example.org/job/docs/job"
@@ -98,6 +98,6 @@ def test_a_replaced_value_stays_one_part_of_the_path() -> None:
 def test_other_statuses_get_no_job(context: str, state: str, expected: bool) -> None:
     """TVM #12902: GitHub sends every status of every commit."""
     delivery = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
-    on = RepositoryConfig(docs=config("https://docs.example.org/{sha}/"))
+    on = repository_config(docs=config("https://docs.example.org/{sha}/"))
     assert accepts(delivery, on) is expected
-    assert accepts(delivery, RepositoryConfig()) is False
+    assert accepts(delivery, repository_config()) is False

@@ -4,9 +4,9 @@ import pytest
 
 from bot.ci.base import CiRun, CiState
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, parse
-from bot.config import RepositoryConfig, SlowTests
 from bot.config.shared import files_for
 from bot.effects.statuses import SetStatus
+from handlers.slow_tests.config import SlowTests
 from handlers.slow_tests.handler import (
     COMMANDS,
     SlowTestsChoice,
@@ -15,6 +15,7 @@ from handlers.slow_tests.handler import (
     decide_slow_tests,
     slow_tests_status,
 )
+from tests.settings import repository_config
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = SlowTests(branches=("main", "release/*"))
@@ -101,7 +102,7 @@ LEFT_ALONE = (
 def test_finished_runs_restart_when_slow_tests_are_turned_on(
     runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: str
 ) -> None:
-    ended, text = catch_up(runs, patterns, SHA, "@ci", files_for(RepositoryConfig(), "slow_tests", "rerun"))
+    ended, text = catch_up(runs, patterns, SHA, "@ci", files_for(repository_config(), "slow_tests", "rerun"))
     assert [found.name for found in ended] == again
     assert text == said
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers.welcome import greeting
+from handlers.welcome.feature import greeting
 from tests.gfm import rendered
 
 

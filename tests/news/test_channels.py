@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.config.environment import Settings
 from bot.core.errors import SettingsError
 from bot.news.channels import check_channels

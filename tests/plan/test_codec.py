@@ -6,8 +6,6 @@ import json
 from typing import get_type_hints
 
 import pytest
-from handlers.nightly.effects import MarkNightly, PublishNightly
-from handlers.teams.effects import MentionSubscribers, StoreTeamList
 
 from bot.app.features import ALL_FEATURES, CODEC
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
@@ -42,10 +40,12 @@ from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
+from handlers.nightly.effects import MarkNightly, PublishNightly
 from handlers.regressions.effects import StoreReports
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.stale_reviews.effects import Remind
+from handlers.teams.effects import MentionSubscribers, StoreTeamList
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(

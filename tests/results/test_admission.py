@@ -9,8 +9,8 @@ import pytest
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused
 
-from bot.config.results import Lab, Results
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
+from bot.results.settings.results import Lab, Results
 from bot.results.state import Admission
 from tests.handlers.driver import FULL_NAME, World, a_world
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from nightjar_formats.model import Detail
 
-from bot.config.quarantine import EXAMPLE, QuarantinedTest
 from bot.github.check_runs import NEUTRAL, SUCCESS
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.report.check_run import IGNORE, results_report
 from bot.results.report.findings import Findings, IgnoredFailures
+from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest
 from tests.results.reported import ABOUT, AT, a_suite, compared, findings
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"

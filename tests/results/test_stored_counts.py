@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nightjar_formats.model import TargetKey
 
-from bot.config.quarantine import EXAMPLE, QuarantinedTest
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
+from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest
 from bot.results.state import RunState
 from bot.results.store.grid.grid import GridPoint
 from bot.results.store.grid.rows import GridRange

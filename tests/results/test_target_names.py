@@ -14,13 +14,16 @@ from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.offline_check import key_of
 from nightjar_lab.stored import UploadVerifier
 
+from bot.app.load import parse_config
 from bot.aws.bucket import Arrival
 from bot.aws.queue import arrivals
-from bot.config import ConfigError, parse_config
+from bot.config import ConfigError
 from bot.core.patterns import Pattern
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from handlers.results.config import LAB_RESULTS
 from tests.aws.test_queue import message, record
 from tests.conversations.lab import CONFIG
+from tests.settings import enabled
 
 SHA = "5" * 40
 TARGETS = st.from_regex(Pattern(TARGET_NAME).source, fullmatch=True)
@@ -84,8 +87,7 @@ def test_app_yaml_accepts_these_names(target: str) -> None:
         more_labs="",
         targets=json.dumps([target]),
     )
-    results = parse_config(written.encode(), "app.yaml").repositories["octocat/compiler"].results
-    assert results is not None
+    results = enabled(parse_config(written.encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
     assert tuple(results.labs["example-lab"].targets) == (target,)
 
 

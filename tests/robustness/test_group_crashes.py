@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bot.engine.postgres.connector import CONNECTIONS
 
+from bot.engine.postgres.connector import CONNECTIONS
 from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS
 from sandbox.faults import When

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import pytest
-from bot.engine.sqlite.connector import BUSY_TIMEOUT
 
+from bot.engine.sqlite.connector import BUSY_TIMEOUT
 from handlers.results.watch import WATCH
 from sandbox.faults import Fault
 from tests.bucket import World, point_to

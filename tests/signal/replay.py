@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from nightjar_formats.columns.collect import Columns, collect
 from nightjar_formats.model import BAD, Case, Claims, RunKey, Status, TargetKey, Trouble
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.parts import PartMap
 from bot.core.payload import Payload
@@ -158,7 +158,9 @@ class Replay:
         self._names: Set[str] = frozenset()
         self._github = StraightBranch(run.position for run in lab.runs)
         self._pool = _SamePlace()
-        self._results = results(CONFIG, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None))
+        self._results = results(
+            CONFIG.repositories, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None)
+        )
         self._parts = PartMap()
         self._parts[RESULTS] = self._results
 

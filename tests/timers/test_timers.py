@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import Config, parse_config
+from bot.app.load import parse_config
+from bot.config import Config
 from bot.core.errors import UserError
 from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub

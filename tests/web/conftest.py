@@ -14,12 +14,10 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from handlers.last_good import route as last_good_route
-from handlers.nightly import route as nightly_route
 
 from bot.app import timers_route
 from bot.app.help_commands import list_commands_of
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine
@@ -29,6 +27,8 @@ from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.ci_decisions import route as ci_decisions
+from handlers.last_good import route as last_good_route
+from handlers.nightly import route as nightly_route
 from handlers.results import route as results
 from handlers.results.listing import RunQuery, RunWithCheck
 from tests.tables import with_tables

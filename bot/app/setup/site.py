@@ -12,7 +12,7 @@ import aiohttp
 from aiohttp import web
 from gidgethub import GitHubException
 
-from bot.app.load import parse_app_config
+from bot.app.load import parse_config
 from bot.app.setup.addresses import GitHubSite, github_site, organization_name, public_address
 from bot.app.setup.conversion import CODE, CodeRefused, ConversionAway, CreatedApp, OddConversion, convert
 from bot.app.setup.drafts import SetupDraft, SetupDrafts
@@ -250,7 +250,7 @@ class SetupSite:
     def _existing_config(self) -> tuple[str, ...]:
         path = self.files.config.path
         try:
-            parse_app_config(path.read_bytes(), str(path))
+            parse_config(path.read_bytes(), str(path))
         except ConfigError as error:
             return tuple(map(str, error.faults))
         except OSError as error:
@@ -262,7 +262,7 @@ class SetupSite:
         if len(text.encode()) > LARGEST_CONFIG:
             return (CONFIG_TOO_LARGE.format(most=LARGEST_CONFIG // 1024),)
         try:
-            parse_app_config(text.encode(), str(path))
+            parse_config(text.encode(), str(path))
             self.files.config.reserve()
             self.files.config.write(text)
         except ConfigError as error:

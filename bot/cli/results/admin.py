@@ -38,6 +38,7 @@ from bot.results.service import RESULTS
 from bot.results.state import Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.results.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
+from handlers.results.config import LAB_RESULTS
 
 PATIENCE = 60.0
 """Seconds to wait for check runs unless `--timeout` says otherwise."""
@@ -109,7 +110,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
 async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for name in _repositories(bot.config, only):
-            results = bot.config.repositories[name].results
+            results = bot.config.repositories[name].of(LAB_RESULTS)
             assert results is not None
             source = bot.services.part(RESULTS).source_for(results.bucket)
             runs = in_bucket(source, f"{results.prefix}{name}/", bot.config)
@@ -212,7 +213,7 @@ async def _publish(bot: Bot, admin: ResultsAdmin, outcomes: Sequence[IngestOutco
 
 
 def _repositories(config: Config, only: str | None) -> list[str]:
-    names = [name for name, repository in config.repositories.items() if repository.results is not None]
+    names = [name for name, repository in config.repositories.items() if repository.of(LAB_RESULTS) is not None]
     chosen = [name for name in names if only is None or name.lower() == only.lower()]
     if not chosen:
         raise UserError(texts.UNKNOWN_REPOSITORY.format(repository=only) if only else texts.NO_REPOSITORIES)

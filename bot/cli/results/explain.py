@@ -26,7 +26,6 @@ from bot.cli.support import (
 )
 from bot.config import Config
 from bot.config.environment import DatabaseSettings
-from bot.config.quarantine import QuarantinedTest
 from bot.core.errors import UserError
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
@@ -38,9 +37,11 @@ from bot.results.explain import texts
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
 from bot.results.report.texts import since_commit
+from bot.results.settings.quarantine import QuarantinedTest
 from bot.results.store.failures.failures import FailureMessage
 from bot.results.store.history.timelines import LeftOut, TimelineRun
 from bot.results.store.store import ResultsStore
+from handlers.results.config import QUARANTINE, RENAMES
 
 RUNS = 10
 SHORT = 10
@@ -104,8 +105,8 @@ def _explained(test: str, target: str, sha: str, repository: str | None, config:
         keys = config.repository(target_key.repository) if config else None
         if keys is None:
             return explain_test(store, target_key, commit, test)
-        quarantine, _ = quarantine_at(keys.quarantine, target_key, time.time())
-        return explain_test(store, target_key, commit, test, keys.aliases, quarantine)
+        quarantine, _ = quarantine_at(keys.of(QUARANTINE), target_key, time.time())
+        return explain_test(store, target_key, commit, test, keys.of(RENAMES).aliases, quarantine)
     finally:
         store.close()
 

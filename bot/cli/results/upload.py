@@ -15,9 +15,10 @@ from nightjar_lab.cli.upload import UploadPlace, upload_files, upload_options
 from bot.app.load import load_config
 from bot.cli.results import texts
 from bot.cli.support import AS_WRITTEN, config_option, stopping_at_faults
-from bot.config.results import Results
 from bot.core.errors import UserError
 from bot.results.ingest.admission import lab_of
+from bot.results.settings.results import Results
+from handlers.results.config import LAB_RESULTS
 
 
 @click.command(
@@ -51,9 +52,9 @@ def _place(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     reason = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
         results_by_repository = {
-            name: repository_config.results
-            for name, repository_config in load_config(path).repositories.items()
-            if repository_config.results is not None
+            name: results
+            for name, settings in load_config(path).repositories.items()
+            if (results := settings.of(LAB_RESULTS)) is not None
         }
         chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from bot.config.nightly import STATUS
 from bot.core.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ class Ours:
     @classmethod
     def of(cls, identity: AppIdentity, config: RepositoryConfig) -> Self:
         """Return the marks of our own reports in a repository."""
-        tracking_branches = (config.nightly, config.last_good, config.docker_update)
-        branches = frozenset(key.branch for key in tracking_branches if key is not None)
-        return cls(identity.app_id, identity.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
+        contexts = frozenset(map(str.casefold, config.own_contexts))
+        return cls(identity.app_id, identity.user_id, contexts, config.own_branches)
 
     def on(self, branch: str) -> Self:
         """Return a copy that does not count runs on `branch` as ours, for callers that ask about `branch` itself."""
@@ -65,16 +63,6 @@ class Ours:
         is_from_repository = len(set(heads)) == 1
         is_of_pull = run.text("event") in OF_PULL_REQUESTS
         return is_from_repository and not is_of_pull and run.text("head_branch") in self.branches
-
-
-def own_contexts(config: RepositoryConfig) -> set[str]:
-    """Return the contexts of the statuses that we set in a repository."""
-    slow, skip, nightly = config.slow_tests, config.skip_ci, config.nightly
-    return {
-        *([slow.status] if slow is not None else []),
-        *([skip.status] if skip is not None else []),
-        *([STATUS] if nightly is not None else []),
-    }
 
 
 def app_of(status: Payload) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.config.faults import ConfigError, ConfigFault
+from bot.config.own_file import REPOSITORY_FILE as READS_OWN_FILE
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.config.texts import FILE_KINDS, FILE_TOO_LARGE, NOT_A_FILE
@@ -84,7 +85,7 @@ async def stored_file_of(records: Records, repository: str) -> StoredFile:
 
 async def file_faults(config: Config, records: Records) -> dict[str, int]:
     """Return the number of faults in the file of each repository that may have one, on its default branch."""
-    read = [name for name, keys in config.repositories.items() if keys.repository_file]
+    read = [name for name, keys in config.repositories.items() if keys.of(READS_OWN_FILE)]
     return {name: (await stored_file_of(records, name)).faults for name in read}
 
 
@@ -94,7 +95,7 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
     Reads one record.
     """
     settings = config.repository(repository)
-    if settings is None or not settings.repository_file:
+    if settings is None or not settings.of(READS_OWN_FILE):
         return settings
     return await with_file(settings, (await stored_file_of(records, repository)).good.text)
 
@@ -103,7 +104,7 @@ async def with_file(settings: RepositoryConfig, text: str) -> RepositoryConfig:
     """Return a repository's settings overlaid with the text of its file; a text with faults changes nothing."""
     if not text:
         return settings
-    keys = await run_in_thread(partial(_parsed, text), text)
+    keys = await run_in_thread(partial(_parsed, text, type(given)), text)
     return overlaid(settings, keys) if keys is not None else settings
 
 
@@ -121,7 +122,7 @@ async def read_found(file: FoundFile | None, settings: RepositoryConfig) -> tupl
     # Check the size before parsing: GitHub sends no content for a file over 1 MB, which would look like an empty file.
     if file.size > MOST_BYTES:
         return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
-    parse = partial(parse_repository_file, file.raw, PATH, settings)
+    parse = partial(parse_repository_file, file.raw, type(settings), config=settings)
     try:
         await run_in_thread(parse, file.raw.decode(errors="replace"))
     except ConfigError as error:
@@ -130,9 +131,9 @@ async def read_found(file: FoundFile | None, settings: RepositoryConfig) -> tupl
 
 
 @lru_cache(PARSED_FILES)
-def _parsed(text: str) -> Keys | None:
+def _parsed(text: str, model: type[RepositoryConfig]) -> Keys | None:
     try:
-        return parse_repository_file(text.encode())
+        return parse_repository_file(text.encode(), model)
     except ConfigError as error:
         # None is cached too, so this is logged once per text, not for each delivery.
         log.warning(OUTDATED, faults=list(map(str, error.faults[:10])))

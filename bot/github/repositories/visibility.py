@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.config.api import API
 from bot.core.payload import Payload
 from bot.github.pull_heads import repository_id_of
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
@@ -74,8 +75,8 @@ class Visibility:
         while the database is unavailable.
         """
         config = self._config.repository(repository)
-        if config is None or config.api.private is not None:
-            is_open = config is not None and config.api.private is False
+        if config is None or config.of(API).private is not None:
+            is_open = config is not None and config.of(API).private is False
             if not is_open:
                 await self._wait_for_first_answers(_PublicAnswer())
             return is_open
@@ -98,7 +99,7 @@ class Visibility:
         """Wait until GitHub has answered about all repositories without an answer, or has called this one public."""
         for name, config in self._config.repositories.items():
             first_answer = self._answers.setdefault(name.lower(), _PublicAnswer())
-            if config.api.private is None and first_answer.public is None:
+            if config.of(API).private is None and first_answer.public is None:
                 self._ask_unless_paused(name, first_answer)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

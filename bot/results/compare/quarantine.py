@@ -12,7 +12,7 @@ from nightjar_formats.model import TargetKey
 from bot.core.aliases import STAR
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 
 @dataclass(frozen=True)

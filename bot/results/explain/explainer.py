@@ -22,7 +22,7 @@ from bot.results.store.history.timelines import TimelineRun
 from bot.results.store.store import ResultsStore
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 
 @dataclass(frozen=True, slots=True)

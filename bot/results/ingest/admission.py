@@ -25,9 +25,9 @@ from bot.results.ingest import texts
 from bot.results.state import Admission
 
 if TYPE_CHECKING:
-    from bot.config.results import Lab, Results
     from bot.engine.records import Records
     from bot.github.client import GitHub
+    from bot.results.settings.results import Lab, Results
 
 
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0

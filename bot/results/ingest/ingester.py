@@ -37,8 +37,8 @@ from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 
 if TYPE_CHECKING:
-    from bot.config.results import Results
     from bot.github.client import GitHub
+    from bot.results.settings.results import Results
     from bot.results.store.store import ResultsStore
 
 MOST_NAMED = 5

@@ -18,7 +18,7 @@ from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 RANK = {
     Trouble.CRASH: 0,

@@ -6,11 +6,11 @@ import shlex
 
 from nightjar_formats.runs.identity import is_shortened
 
-from bot.config.results import PLACEHOLDERS
 from bot.core.patterns import Pattern
 from bot.github.text.markdown import fenced, lines_of
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
+from bot.results.settings.results import PLACEHOLDERS
 
 MOST_COMMANDS = 10
 

@@ -11,8 +11,7 @@ from nightjar_formats.model import Counts
 
 from bot.core.docs import table
 from bot.core.listing import MORE, listed
-from bot.github.text.markdown import escape
-from bot.github.text.markdown import code
+from bot.github.text.markdown import code, escape
 from bot.results.compare.context import FailureContext
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS

@@ -18,6 +18,7 @@ from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.rule import DegradedTarget, is_degraded
 from handlers.device_tests.degraded.targets import degraded_key, judge_targets
 from handlers.device_tests.degraded.words import issue_of_target, moment_text
+from handlers.results.config import LAB_RESULTS
 
 NAME = "degraded-targets"
 
@@ -75,7 +76,7 @@ async def report_target(context: Context) -> Plan:
     judgement = next((judgement for judgement in judgements if judgement.target == target), None)
     if judgement is None or judgement.new_state is None or not judgement.must_report:
         return Plan(why=texts.WHY_SAME)
-    results, state = context.config.results, judgement.new_state
+    results, state = context.config.of(LAB_RESULTS), judgement.new_state
     lab = results.labs.get(target.lab) if results else None
     settings = lab.targets.get(target.target) if lab else None
     tier = settings.tier if settings and settings.takes_requests else None

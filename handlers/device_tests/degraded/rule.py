@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.config.targets import NIGHTLY_ONLY
+from bot.results.settings.targets import NIGHTLY_ONLY
 
 GOOD_RUNS = 2
 """The number of good nightly runs in a row after which a target is restored."""

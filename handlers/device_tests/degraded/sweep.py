@@ -20,6 +20,7 @@ from bot.github.pull_heads import repository_id_of
 from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED, TargetChanged
 from handlers.device_tests.degraded.targets import judge_targets
+from handlers.results.config import LAB_RESULTS
 from handlers.results.watch import LISTED
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ class DegradedSweep:
         """Return whether results that the store lacks were really not sent: the bucket was read for long enough."""
         config = self._config.repository(repository)
         # Without labs, targets are only restored (`without_requests`), which needs no results.
-        if config is None or config.results is None:
+        results = config.of(LAB_RESULTS) if config is not None else None
+        if results is None:
             return True
         listed = await self._records.get(LISTED.of(repository.lower()))
         # While the bucket cannot be read, a run that the store lacks may be in it.
-        if listed is None or moment - listed.at > GAP_SECONDS + config.results.poll_seconds:
+        if listed is None or moment - listed.at > GAP_SECONDS + results.poll_seconds:
             return False
         key = JUDGED.of(repository.lower())
         last = await self._records.get(key)

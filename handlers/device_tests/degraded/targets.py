@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.engine.records import Key, Record
-from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 from handlers.device_tests.degraded.rule import (
     DegradedTarget,
     NightlyOutcome,
@@ -19,11 +18,15 @@ from handlers.device_tests.degraded.rule import (
     judge_target,
     without_requests,
 )
+from handlers.results.config import labs_of
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
+    from bot.results.store.lab_reports import NightlyReports
+
     from bot.config import Config, RepositoryConfig
-    from bot.config.targets import TargetSettings
     from bot.engine.records import Records
+    from bot.results.settings.targets import TargetSettings
     from bot.results.store.lists.lab_reports import NightlyReports
     from bot.results.store.store import ResultsStore
     from handlers.tracking_branches.records import TrackingMove
@@ -87,7 +90,7 @@ async def judge_targets(
 
 def _settings(config: RepositoryConfig | None) -> dict[TargetKey, TargetSettings]:
     """Return the settings of targets that accept requests; their keys have no repository."""
-    labs = config.results.labs.items() if config and config.results else ()
+    labs = labs_of(config).items() if config is not None else ()
     return {
         TargetKey("", lab, target): settings
         for lab, lab_settings in labs

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bot.app.doctor.findings import Check
+from bot.app.load import load_config
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.cli.doctor import examine, line_of
-from bot.config import load_config
 from bot.config.environment import Settings
 from bot.engine.service import Engine
 from sandbox import App, GitHubSandbox

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.model import RepositoryConfig
 from handlers.changed_files.texts import FALLBACK
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.rebuild_docker.config import RebuildDocker
 from handlers.rebuild_docker.texts import IMAGES_ARE_BUILT, IN_AN_IMAGE
+from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.texts import ALL_IS_BUILT, CI_RUNS
 from tests.handlers.changed_files.changed import files
+from tests.settings import MODEL, repository_config
 
 
 def test_unknown_facts_run_everything_and_the_reason_says_fallback() -> None:
@@ -42,18 +44,18 @@ def test_unknown_facts_run_everything_and_the_reason_says_fallback() -> None:
 def test_files_are_requested_only_if_they_matter(
     skip: SkipCi | None, docker: RebuildDocker | None, title: str, expected: bool
 ) -> None:
-    config = RepositoryConfig().model_copy(update={"skip_ci": skip, "rebuild_docker": docker})
+    config = repository_config().model_copy(update={"skip_ci": skip, "rebuild_docker": docker})
     assert needs_files(config, title) is expected
 
 
 @pytest.mark.parametrize(("on", "reason"), [(True, texts.SLOW_TESTS_ON_COMMIT), (False, texts.SLOW_TESTS_NOT_ON)])
 def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
-    config = RepositoryConfig.model_validate({"slow_tests": on})
+    config = MODEL.model_validate({"slow_tests": on})
     assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)
 
 
 def test_each_decision_about_a_commit_depends_on_its_files_and_settings() -> None:
-    config = RepositoryConfig(
+    config = repository_config(
         skip_ci=SkipCi(globs=("*.md",), docs=()), rebuild_docker=RebuildDocker(paths=("docker/*",), ignore=())
     )
     decision = decide_for_commit(config, "a" * 40, files("README.md"))
@@ -62,17 +64,17 @@ def test_each_decision_about_a_commit_depends_on_its_files_and_settings() -> Non
     decision = decide_for_commit(config, "a" * 40, files("docker/Dockerfile"))
     assert [one.value for one in decision.verdicts.values()] == [True, False, False, True]
     assert decision.rebuild_docker.reason == IN_AN_IMAGE.format(name="docker/Dockerfile")
-    documented = RepositoryConfig(skip_ci=SkipCi())
+    documented = repository_config(skip_ci=SkipCi())
     assert decide_for_commit(documented, "a" * 40, files("docs/index.md")).docs_only.value
 
 
 @pytest.mark.parametrize(
     ("config", "needed"),
     [
-        (RepositoryConfig(), False),
-        (RepositoryConfig(skip_ci=SkipCi()), True),
-        (RepositoryConfig(rebuild_docker=RebuildDocker()), True),
-        (RepositoryConfig(skip_ci=SkipCi(globs=(), docs=())), False),
+        (repository_config(), False),
+        (repository_config(skip_ci=SkipCi()), True),
+        (repository_config(rebuild_docker=RebuildDocker()), True),
+        (repository_config(skip_ci=SkipCi(globs=(), docs=())), False),
     ],
 )
 def test_the_files_of_a_commit_are_requested_only_if_they_matter(config: RepositoryConfig, needed: bool) -> None:

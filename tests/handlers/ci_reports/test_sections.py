@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bot.config import parse_config
-from bot.config.model import RepositoryConfig
+from bot.app.load import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.runtime import feature as runtime
 from handlers.skipped_tests import handler as skipped_tests
+from tests.settings import repository_config
 
 
 @pytest.mark.parametrize("feature", [skipped_tests, runtime])
@@ -22,4 +22,4 @@ def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected
     message = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
     handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")
     assert handler.accepts(message, found.repositories["octocat/compiler"]) is expected
-    assert handler.accepts(message, RepositoryConfig()) is False
+    assert handler.accepts(message, repository_config()) is False

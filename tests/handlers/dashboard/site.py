@@ -11,8 +11,9 @@ from typing import Any
 
 import aiohttp
 
+from bot.app.features import TITLES
 from bot.app.help_commands import list_commands_of
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
@@ -109,11 +110,11 @@ async def dashboard_site(
         await asyncio.to_thread(filled, store)
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
-        results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
+        results = ResultsService(settings.repositories, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
-            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands
+            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands, TITLES
         )
 
         async def is_public(repository: str) -> bool:

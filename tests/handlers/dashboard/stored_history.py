@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bot.github.commits.refs import Commit
-from bot.github.commits.required import Signal, State
-
 from bot.core.utc import iso_utc
 from bot.engine.service import Engine
+from bot.github.commits.refs import Commit
+from bot.github.commits.required import Signal, State
 from bot.github.pull_heads import note_id
 from handlers.tracking_branches.decide import ScannedCommit
 from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bot.core.events import Person, Repository, pull_lock
+from bot.core.utc import iso_utc
+from bot.effects.section_state import SECTION, SectionState
+from bot.engine.jobs import notes
 from bot.engine.jobs.definitions import Origin, delivery_job, effect_jobs, plan_job
 from bot.engine.jobs.inbox import store_delivery
 from bot.engine.jobs.notes import Note, write_note
 from bot.engine.jobs.once import NewJob
 from bot.engine.jobs.store import Store
-
-from bot.core.events import Person, Repository, pull_lock
-from bot.core.utc import iso_utc
-from bot.effects.section_state import SECTION, SectionState
-from bot.engine.jobs import notes
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.service import Engine
 from bot.github.pull_heads import HEAD, PullHead

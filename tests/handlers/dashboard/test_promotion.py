@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from handlers.tracking_branches.records import TrackingMove
-
-from bot.config.results import Lab
+from bot.results.settings.results import Lab
 from bot.results.store.store import ResultsStore
 from handlers.dashboard.lab import read_lab
 from handlers.device_tests.degraded.rule import DegradedTarget
+from handlers.tracking_branches.records import TrackingMove
 from tests.results.uploads import LAB, REPOSITORY, Upload, sha
 from tests.tables import with_tables
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.app.features import full_router
+from bot.app.features import TITLES, full_router
 from bot.web.texts import page_words
 from handlers.dashboard.story import WRITTEN
-from handlers.dashboard.texts import HANDLERS
 from tests.durable import stored
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
@@ -80,7 +79,7 @@ async def test_a_stored_address_outside_of_github_is_no_link(site: DashboardSite
 
 
 async def test_each_handler_has_a_readable_name(site: DashboardSite) -> None:
-    assert set(HANDLERS) == {handler.name for handler in full_router().handlers}
+    assert TITLES.keys() == {handler.name for handler in full_router().handlers}
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
     assert "<li>Slow tests: the title has no slow tests" in page.replace("<wbr>", "")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from bot.app.load import parse_config
 from bot.engine.jobs.journal import Journal
 from bot.github.repositories.known import Repositories
-
-from bot.config import parse_config
 from handlers.device_tests.model import DeviceJobState
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.sweep import JobSweep

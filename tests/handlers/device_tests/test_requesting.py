@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.config.targets import TargetSettings
+from bot.results.settings.targets import TargetSettings
 from handlers.device_tests.model import JobOrigin, Someone
 from handlers.device_tests.requesting import JobRequest, answer_request
 from handlers.device_tests.store import JobStore

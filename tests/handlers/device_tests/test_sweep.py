@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from bot.engine.jobs.journal import Journal
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.engine.database import Database
+from bot.engine.jobs.journal import Journal
 from handlers.device_tests.model import QUEUE_SECONDS, DeviceJobState, JobEnd, ShownStep
 from handlers.device_tests.store import JobStore
 from handlers.device_tests.sweep import JobSweep

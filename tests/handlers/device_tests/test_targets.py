@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config.results import Results
-from bot.config.targets import TargetSettings
+from bot.results.settings.results import Results
+from bot.results.settings.targets import TargetSettings
 from handlers.device_tests.store import JobRequests
 from handlers.device_tests.targets import (
     labeled_targets,

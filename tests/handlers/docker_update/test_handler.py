@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.config.docker_update import DockerUpdate
 from bot.effects.pulls import EnsurePull
+from handlers.docker_update.config import DockerUpdate
 from handlers.docker_update.handler import plan_docker_update
 from handlers.docker_update.images import ImageReference, TagChange, Update
 

@@ -1,11 +1,11 @@
 """What is planned for the last good branch; `handlers/tracking_branches` decides which commit is chosen."""
 
 import pytest
+
+from bot.effects.refs import MoveBranch
 from bot.github.commits.refs import Commit
 from bot.github.commits.required import Signal, State
-
-from bot.config.last_good import LastGood
-from bot.effects.refs import MoveBranch
+from handlers.last_good.config import LastGood
 from handlers.last_good.handler import LastGoodStep, plan_last_good
 from handlers.tracking_branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingScan
 

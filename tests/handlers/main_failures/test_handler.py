@@ -11,7 +11,6 @@ from gidgethub import BadRequest
 
 from bot.app.features import CODEC
 from bot.app.texts import NOT_ACCEPTED
-from bot.config.alarms import MainFailures
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
@@ -20,6 +19,7 @@ from bot.effects.remember import StoreRecord
 from bot.github.commits.refs import Commit
 from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_EVENT, TimerEvent
+from handlers.main_failures.config import MainFailures
 from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
 from handlers.main_failures.effects import SCAN_EVENT, NextScan, RequestScan, ScanEvent, is_scan_pending
 from handlers.main_failures.handler import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bot.config.merge import Merge
 from bot.core.events import Person, PullRequest
 from bot.github.commits.required import Expected, Signal, State
+from handlers.merge.config import Merge
 from handlers.merge.readiness import (
     APPROVED,
     CHANGES_REQUESTED,

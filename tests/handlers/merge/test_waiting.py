@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery, Person, PullRequest
 from bot.core.payload import Payload

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from bot.config.nightly import Nightly
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
 from bot.github.commits.refs import Commit
 from bot.github.commits.required import Signal, State
 from bot.plan.handler import Plan
+from handlers.nightly.config import Nightly
 from handlers.nightly.handler import NightlyStep, decide_nightly_conclusion, plan_nightly
 from handlers.tracking_branches.conclusion import BranchOutcome, StoredState
 from handlers.tracking_branches.decide import ScannedCommit, TrackingScan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config.ci_decisions import RebuildDocker
 from handlers.changed_files.changes import ChangedFiles, UnknownChanges
 from handlers.changed_files.texts import FALLBACK
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.rebuild_docker import texts
+from handlers.rebuild_docker.config import RebuildDocker
 from handlers.rebuild_docker.decide import rebuild_docker
 from tests.handlers.changed_files.changed import files
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from bot.results.store.failures.failures import FailureEnd
 
 from bot.news.message import News
+from bot.results.store.failures.failures import FailureEnd
 from handlers.regressions.decide import JudgedTarget, KnownRegressions
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (

@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bot.results.store.failures.failures import FailureEnd
 
 from bot.app.features import CODEC
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -24,6 +23,7 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.store.failures.failures import FailureEnd
 from handlers.regressions import nightly_news, target_news
 from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bot.results.store.failures.failures import Failure, FailureEnd
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Claims, RunKey, Status
 
 from bot.app.features import CODEC
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.regressions import target_news
 from handlers.regressions.texts import NO_NEWS
 from tests.handlers.driver import FULL_NAME

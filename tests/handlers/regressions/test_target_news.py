@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bot.results.store.failures.failures import Failure
 
-from bot.config import parse_config
-from bot.config.alarms import Place
-from bot.config.quarantine import EXAMPLE
+from bot.app.load import parse_config
+from bot.config.places import Place
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -23,6 +21,8 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.settings.quarantine import EXAMPLE
+from bot.results.store.failures.failures import Failure
 from handlers.regressions import target_news
 from handlers.regressions.decide import (
     RECOVERED,

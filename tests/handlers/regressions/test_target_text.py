@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bot.results.store.failures.failures import Failure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
 from bot.plan.page_links import LONGEST_HISTORY_LINK
 from bot.results.compare.context import FailureContext
+from bot.results.store.failures.failures import Failure
 from handlers.regressions.decide import JudgedTarget, RegressionChanges
 from handlers.regressions.target_text import MOST_LISTED, issue_body, issue_title, regression_news
 from tests.gfm import Page, rendered

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bot.results.store.failures.failures import Failure
 
 from bot.effects.issues import EnsureIssue
 from bot.news.effects import PostMessage
 from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
+from bot.results.store.failures.failures import Failure
 from handlers.regressions.decide import (
     REGRESSIONS,
     JudgedTarget,

@@ -12,7 +12,6 @@ import pytest
 
 from bot.app.features import full_router
 from bot.app.prefilter import WebhookPrefilter
-from bot.config import RepositoryConfig
 from bot.config.repository_file import MOST_BYTES
 from bot.core.errors import TryAgain
 from bot.core.events import Delivery
@@ -23,6 +22,7 @@ from bot.github.repositories.in_force import REPOSITORY_FILE, read_found, stored
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.settings import repository_config
 
 FILE = ".github/nightjar.yaml"
 OTHER = {"added": [], "modified": ["README.md"], "removed": []}
@@ -78,7 +78,7 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_formats(written: object, 
     ],
 )
 async def test_an_invalid_file_is_one_fault(found: FoundFile, expected: str) -> None:
-    text, faults = await read_found(found, RepositoryConfig())
+    text, faults = await read_found(found, repository_config())
     assert (text, [(fault.line, fault.column, fault.message) for fault in faults]) == ("", [(1, 1, expected)])
 
 
@@ -92,7 +92,7 @@ async def test_an_invalid_file_is_one_fault(found: FoundFile, expected: str) -> 
     ],
 )
 async def test_a_valid_file_and_a_missing_file_have_no_faults(found: FoundFile | None, expected: str) -> None:
-    assert await read_found(found, RepositoryConfig()) == (expected, ())
+    assert await read_found(found, repository_config()) == (expected, ())
 
 
 @pytest.fixture

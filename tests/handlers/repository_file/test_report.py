@@ -8,13 +8,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config import ConfigError, ConfigFault, RepositoryConfig
-from bot.config.repository_file import parse_repository_file
+from bot.config import ConfigError, ConfigFault
 from bot.config.shared import overlaid
 from handlers.repository_file.report import CheckedFile, config_report
 from tests.gfm import rendered
+from tests.settings import own_file, repository_config
 
-GIVEN = RepositoryConfig()
+GIVEN = repository_config()
 FAULT = ConfigFault(".github/nightjar.yaml", 3, 7, "slow_tests.allow[0]", "must be one of author, triage")
 
 
@@ -23,7 +23,7 @@ def faulty(*faults: ConfigFault, commit: str = "") -> CheckedFile:
 
 
 def with_file(text: str) -> CheckedFile:
-    return CheckedFile((), GIVEN, overlaid(GIVEN, parse_repository_file(text.encode())), "", "main")
+    return CheckedFile((), GIVEN, overlaid(GIVEN, own_file(text)), "", "main")
 
 
 def test_faults_are_listed_and_annotated_and_fail_the_check() -> None:
@@ -93,7 +93,7 @@ def test_text_from_a_file_mentions_nobody_and_is_no_markup(key: str, message: st
 def test_any_file_is_either_valid_or_has_reportable_faults(text: str) -> None:
     faults: tuple[ConfigFault, ...] = ()
     try:
-        parse_repository_file(text.encode("utf-8", "surrogatepass"))
+        own_file(text.encode("utf-8", "surrogatepass"))
     except ConfigError as error:
         faults = error.faults
     content = config_report(faulty(*faults))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.core.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.repositories.in_force import stored_file_of

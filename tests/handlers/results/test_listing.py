@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.config import parse_config
+from bot.app.load import parse_config
 from bot.effects.checks import CHECK_RUN, WrittenCheckRun
 from bot.engine.database import Database
 from bot.engine.records import Records

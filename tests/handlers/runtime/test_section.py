@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from bot.github.text.sticky import SIZE_LIMIT
 from nightjar_formats.model import SeenTest, Status
 
-from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
+from bot.github.text.sticky import SIZE_LIMIT
 from handlers.ci_reports.outcomes import HeadAndBase, SuiteOutcomes
+from handlers.runtime.config import Runtime
 from handlers.runtime.section import NewTest, RuntimeChange, changed_suites, describe_runtimes, slow_new_tests
 from handlers.runtime.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered

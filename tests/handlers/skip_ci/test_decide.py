@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.config.ci_decisions import SkipCi
 from handlers.changed_files.changes import ChangedFiles, UnknownChanges
 from handlers.changed_files.texts import FALLBACK
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.skip_ci import texts
+from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.decide import docs_only, has_tag, skip_ci
 from tests.handlers.changed_files.changed import files
 

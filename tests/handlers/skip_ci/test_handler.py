@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from bot.config import RepositoryConfig
-from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.changed_files.verdicts import CiVerdict
+from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.handler import NAME, ShownSkip, accepts, status_for
 from handlers.skip_ci.texts import RESTART_CI
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
+from tests.settings import repository_config
 
-CONFIG = RepositoryConfig(skip_ci=SkipCi())
+CONFIG = repository_config(skip_ci=SkipCi())
 CODE = "CI runs because src/codegen.cc changed."
 TAGGED = "CI is skipped: the title had [skip ci] when CI started."
 RUNS, SKIPPED = CiVerdict(False, CODE), CiVerdict(True, TAGGED)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from bot.github.text.sticky import SIZE_LIMIT
 from nightjar_formats.model import SeenTest, Status
 
+from bot.github.text.sticky import SIZE_LIMIT
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.skipped_tests.decide import Required
 from handlers.skipped_tests.section import MOST_SUITES, describe_skips

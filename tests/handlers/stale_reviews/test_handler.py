@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from bot.config.stale_reviews import StaleReviews
 from bot.core.events import Person
+from handlers.stale_reviews.config import StaleReviews
 from handlers.stale_reviews.effects import Remind
 from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, StalePull, plan_reminders, reminder_text, reviewers
 from handlers.stale_reviews.open_pulls import OpenPull

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from bot.github.text.mentions import mentioned
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config.teams import Teams
 from bot.core.payload import Payload
+from bot.github.text.mentions import mentioned
+from handlers.teams.config import Teams
 from handlers.teams.topics import (
     MOST,
     MentionedPeople,

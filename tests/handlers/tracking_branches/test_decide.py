@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+
 from bot.github.commits.refs import Commit
 from bot.github.commits.required import Signal, State
-
-from bot.config.nightly import Nightly
+from handlers.nightly.config import Nightly
 from handlers.tracking_branches.decide import (
     ALWAYS_REQUESTED,
     MOST_REQUESTED,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+
 from bot.github.commits.refs import Commit
 from bot.github.commits.required import Signal, State
-
 from handlers.tracking_branches.decide import ScannedCommit
 from handlers.tracking_branches.records import (
     TrackingMoves,

@@ -1,0 +1,1 @@
+"""What app.yaml says about results: where labs upload, who they are, their targets, and known failures."""

@@ -1,0 +1,209 @@
+"""The keys below `results`: where labs put their results, who they are, and what they may send."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from bot.config.keys import Keys
+from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
+from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
+from bot.core.patterns import LETTER_OR_DIGIT, Pattern
+from bot.results.settings.lab_identity import LabIdentity
+from bot.results.settings.lab_webhook import LabWebhook
+from bot.results.settings.lab_workflow import LabWorkflow
+from bot.results.settings.targets import Targets
+
+PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
+"""The placeholders of a lab's `reproduce`."""
+
+_PLACEHOLDER = Pattern(r"\{([a-z_]*)\}")
+_PART_OF_WORD = rf"{LETTER_OR_DIGIT}_./-"
+_SECOND_SHELL = Pattern(rf"(?:^|[^{_PART_OF_WORD}])(ssh|adb|eval)(?:[^{_PART_OF_WORD}]|$)")
+
+SWEEP = "10m"
+"""Interval at which the bot lists the bucket in addition to a queue, to find runs whose message was lost."""
+POLL = "30s"
+
+Bucket = Annotated[
+    str,
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+    StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
+    Says("a bucket's name, as in device-results"),
+]
+Prefix = Annotated[
+    str,
+    StringConstraints(pattern=r"^(?:[A-Za-z0-9_.-]+/){0,10}$"),
+    Says("a folder with its slash at the end, as in results/, or nothing"),
+]
+LabName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+    Says("a name of letters, digits, . _ and -, as in example-lab"),
+]
+Contact = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,98}[^\s\x00-\x1f\x7f])?$"),
+    Says('a name or an address in one line, in quotes, as in "@example-lab-ci"'),
+]
+
+
+def _checked_template(template: str) -> str:
+    """Return a template whose placeholders can be replaced by shell-quoted values; raise ValueError for others."""
+    for found in _PLACEHOLDER.finditer(template):
+        if found[1] not in PLACEHOLDERS:
+            known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
+            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
+        before = template[: found.start()]
+        # A value is quoted for one shell; ssh, adb and eval hand it to a second, which parses it again.
+        if second := _SECOND_SHELL.search(before):
+            raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=found[0], word=second[1]))
+        try:
+            shlex.split(before)
+        except ValueError:  # an open quotation or escape
+            raise ValueError(PLACEHOLDER_IN_QUOTES.format(written=found[0])) from None
+    return template
+
+
+Template = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$"),
+    AfterValidator(_checked_template),
+    Says("a command, as in pytest {test}"),
+]
+
+
+class Lab(Keys):
+    """A lab: it owns devices, and its credentials may write below its own folder of the bucket and nowhere else."""
+
+    targets: Targets = Field(
+        description=(
+            "What the lab tests on: a list of names, or a mapping of names to `nightly` or the keys below. Each target "
+            "gets its own check run, `hardware/LAB/TARGET`."
+        ),
+        examples=[["hexagon-v73", "adreno"], {"hexagon-v73": {"tier": 2, "slots": 2}, "adreno": "nightly"}],
+    )
+    contacts: tuple[Contact, ...] = Field(
+        default=(),
+        description="People to ask about the lab. Check runs show them without mentioning them.",
+        examples=[["@example-lab-ci"]],
+    )
+    reproduce: Template | None = Field(
+        default=None,
+        description=(
+            "Command to reproduce a failed test. `{test}`, `{path}`, `{name}`, `{suite}`, `{target}` and "
+            "`{sha}` are replaced, quoted for a shell."
+        ),
+        examples=["pytest {test}"],
+    )
+    runs_per_day: WholeNumber = Field(
+        default=1000,
+        description="Runs that the bot accepts from the lab per day (UTC). It refuses more.",
+        examples=[1000],
+    )
+    megabytes_per_day: WholeNumber = Field(
+        default=5000,
+        description="Megabytes that the bot accepts from the lab per day (UTC), as stored in the bucket.",
+        examples=[5000],
+    )
+    identity: LabIdentity | None = Field(
+        default=None,
+        description=(
+            "Which workflows and builds may get work as this lab, in addition to its tokens (`nightjar lab token "
+            "create`). Needs `public_url`."
+        ),
+        examples=[{"github_oidc": {"repository_id": 1296269, "environment": "devices"}}],
+    )
+    webhook: LabWebhook | None = Field(
+        default=None,
+        description=(
+            "Sends the lab a signed message for each queued job, so that the lab claims it. For labs that accept "
+            "connections; others let their claims wait."
+        ),
+        examples=[{"url": "https://lab.example.org/nightjar", "secret_env": "EXAMPLE_LAB_WEBHOOK_SECRET"}],
+    )
+    workflow: LabWorkflow | None = Field(
+        default=None,
+        description=(
+            "A workflow of GitHub Actions in the lab's own repository that the bot starts for each queued job. The "
+            "workflow claims the job."
+        ),
+        examples=[{"repository": "example-lab/devices", "file": "nightjar.yml"}],
+    )
+    presigned_uploads: bool = Field(
+        default=False,
+        description=(
+            "Whether each job comes with a permission to upload into that run's folder, so that the lab needs no "
+            "AWS credentials. The bot's own credentials need `s3:PutObject` there."
+        ),
+        examples=[True],
+    )
+
+
+class Results(Keys):
+    """Results of hardware labs: uploads to a bucket become advisory check runs."""
+
+    bucket: Bucket = Field(
+        description="The S3 bucket that labs upload to. The `AWS_*` variables set its region and the credentials.",
+        examples=["device-results"],
+    )
+    prefix: Prefix = Field(
+        default="results/",
+        description="The folder in the bucket with the runs, as `OWNER/NAME/LAB/TARGET/SHA/RUN/`.",
+        examples=["results/"],
+    )
+    queue: WebAddress | None = Field(
+        default=None,
+        description=(
+            "Address of an SQS queue to which the bucket reports new objects, so that the bot finds runs at once."
+        ),
+        examples=["https://sqs.us-west-2.amazonaws.com/123456789012/device-results"],
+    )
+    poll: Duration | None = Field(
+        default=None,
+        description=f"How often to list the bucket. Default: every {POLL}, with a queue every {SWEEP}.",
+        examples=["30s"],
+    )
+    branches: Annotated[tuple[BranchName, ...], Field(min_length=1)] | None = Field(
+        default=None,
+        description=(
+            "Branches whose commits labs test. Default: `nightly.branch`, or else `nightly`. Labs may "
+            "also test heads of pull requests, and nothing else."
+        ),
+        examples=[["nightly"]],
+    )
+    settle: Duration = Field(
+        default="60s",
+        description=(
+            "How long to wait after a run before the check run is written, if fewer suites arrived than "
+            "last time. So a lab with five suites gets one write."
+        ),
+        examples=["60s"],
+    )
+    deadline: Duration = Field(
+        default="6h",
+        description="How long to wait for missing files and shards before the check run says that they are missing.",
+        examples=["6h"],
+    )
+    labs: Mapping[LabName, Lab] = Field(
+        min_length=1,
+        description="The labs, by the names of their folders.",
+        examples=[{"example-lab": {"targets": ["hexagon-v73", "adreno"], "contacts": ["@example-lab-ci"]}}],
+    )
+
+    approve_tests: tuple[Role, ...] = Field(
+        default=("triage",),
+        description=(
+            "Roles that may approve device tests for people without the write role (`@ci approve tests`). A role "
+            "includes all higher ones."
+        ),
+        examples=[["write"]],
+    )
+
+    @property
+    def poll_seconds(self) -> float:
+        """Return how often the bucket is listed."""
+        return seconds(self.poll or (SWEEP if self.queue else POLL))

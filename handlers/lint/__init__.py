@@ -1,0 +1,1 @@
+"""Advice about a pull request's title and description."""

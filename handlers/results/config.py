@@ -1,0 +1,92 @@
+"""The keys `results`, `renames` and `quarantine`: where labs upload, and what the bot knows of their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from bot.config.model import RepositoryConfig
+from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
+from bot.config.texts import NEEDS_RESULTS, NO_AUDIENCE, UNKNOWN_TARGET
+from bot.config.types import LACKING
+from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest, QuarantinedTests
+from bot.results.settings.renames import Renames, TestRenames
+from bot.results.settings.results import Lab, Results
+
+TESTED_BRANCH = "nightly"
+"""The branch whose commits labs test if app.yaml names none."""
+
+
+def _check_audience(results: Results, app: Mapping[str, Any]) -> None:
+    """Raise an error of type LACKING if labs show tokens that are for `public_url`, and there is none."""
+    without_url = "public_url" in app and app["public_url"] is None
+    if without_url and any(lab.identity is not None for lab in results.labs.values()):
+        raise PydanticCustomError(LACKING, NO_AUDIENCE)
+
+
+LAB_RESULTS = ConfigKey(
+    "results",
+    Results,
+    description="Publishes results of hardware labs as advisory check runs, which never block a merge.",
+    example={"bucket": "device-results", "labs": {"example-lab": {"targets": ["hexagon-v73"]}}},
+    position=50,
+    allow="approve_tests",
+    check_app=_check_audience,
+)
+
+RENAMES: RepositoryKey[Renames] = RepositoryKey(
+    "renames",
+    TestRenames,
+    default=Renames(),
+    description=(
+        "Renamed tests, in all suites of all labs, that the bot did not recognize by itself. History and "
+        "comparisons continue under the new name. Stored results do not change, so removing an item undoes it."
+    ),
+    example=[{"from": "kernel.poll.*", "to": "poll.*"}, {"from": "net.tcp.test_open", "to": "net.tcp.open"}],
+    position=210,
+)
+
+
+def _check_targets(quarantine: tuple[QuarantinedTest, ...], others: ValidatedKeys) -> None:
+    """Raise an error of type LACKING for a test on a target that no lab has; if labs are invalid, that is enough."""
+    if not others.has(LAB_RESULTS):
+        return
+    results = others.of(LAB_RESULTS)
+    if quarantine and results is None:
+        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
+    labs = results.labs if results else {}
+    known = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
+    for target in (target for test in quarantine for target in test.targets):
+        if target not in known:
+            raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})
+
+
+QUARANTINE: RepositoryKey[tuple[QuarantinedTest, ...]] = RepositoryKey(
+    "quarantine",
+    QuarantinedTests,
+    default=(),
+    description=(
+        "Tests of hardware labs whose failures are known: they count neither as new failures nor as regressions, "
+        "and every report lists them with owner, reason and last day. A new failure still makes the check run neutral."
+    ),
+    example=[EXAMPLE],
+    position=220,
+    check=_check_targets,
+)
+KEYS = (LAB_RESULTS, RENAMES, QUARANTINE)
+
+
+def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:
+    """Return the labs of a repository by their names; none if it has no results."""
+    results = config.of(LAB_RESULTS)
+    return results.labs if results is not None else {}
+
+
+def lab_branches(config: RepositoryConfig) -> tuple[str, ...]:
+    """Return the branches whose commits labs test."""
+    results = config.of(LAB_RESULTS)
+    if results is not None and results.branches is not None:
+        return results.branches
+    return config.tested_branches or (TESTED_BRANCH,)

@@ -1,0 +1,54 @@
+"""The key `slow_tests`: when CI runs a pull request's slow tests, and who may ask for them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from bot.config.keys import Keys
+from bot.config.repository_keys import ConfigKey
+from bot.config.types import Pattern, Role, Shared, StatusContext
+
+
+class SlowTests(Keys):
+    """`@ci run slow tests`: slow tests run for a pull request when someone asks, and always on some branches."""
+
+    status: StatusContext = Field(
+        default="ci/slow-tests",
+        description="Context of the commit status that shows whether slow tests are on, and why.",
+        examples=["ci/slow-tests"],
+    )
+    branches: Shared[tuple[Pattern, ...]] = Field(
+        default=("main",),
+        description="Branches that always run everything: pushes to them, and pull requests from them.",
+        examples=[["main", "release/*"]],
+    )
+    allow: Shared[tuple[Role, ...]] = Field(
+        default=("author", "triage"),
+        min_length=1,
+        description=(
+            "Who may use the command: the pull request's author (`author`), and people with one of these "
+            "roles or a higher one."
+        ),
+        examples=[["author", "triage"]],
+    )
+    rerun: Shared[tuple[Pattern, ...]] = Field(
+        default=("*",),
+        description=(
+            "Workflows and status contexts to rerun if slow tests are switched on after CI has ended. An "
+            "empty list: none."
+        ),
+        examples=[["*/pr-head"]],
+    )
+
+
+SLOW_TESTS = ConfigKey(
+    "slow_tests",
+    SlowTests,
+    description="`@ci run slow tests` enables slow tests for a pull request.",
+    example={"status": "ci/slow-tests", "branches": ["main"]},
+    position=10,
+    shared=True,
+    on_by_default=True,
+    contexts=lambda slow_tests: (slow_tests.status,),
+)
+KEYS = (SLOW_TESTS,)

@@ -1,0 +1,1 @@
+"""The greeting for first-time contributors."""
