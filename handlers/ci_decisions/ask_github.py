@@ -85,9 +85,9 @@ async def ask_github(
 ) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
-    `model` has the keys of all features. `app_settings` are the repository's settings in app.yaml. They are None without an app.yaml: then the repository's
-    own file on its default branch decides. The file in a checkout of the pull request never counts, as its author can
-    edit it.
+    `model` has the keys of all features. `app_settings` are the repository's settings in app.yaml. They are None
+    without an app.yaml: then the repository's own file on its default branch decides. The file in a checkout of the
+    pull request never counts, as its author can edit it.
     """
     async with _client(api_url, token) as github:
         try:

@@ -36,7 +36,7 @@ class StoreReports:
     then: tuple[StoreRecord, ...] = ()
 
     @property
-    def target(self) -> str:
+    def effect_key(self) -> str:
         """The target, the nightly run and the failures."""
         digest = hashlib.sha256(self.failures.encode()).hexdigest()[:16]
         return f"reports:{self.lab}/{self.on}:{self.sha}:{digest}"

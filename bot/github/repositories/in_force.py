@@ -104,7 +104,7 @@ async def with_file(settings: RepositoryConfig, text: str) -> RepositoryConfig:
     """Return a repository's settings overlaid with the text of its file; a text with faults changes nothing."""
     if not text:
         return settings
-    keys = await run_in_thread(partial(_parsed, text, type(given)), text)
+    keys = await run_in_thread(partial(_parsed, text, type(settings)), text)
     return overlaid(settings, keys) if keys is not None else settings
 
 

@@ -21,7 +21,7 @@ from bot.results.report.sentences import context_of, happened
 from bot.results.state import Run, RunState, SuiteState
 
 if TYPE_CHECKING:
-    from bot.config.quarantine import QuarantinedTest
+    from bot.results.settings.quarantine import QuarantinedTest
 
 MOST_ROWS = 10
 SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
