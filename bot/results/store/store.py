@@ -269,7 +269,7 @@ class ResultsStore:
             texts = failure_texts.prepare(connection, columns)
 
         def save(connection: sa.Connection, search: Renames) -> bool:
-            # Again, because another process may have stored the run meanwhile.
+            # Look again: another process may have stored the run meanwhile.
             stored = runs.find(connection, run.key)
             if not replace and stored is not None and stored[1].state is RunState.STORED:
                 return False
@@ -281,12 +281,12 @@ class ResultsStore:
             target_id = runs.target_id(connection, run.key.about, make=True)
             assert target_id is not None
             number, old_run = stored or (None, None)
-            texts_of = failure_texts.save(connection, texts, columns)
+            text_numbers = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target_id, run, number)
-            changed = write.save(connection, saved, ordered, texts_of, is_new=number is None)
+            changed = write.save(connection, saved, ordered, text_numbers, is_new=number is None)
             columns_of = {saved: ordered.stored}
             self._follow(
-                connection, target_id, search, old_run, run, columns_of, suites, news=changed or old_run != run
+                connection, target_id, search, old_run, run, columns_of, suites, has_changed=changed or old_run != run
             )
             revisions.grow(connection, run.key.repository)
             return True
@@ -314,28 +314,28 @@ class ResultsStore:
         columns: Mapping[int, RunColumns] = MappingProxyType({}),
         suites: Mapping[str, SuiteRow] = MappingProxyType({}),
         *,
-        news: bool = True,
+        has_changed: bool = True,
     ) -> None:
         """Update everything that follows from a run: the points of its suites, and which check runs are pending.
 
         `columns` has columns that need not be read, by the number of their run, and `suites` rows of suites by name.
-        Without `news`, the same results were ingested again, so a check run changes only if the rules for points have
-        changed.
+        Without `has_changed`, the same results were ingested again: a check run changes only if the rules for points
+        have changed.
         """
         touched = set()
-        reported = {
+        reported_suites = {
             reported_run.claims.suite
             for reported_run in (old_run, run)
             if reported_run and reported_run.claims and reported_run.state in runs.REPORTED
         }
-        for suite_name in sorted(reported):
-            if news:
+        for suite_name in sorted(reported_suites):
+            if has_changed:
                 touched.add(run.key.sha)
             suite = suites.get(suite_name) or names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
             suite_series = series.find(connection, self._suite_names, suite, suite_name, target_id)
             facts, statuses = point_facts(connection, suite_series, run.key.sha, columns, self._infra)
-            if facts is not None and (series.place(connection, suite_series, facts, statuses, search) or news):
+            if facts is not None and (series.place(connection, suite_series, facts, statuses, search) or has_changed):
                 touched |= {
                     run.key.sha,
                     *affected.affected_commits(connection, run.key.repository, suite_series, facts),
