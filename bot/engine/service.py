@@ -131,6 +131,7 @@ class Engine:
         self._clock = clock
         self._accept_timeout = accept_timeout
         self._oldest: dict[str, tuple[int, float]] = {}
+        """The oldest waiting job of each task, and when this process first saw it, by a monotonic clock."""
         self.journal = Journal(self.database.connector)
         self.records = Records(self.database.connector)
         self._store = Store(self.database.connector)
@@ -286,18 +287,18 @@ class Engine:
     async def backlog(self) -> Backlog:
         """Count the waiting jobs."""
         rows: list[dict[str, Any]] = await self.database.connector.execute_query_all_async(BACKLOG)
-        moment, watched = self._clock(), time.monotonic()
-        seen = self._oldest
+        moment, uptime = self._clock(), time.monotonic()
+        waiting_rows = [row for row in rows if row["task"] != RESUME]  # jobs of `resume` wait on purpose
+        previous = self._oldest
         self._oldest = {
-            row["task"]: seen[row["task"]]
-            if row["task"] in seen and seen[row["task"]][0] == row["id"]
-            else (row["id"], watched)
-            for row in rows
-            if row["task"] != RESUME  # it waits on purpose
+            row["task"]: previous[row["task"]]
+            if previous.get(row["task"], (None,))[0] == row["id"]
+            else (row["id"], uptime)
+            for row in waiting_rows
         }
-        ages = [moment - row["oldest"] for row in rows if row["oldest"] is not None and row["task"] != RESUME]
+        ages = [moment - row["oldest"] for row in waiting_rows if row["oldest"] is not None]
         # Also count from the first time we saw the job: if the clock was wrong, its arrival may be in the future.
-        ages += [watched - since for _, since in self._oldest.values()]
+        ages += [uptime - first_seen for _, first_seen in self._oldest.values()]
         # Two zeros, because `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 

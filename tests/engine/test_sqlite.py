@@ -65,7 +65,7 @@ def held_by_another(path: Path) -> Iterator[None]:
         writer.close()
 
 
-async def asked(*operations: object) -> list[asyncio.Task[None]]:
+async def start_operations(*operations: object) -> list[asyncio.Task[None]]:
     """Start operations, and return when all of them wait for the writer."""
     tasks = [asyncio.ensure_future(operation) for operation in operations]  # type: ignore[call-overload]
     for _ in range(3):
@@ -76,7 +76,7 @@ async def asked(*operations: object) -> list[asyncio.Task[None]]:
 async def test_waiting_writes_share_one_commit(connector: SqliteConnector) -> None:
     commits_before = commits(connector.path)
     with held_by_another(connector.path):
-        tasks = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(100)))
+        tasks = await start_operations(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(100)))
     await asyncio.gather(*tasks)
     assert await count(connector) == 100
     assert commits(connector.path) - commits_before <= 2  # one for the first that waited, one for all others
@@ -85,7 +85,7 @@ async def test_waiting_writes_share_one_commit(connector: SqliteConnector) -> No
 async def test_a_refused_operation_does_not_affect_the_others(connector: SqliteConnector) -> None:
     manager = JobManager(connector)
     with held_by_another(connector.path):
-        tasks = await asked(
+        tasks = await start_operations(
             *(manager.defer_job_async(job(queueing_lock=f"once:{n // 2}", task_kwargs={"n": n})) for n in range(10))
         )
     answers = await asyncio.gather(*tasks, return_exceptions=True)
@@ -102,7 +102,9 @@ async def test_several_jobs_are_inserted_all_or_none(connector: SqliteConnector)
 
 async def test_the_operation_of_a_caller_who_left_before_its_turn_is_not_run(connector: SqliteConnector) -> None:
     with held_by_another(connector.path):
-        first, cancelled, last = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(3)))
+        first, cancelled, last = await start_operations(
+            *(connector.execute_query_async(INSERT, args={"n": n}) for n in range(3))
+        )
         cancelled.cancel()
     await asyncio.gather(first, last)
     assert await count(connector) == 2
@@ -113,7 +115,9 @@ async def test_a_full_disk_fails_every_caller_and_loses_nothing(connector: Sqlit
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     log = connector.path.with_name(connector.path.name + "-wal")
     with held_by_another(connector.path):
-        tasks = await asked(*(connector.execute_query_async(INSERT, args={"n": "x" * 50_000}) for _ in range(20)))
+        tasks = await start_operations(
+            *(connector.execute_query_async(INSERT, args={"n": "x" * 50_000}) for _ in range(20))
+        )
         resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 4_096, hard))
     try:
         answers = await asyncio.gather(*tasks, return_exceptions=True)
@@ -137,7 +141,7 @@ async def test_closing_stores_what_was_requested_before(tmp_path: Path) -> None:
     connector = SqliteConnector(tmp_path / "nightjar.db")
     await connector.open_async()
     with held_by_another(connector.path):
-        tasks = await asked(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(20)))
+        tasks = await start_operations(*(connector.execute_query_async(INSERT, args={"n": n}) for n in range(20)))
         closing = asyncio.ensure_future(connector.close_async())
         await asyncio.sleep(0)
     await asyncio.gather(*tasks, closing)

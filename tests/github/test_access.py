@@ -24,14 +24,14 @@ FORBIDDEN = Say(body={"data": None, "errors": [{"type": "FORBIDDEN", "message": 
 LATER = 61  # seconds after which a token may lack a newly granted permission
 
 
-def asked_tokens(scripted: ScriptedGitHub) -> list[object]:
+def token_requests(scripted: ScriptedGitHub) -> list[object]:
     return [request.json for request in scripted.requests_for("POST", TOKENS)]
 
 
 async def test_a_reader_gets_a_token_that_reads_one_repository(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", ISSUE, Say(body={}))
     await gh.getitem(ISSUE)
-    assert asked_tokens(scripted) == [{"repository_ids": [REPOSITORY], "permissions": READ_ALL}]
+    assert token_requests(scripted) == [{"repository_ids": [REPOSITORY], "permissions": READ_ALL}]
 
 
 async def test_a_write_uses_a_token_with_the_declared_permissions(
@@ -41,10 +41,10 @@ async def test_a_write_uses_a_token_with_the_declared_permissions(
     scripted.will("PATCH", ISSUE, Say(body={}))
     github = client_of(scripted_app, permissions=frozenset({ISSUES}))
     await github.getitem(ISSUE)
-    assert len(asked_tokens(scripted)) == 1
+    assert len(token_requests(scripted)) == 1
     await github.patch(ISSUE, data={})
     await github.getitem(ISSUE)
-    assert asked_tokens(scripted)[1:] == [
+    assert token_requests(scripted)[1:] == [
         {"repository_ids": [REPOSITORY], "permissions": {"metadata": "read", "issues": "write"}}
     ]
     assert [request.bearer[-1] for request in scripted.requests_for("GET", ISSUE)] == ["1", "1"]
@@ -86,7 +86,7 @@ async def test_a_permission_that_is_not_granted_is_left_out(scripted: ScriptedGi
     scripted.will("GET", ISSUE, Say(body={}))
     await scripted_app.client(InstalledRepository(INSTALLATION, 1)).getitem(ISSUE)
     available = {name: level for name, level in READ_ALL.items() if name != "members"}
-    assert [body["permissions"] for body in asked_tokens(scripted)] == [READ_ALL, available]  # type: ignore[index]
+    assert [body["permissions"] for body in token_requests(scripted)] == [READ_ALL, available]  # type: ignore[index]
 
 
 async def test_a_repository_missing_in_the_installation_is_not_requested_twice(
@@ -97,7 +97,7 @@ async def test_a_repository_missing_in_the_installation_is_not_requested_twice(
     scripted.will("GET", f"/app/installations/{INSTALLATION}", granted)
     with pytest.raises(NotInstalled, match="the App is not installed on the repository"):
         await gh.getitem(ISSUE)
-    assert len(asked_tokens(scripted)) == 1
+    assert len(token_requests(scripted)) == 1
 
 
 @pytest.mark.parametrize(("age", "times"), [(59, 1), (60, 2), (LATER, 2)])
@@ -110,7 +110,7 @@ async def test_a_403_on_an_old_token_is_tried_again_with_a_new_one(
     scripted.will("GET", ISSUE, NOT_ACCESSIBLE)
     with pytest.raises(BadRequest):
         await gh.getitem(ISSUE)
-    assert (len(asked_tokens(scripted)), len(scripted.requests_for("GET", ISSUE)) - 1) == (times, times)
+    assert (len(token_requests(scripted)), len(scripted.requests_for("GET", ISSUE)) - 1) == (times, times)
 
 
 async def test_a_newly_granted_permission_is_used_at_once(
@@ -171,7 +171,7 @@ async def test_the_id_of_a_repository_comes_with_its_first_token(
     assert await scripted_app.place_of("octocat/compiler") == InstalledRepository(INSTALLATION, 5)
     github = await scripted_app.reader("Octocat/Compiler")
     await github.getitem(ISSUE)
-    assert asked_tokens(scripted) == [{"repositories": ["compiler"], "permissions": READ_ALL}]
+    assert token_requests(scripted) == [{"repositories": ["compiler"], "permissions": READ_ALL}]
     assert len(scripted.requests) == 3
 
 
@@ -184,7 +184,7 @@ async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedG
     scripted.will("GET", f"/app/installations/{INSTALLATION}", granted)
     scripted.will("GET", "/repos/octocat/old", Say(body={"id": 5, "full_name": "octocat/new"}))
     assert await scripted_app.place_of("octocat/old") == InstalledRepository(INSTALLATION, 5)
-    assert asked_tokens(scripted)[1] == {"permissions": {"metadata": "read"}}
+    assert token_requests(scripted)[1] == {"permissions": {"metadata": "read"}}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from bot.github.text.markdown import (
 from tests.gfm import rendered
 
 
-def said(text: str) -> list[str]:
+def spoken_lines(text: str) -> list[str]:
     return [line.text for line in visible_lines(text)]
 
 
@@ -55,7 +55,7 @@ def said(text: str) -> list[str]:
     ],
 )
 def test_speech_is_what_github_shows_as_a_persons_own_lines(text: str, lines: list[str]) -> None:
-    assert said(text) == lines
+    assert spoken_lines(text) == lines
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_speech_is_what_github_shows_as_a_persons_own_lines(text: str, lines: li
     ],
 )
 def test_code_quotes_comments_links_tables_and_struck_out_text_are_no_speech(text: str) -> None:
-    assert not any("@ci rerun" in line for line in said(text))
+    assert not any("@ci rerun" in line for line in spoken_lines(text))
 
 
 def test_lines_have_correct_numbers_after_elements_that_span_lines() -> None:
@@ -120,8 +120,8 @@ def test_nobody_can_write_the_marker() -> None:
 
 
 def test_a_text_longer_than_githubs_limit_has_no_lines() -> None:
-    assert said("a" * TEXT_LIMIT) == ["a" * TEXT_LIMIT]
-    assert said("a" * (TEXT_LIMIT + 1)) == []
+    assert spoken_lines("a" * TEXT_LIMIT) == ["a" * TEXT_LIMIT]
+    assert spoken_lines("a" * (TEXT_LIMIT + 1)) == []
 
 
 # fmt: off
@@ -213,7 +213,7 @@ def test_the_lines_are_those_of_githubs_own_parser(text: str) -> None:
     def squeezed(lines: list[str]) -> list[str]:
         return [squeezed for line in lines if (squeezed := re.sub(rf"[\s@{HOLE}]", "", unescape(line)))]
 
-    assert squeezed(said(text)) == squeezed(Page(text, raw_html=True).spoken.splitlines())
+    assert squeezed(spoken_lines(text)) == squeezed(Page(text, raw_html=True).spoken.splitlines())
 
 
 ACTIVE_TEXT = re.compile(
@@ -326,7 +326,9 @@ def test_code_from_outside_is_one_piece_of_code(text: str) -> None:
 
 @given(outside)
 def test_escaped_text_from_outside_is_no_speech_to_us(text: str) -> None:
-    assert not any("@ci rerun" in line for line in said(f"{escape('@ci rerun ' + text)}\n{code('@ci rerun ' + text)}"))
+    assert not any(
+        "@ci rerun" in line for line in spoken_lines(f"{escape('@ci rerun ' + text)}\n{code('@ci rerun ' + text)}")
+    )
 
 
 def test_escaped_text_is_readable() -> None:

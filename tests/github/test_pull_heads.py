@@ -67,7 +67,7 @@ def head_after(
     return Delivery("guid", "pull_request", Payload(body), 0.0)
 
 
-async def noted(records: Records, *deliveries: Delivery) -> str | None:
+async def head_after_noting(records: Records, *deliveries: Delivery) -> str | None:
     for delivery in deliveries:
         await note_head(records, delivery)
     head = await head_of(records, 7, 12)
@@ -75,7 +75,7 @@ async def noted(records: Records, *deliveries: Delivery) -> str | None:
 
 
 async def test_before_any_payload_no_head_is_known(records: Records) -> None:
-    assert await noted(records) is None
+    assert await head_after_noting(records) is None
     assert await repository_id_of(records, "octocat/compiler") is None
 
 
@@ -85,25 +85,25 @@ IN_ONE_SECOND = (head_after(A, 1, action="opened"), head_after(B, 1, replaced_sh
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 async def test_the_newest_head_stays_in_any_order(records: Records, order: tuple[int, ...]) -> None:
-    assert await noted(records, *(PUSHES[index] for index in order)) == C
+    assert await head_after_noting(records, *(PUSHES[index] for index in order)) == C
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0, 1), (1, 0, 0)])
 async def test_two_payloads_of_the_same_second_are_ordered_by_the_push(
     records: Records, order: tuple[int, ...]
 ) -> None:
-    assert await noted(records, *(IN_ONE_SECOND[index] for index in order)) == B
+    assert await head_after_noting(records, *(IN_ONE_SECOND[index] for index in order)) == B
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 async def test_three_pushes_of_the_same_second_are_ordered_too(records: Records, order: tuple[int, ...]) -> None:
     pushes = (head_after(B, 1, replaced_sha=A), head_after(C, 1, replaced_sha=B), head_after(D, 1, replaced_sha=C))
-    assert await noted(records, *(pushes[index] for index in order)) == D
+    assert await head_after_noting(records, *(pushes[index] for index in order)) == D
 
 
 async def test_a_push_that_is_reverted_within_the_second_is_followed(records: Records) -> None:
     assert (
-        await noted(
+        await head_after_noting(
             records,
             head_after(A, 1, action="opened"),
             head_after(B, 1, replaced_sha=A),
@@ -114,15 +114,15 @@ async def test_a_push_that_is_reverted_within_the_second_is_followed(records: Re
 
 
 async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) -> None:
-    assert await noted(records, head_after(B, 1, replaced_sha=A), head_after(B, 1, action="edited")) == B
+    assert await head_after_noting(records, head_after(B, 1, replaced_sha=A), head_after(B, 1, action="edited")) == B
 
 
 async def test_a_head_that_moves_back_is_followed(records: Records) -> None:
-    assert await noted(records, head_after(B, 1, replaced_sha=A), head_after(A, 2, replaced_sha=B)) == A
+    assert await head_after_noting(records, head_after(B, 1, replaced_sha=A), head_after(A, 2, replaced_sha=B)) == A
 
 
 async def test_fields_stored_with_the_head(records: Records) -> None:
-    await noted(records, head_after(A, 1, action="opened"))
+    await head_after_noting(records, head_after(A, 1, action="opened"))
     head = await head_of(records, 7, 12)
     assert head is not None
     assert (head.head_ref, head.base_ref, head.author_id, head.is_open) == ("fast", "main", 1, True)
@@ -139,7 +139,7 @@ async def test_a_forks_branch_is_not_ours(records: Records) -> None:
 
 async def test_other_events_do_not_change_the_head(records: Records) -> None:
     comment = Delivery("guid", "issue_comment", head_after(A, 1).payload, 0.0)
-    assert await noted(records, comment) is None
+    assert await head_after_noting(records, comment) is None
 
 
 async def test_a_payload_without_a_head_names_the_missing_field(records: Records) -> None:
@@ -149,23 +149,25 @@ async def test_a_payload_without_a_head_names_the_missing_field(records: Records
 
 async def test_the_pull_request_of_a_head_is_found_by_its_commit(records: Records) -> None:
     """Commit statuses and workflow runs name a commit, and GitHub finds no pull request for a fork's commit."""
-    await noted(records, head_after(A, 1, action="opened", home=8))
+    await head_after_noting(records, head_after(A, 1, action="opened", home=8))
     assert await pulls_with_head(records, 7, A) == [12]
     assert await pulls_with_head(records, 7, B) == []
     assert await pulls_with_head(records, 8, A) == []
 
 
 async def test_a_commit_that_is_no_longer_a_head_has_no_pull_request(records: Records) -> None:
-    await noted(records, head_after(A, 1, action="opened"), head_after(B, 2, replaced_sha=A))
+    await head_after_noting(records, head_after(A, 1, action="opened"), head_after(B, 2, replaced_sha=A))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[], [12]]
-    await noted(records, head_after(A, 3, replaced_sha=B))
+    await head_after_noting(records, head_after(A, 3, replaced_sha=B))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[12], []]
 
 
 async def test_one_commit_may_be_the_head_of_several_pull_requests(records: Records) -> None:
-    await noted(records, *(head_after(A, 1, action="opened", number=number) for number in (12, 3, 12)))
+    await head_after_noting(records, *(head_after(A, 1, action="opened", number=number) for number in (12, 3, 12)))
     assert await pulls_with_head(records, 7, A) == [12, 3]
-    await noted(records, *(head_after(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
+    await head_after_noting(
+        records, *(head_after(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS))
+    )
     assert await pulls_with_head(records, 7, A) == [*range(100, 100 + MOST_PULLS)]
 
 
@@ -186,7 +188,7 @@ async def test_one_commit_may_be_the_head_of_several_pull_requests(records: Reco
 async def test_the_recorded_time_of_a_move_is_never_too_early(
     records: Records, deliveries: list[Delivery], expected: str
 ) -> None:
-    await noted(records, *deliveries)
+    await head_after_noting(records, *deliveries)
     head = await head_of(records, 7, 12)
     assert head is not None
     assert head.moved_at == (f"2026-11-20T05:00:{expected}Z" if expected else "")
@@ -208,7 +210,7 @@ async def test_somebody_who_wrote_before_the_first_recorded_head_may_have_seen_a
     records: Records, deliveries: list[Delivery], since: str
 ) -> None:
     """The webhook of a push was lost, and a label event named the new head first."""
-    await noted(records, *deliveries)
+    await head_after_noting(records, *deliveries)
     head = await head_of(records, 7, 12)
     assert head is not None
     moments = [f"2026-11-20T05:00:{second:02}Z" for second in range(1, 8)]

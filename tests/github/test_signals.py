@@ -36,7 +36,7 @@ async def client(world: World) -> GitHub:
     return await app.reader(FULL_NAME)
 
 
-async def stands(world: World, sha: str) -> dict[str, tuple[State, int]]:
+async def signals_by_name(world: World, sha: str) -> dict[str, tuple[State, int]]:
     signals = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
     return {signal.name: (signal.state, signal.app) for signal in signals}
 
@@ -52,7 +52,7 @@ async def test_a_check_run_and_a_status_say_which_app_reported_them(world: World
     world.repository.add_check_run(lint, sha, "style", conclusion="success")
     world.repository.set_status(lint.bot, sha, "format", "success")
     world.repository.set_status("hubot", sha, "by-hand", "pending")
-    assert await stands(world, sha) == {
+    assert await signals_by_name(world, sha) == {
         "style": (State.GREEN, lint.id),
         "format": (State.GREEN, lint.id),
         "by-hand": (State.PENDING, 0),
@@ -61,7 +61,7 @@ async def test_a_check_run_and_a_status_say_which_app_reported_them(world: World
 
 async def test_a_commit_without_any_report_has_no_signals(world: World) -> None:
     """TVM's script crashed on this null `rollup`, as GraphQL calls it."""
-    assert await stands(world, world.open().head_sha) == {}
+    assert await signals_by_name(world, world.open().head_sha) == {}
 
 
 @pytest.mark.parametrize("conclusion", ["success", "neutral", "skipped"])
@@ -69,7 +69,7 @@ async def test_whatever_satisfies_githubs_required_checks_is_green(world: World,
     """TVM #11569: neutral counted as a failure."""
     sha = world.open().head_sha
     world.repository.add_check_run(foreign_app(world, "lint"), sha, "style", conclusion=conclusion)
-    assert [state for state, _ in (await stands(world, sha)).values()] == [State.GREEN]
+    assert [state for state, _ in (await signals_by_name(world, sha)).values()] == [State.GREEN]
 
 
 async def test_the_later_of_two_runs_of_a_workflow_counts(world: World) -> None:
@@ -93,10 +93,10 @@ async def test_a_green_job_of_another_workflow_hides_no_red_one_of_the_same_name
     sha = world.open().head_sha
     for workflow, state in zip(("CI", "Mine"), states, strict=True):
         world.repository.add_workflow_run(sha, workflow, state, {"cpu": state})
-    assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
+    assert [state for state, _ in (await signals_by_name(world, sha)).values()] == [State.RED]
     world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"})
     world.repository.add_workflow_run(sha, "Mine", "success", {"cpu": "success"})
-    assert [state for state, _ in (await stands(world, sha)).values()] == [State.GREEN]
+    assert [state for state, _ in (await signals_by_name(world, sha)).values()] == [State.GREEN]
     assert workflow_requests(world) == 2
 
 
@@ -104,7 +104,7 @@ async def test_the_worse_run_of_a_workflow_with_two_events_counts(world: World) 
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="pull_request")
     world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"}, event="push")
-    assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
+    assert [state for state, _ in (await signals_by_name(world, sha)).values()] == [State.RED]
 
 
 async def test_runs_of_other_apps_belong_to_no_workflow(world: World) -> None:
@@ -112,14 +112,14 @@ async def test_runs_of_other_apps_belong_to_no_workflow(world: World) -> None:
     for conclusion in ("failure", "success"):
         suite = world.repository.new_check_suite(lint, sha)
         world.repository.add_check_run(lint, sha, "style", suite=suite, conclusion=conclusion)
-    assert await stands(world, sha) == {"style": (State.GREEN, lint.id)}
+    assert await signals_by_name(world, sha) == {"style": (State.GREEN, lint.id)}
 
 
 async def test_a_server_without_actions_has_no_workflow_runs(world: World) -> None:
     sha = world.open().head_sha
     world.repository.set_status("hubot", sha, "by-hand", "success")
     world.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=404, message="Not Found", times=None)
-    assert await stands(world, sha) == {"by-hand": (State.GREEN, 0)}
+    assert await signals_by_name(world, sha) == {"by-hand": (State.GREEN, 0)}
 
 
 async def test_the_state_of_jobs_is_unknown_without_the_workflow_runs(world: World) -> None:
@@ -127,7 +127,7 @@ async def test_the_state_of_jobs_is_unknown_without_the_workflow_runs(world: Wor
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
     world.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=404, message="Not Found", times=None)
     with pytest.raises(BadRequest, match="Not Found"):
-        await stands(world, sha)
+        await signals_by_name(world, sha)
 
 
 # Workflow runs in progress
@@ -137,7 +137,7 @@ JOBS = ("build", "test", "publish")
 
 
 async def states(world: World, sha: str) -> dict[str, State]:
-    return {name: state for name, (state, _) in (await stands(world, sha)).items()}
+    return {name: state for name, (state, _) in (await signals_by_name(world, sha)).items()}
 
 
 async def test_a_job_that_the_attempt_before_skipped_is_pending_until_the_workflow_run_has_completed(

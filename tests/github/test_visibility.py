@@ -33,10 +33,7 @@ class VisibilityCase:
     def requests(self) -> int:
         return self.world.github.requests.count("GET", REPO)
 
-    async def asked(self, count: int) -> None:
-        await until(lambda: self.requests() == count)
-
-    async def heard(self, event: str, action: str, **fields: Any) -> None:
+    async def note_delivery(self, event: str, action: str, **fields: Any) -> None:
         """Let the bot note a delivery whose `repository` has these fields besides its name and ID."""
         repository = {"id": self.world.repository.id, "full_name": FULL_NAME, **fields}
         body = {"action": action, "repository": repository, "repositories_added": [repository]}
@@ -198,7 +195,7 @@ async def test_a_repository_that_a_payload_calls_private_is_private_at_once_in_e
 ) -> None:
     processes = [case.visibility, subject(case.world, case.clock)]
     assert [await visibility.is_public(FULL_NAME) for visibility in processes] == [True, True]
-    await case.heard(event, action, **fields)
+    await case.note_delivery(event, action, **fields)
     case.world.github.faults.add("GET", REPO, status=500, times=None)
     assert [await visibility.is_public(FULL_NAME) for visibility in processes] == [False, False]
 
@@ -210,26 +207,26 @@ async def test_no_payload_makes_a_repository_public(
 ) -> None:
     case.world.repository.private = private
     assert await case.visibility.is_public(FULL_NAME) is not private
-    await case.heard(event, action, **fields)
+    await case.note_delivery(event, action, **fields)
     assert await case.visibility.is_public(FULL_NAME) is not private
     assert case.requests() == 1
 
 
 async def test_githubs_answer_outweighs_an_old_payload_until_the_next(case: VisibilityCase) -> None:
     for count in (1, 2):
-        await case.heard("push", "", private=True)
+        await case.note_delivery("push", "", private=True)
         assert await case.visibility.is_public(FULL_NAME)
         assert await case.visibility.is_public(FULL_NAME)
         assert case.requests() == count
 
 
 async def test_an_answer_from_before_the_change_is_not_believed(case: VisibilityCase) -> None:
-    await case.heard("push", "", private=True)
+    await case.note_delivery("push", "", private=True)
     held = case.world.github.faults.pause("GET", REPO, when="after")
     first = asyncio.create_task(case.visibility.is_public(FULL_NAME))
     await held.reached.wait()
     case.world.repository.private = True
-    await case.heard("repository", "privatized", private=True)
+    await case.note_delivery("repository", "privatized", private=True)
     held.resume()
     assert not await first
     assert not await case.visibility.is_public(FULL_NAME)

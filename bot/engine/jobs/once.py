@@ -54,8 +54,7 @@ async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> l
     """Insert the jobs whose keys are new, in one statement; return the job of each key, in the order of `jobs`.
 
     The database inserts them in that order and notifies workers. A key that occurs twice in `jobs` is new the first
-    time.
-    At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job
+    time. Pass a few thousand jobs at most: a statement has at most 32,766 parameters on SQLite, seven for each job
     (https://sqlite.org/limits.html#max_variable_number).
 
     Raises ConnectorException if nothing could be stored.

@@ -102,10 +102,9 @@ class Attempt:
             result = await self._guarded(connector, tries)
         except Postponed as postponed:
             # It may wait for long, so its note says why.
-            suspended = replace(
-                earlier_note, outcome=RETRYING, text=SUSPECT_WAITS, tries=tries.after(postponed, time.time())
-            )
-            leave_note(self.job, replace(suspended, writes=self.writes.state))
+            counted = tries.after(postponed, time.time())
+            waiting = replace(earlier_note, outcome=RETRYING, text=SUSPECT_WAITS, tries=counted)
+            leave_note(self.job, replace(waiting, writes=self.writes.state))
             raise
         except (RunAgain, asyncio.CancelledError) as ended:
             # It stopped on purpose, and must not look like a crash of its process.

@@ -50,7 +50,7 @@ async def signals_of(github: GitHub, repository: str, sha: str, own_reports: Our
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _CheckRun:
     """A check run, with the fields that decide whether it counts."""
 
     id: int
@@ -74,7 +74,7 @@ class _WorkflowRun:
     started_at: float | None
     signal: Signal
 
-    def signal_of(self, run: _Run) -> Signal:
+    def signal_of(self, run: _CheckRun) -> Signal:
         """Return the signal of one of its check runs: pending if the check run may be of an earlier attempt."""
         signal = run.signal
         if self.completed or self.attempt == 1 or signal.state is State.PENDING:
@@ -86,9 +86,9 @@ class _WorkflowRun:
 
 
 async def _check_signals(github: GitHub, url_vars: Mapping[str, str], own_reports: Ours) -> list[Signal]:
-    # Read them before the check runs: a workflow run that has completed begins no job between the two requests.
+    # Read the workflow runs first: one that has completed begins no job between the two requests.
     workflow_runs, refusal = await _workflow_runs(github, url_vars, own_reports)
-    runs_by_name: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
+    runs_by_name: defaultdict[tuple[int, str], list[_CheckRun]] = defaultdict(list)
     pending_suites = set[int]()
     async for item in github.getiter(CHECK_RUNS, url_vars=url_vars, iterable_key="check_runs"):
         run = _check_run(Payload(item, "check run"), own_reports)
@@ -133,14 +133,14 @@ def name_of_run(run: Payload) -> str:
     return run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}"
 
 
-def _counted_signal(runs: Iterable[_Run], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
+def _counted_signal(runs: Iterable[_CheckRun], workflow_runs: Mapping[int, _WorkflowRun]) -> Signal:
     """Return the signal of the check run that counts among those of one App and name.
 
     GitHub Actions creates a suite for each run of a workflow, so the latest run of each workflow counts, and the worst
     of these; a suite without a known workflow counts as a workflow of its own. Any other App reuses its suite, so its
     latest run counts.
     """
-    latest: dict[object, _Run] = {}
+    latest: dict[object, _CheckRun] = {}
     # GitHub's IDs increase, so the run with the highest ID is the latest.
     for run in sorted(runs, key=lambda run: run.id):
         workflow_run = workflow_runs.get(run.suite)
@@ -166,11 +166,11 @@ def _status_signal(status: Payload, own_reports: Ours) -> Signal:
     )
 
 
-def _check_run(run: Payload, own_reports: Ours) -> _Run:
+def _check_run(run: Payload, own_reports: Ours) -> _CheckRun:
     app = run.integer("app", "id") if run.has("app", "id") else 0
     suite = run.integer("check_suite", "id") if run.has("check_suite", "id") else 0
     signal = replace(_signal(run, app), ours=own_reports.has_check(app))
-    return _Run(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, signal)
+    return _CheckRun(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, signal)
 
 
 def _workflow_run(run: Payload, own_reports: Ours) -> _WorkflowRun:

@@ -66,7 +66,7 @@ def mentioned(text: str, owner: str) -> tuple[str, ...]:
     runs = (
         run
         for run in _RUN.finditer(visible_text)
-        if not _is_part_of_more(visible_text[max(0, run.start() - 1) : run.start()])
+        if not _is_inside_word(visible_text[max(0, run.start() - 1) : run.start()])
     )
     matches = filter(None, (_name_of(run[0], visible_text[run.end() : run.end() + len("[bot]")]) for run in runs))
     return _each_once(match[0][1:] for match in matches if not match["team"] or match["name"].lower() == owner.lower())
@@ -100,7 +100,7 @@ def _name_of(run: str, following: str) -> PatternMatch | None:
     return match if is_name else None
 
 
-def _is_part_of_more(preceding: str) -> bool:
+def _is_inside_word(preceding: str) -> bool:
     """Return whether an `@` after this character is inside a word, an address or a path."""
     return preceding != "" and (preceding in "@/.+-_" or (preceding.isascii() and preceding.isalnum()))
 
