@@ -28,7 +28,7 @@ MOST_WRITES = 3
 class PendingWrite:
     """A check run that must be written; `since` is the time of its announcement."""
 
-    at: float
+    scheduled_at: float
     number: int
     lab: str = field(compare=False)
     job: str = field(compare=False)
@@ -46,7 +46,7 @@ class Checks:
     as the governor says, and is then made from the current state of the job.
     """
 
-    def __init__(self, store: JobStore, now: Callable[[], float], seed: int, fails: float) -> None:
+    def __init__(self, store: JobStore, clock: Callable[[], float], seed: int, fails: float) -> None:
         self.store = store
         self.steps: dict[str, list[int]] = defaultdict(list)
         """The steps for which the check run of each job was written, in order."""
@@ -55,7 +55,7 @@ class Checks:
         self.ahead = 0
         """Writes while one about a newer head waited for the limits."""
         self.most_in_minute = self.most_in_hour = 0
-        self._now = now
+        self._now = clock
         # Separate, so that the number of tries of a write does not change what people and labs do.
         self._chance = random.Random(seed)
         self._fails = fails
@@ -70,7 +70,7 @@ class Checks:
     @property
     def next(self) -> float:
         """Return the time of the next work; infinity if there is none."""
-        return self._pending[0].at if self._pending else float("inf")
+        return self._pending[0].scheduled_at if self._pending else float("inf")
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         """Accept a delivery, as the engine does: once for each GUID."""
@@ -89,8 +89,8 @@ class Checks:
     def add(self, lab: str, job: str, guid: str = "") -> None:
         """Queue the write of a check run: for a step, or (without a GUID) for results."""
         self._number += 1
-        now = self._now()
-        heapq.heappush(self._pending, PendingWrite(now, self._number, lab, job, now, guid))
+        moment = self._now()
+        heapq.heappush(self._pending, PendingWrite(moment, self._number, lab, job, moment, guid))
 
     def said(self, job: str) -> int:
         """Return the step in the check run of a job, 0 if there is none."""
@@ -108,28 +108,31 @@ class Checks:
 
     async def work(self) -> None:
         """Do the work that is scheduled by now."""
-        while self._pending and self._pending[0].at <= self._now():
+        while self._pending and self._pending[0].scheduled_at <= self._now():
             await self._write(heapq.heappop(self._pending))
 
     async def _write(self, pending: PendingWrite) -> None:
-        job, now = await self.store.find(pending.lab, pending.job), self._now()
+        job, moment = await self.store.find(pending.lab, pending.job), self._now()
         if pending.guid and job.shown >= job.to_show:
             self._open.discard(pending.guid)
             return
         step = int(job.to_show) if pending.guid else RESULTS
         head = HeadWrite(f"check:{job.sha}:{job.about.check_name}", job.requested_at)
         demand = Demand(write=True, head=head)
-        at, _ = self._ledger.earliest(now, demand)
-        if at - now > SHORT_WAIT:
-            pending.at, pending.head = at + self._chance.random() * min(at - now, SPREAD), head
-            self._ledger.put_off(pending.at, demand)
+        booked_at, _ = self._ledger.earliest(moment, demand)
+        if booked_at - moment > SHORT_WAIT:
+            pending.scheduled_at, pending.head = (
+                booked_at + self._chance.random() * min(booked_at - moment, SPREAD),
+                head,
+            )
+            self._ledger.put_off(pending.scheduled_at, demand)
             heapq.heappush(self._pending, pending)
             return
-        self._ledger.book(at, demand)
+        self._ledger.book(booked_at, demand)
         self._open.discard(pending.guid)
-        self._count(at)
-        self.waits.append(at - pending.since)
-        self.ahead += any(other.head is not None and other.head.since > head.since for other in self._pending)
+        self._count(booked_at)
+        self.waits.append(booked_at - pending.since)
+        self.ahead += any(later.head is not None and later.head.since > head.since for later in self._pending)
         if pending.guid and self._chance.random() < self._fails:
             return  # the sweep announces it again an hour later
         if step <= self.said(job.id):
@@ -138,11 +141,11 @@ class Checks:
         if pending.guid:
             await announce_step(self.accept, await self.store.show(job.lab, job.id, ShownStep(step)))
 
-    def _count(self, at: float) -> None:
-        self.moments.append(at)
+    def _count(self, moment: float) -> None:
+        self.moments.append(moment)
         for window, length in ((self._minute, 60.0), (self._hour, 3600.0)):
-            window.append(at)
-            while window[0] <= at - length:
+            window.append(moment)
+            while window[0] <= moment - length:
                 window.popleft()
         self.most_in_minute = max(self.most_in_minute, len(self._minute))
         self.most_in_hour = max(self.most_in_hour, len(self._hour))

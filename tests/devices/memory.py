@@ -25,12 +25,12 @@ class MemoryStore(JobStore):
     `meanwhile` is called between the read and the write of a change, when another replica may write first.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        super().__init__(cast("BaseAsyncConnector", None), now)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(cast("BaseAsyncConnector", None), clock)
         self.jobs: dict[str, DeviceJob] = {}
         self.meanwhile: Callable[[DeviceJob], Awaitable[None]] = _nothing
         self.wake: Callable[[DeviceJob], None] = _ignore
-        self._clock = now
+        self._clock = clock
         self._pulls: dict[tuple[int, int], list[str]] = defaultdict(list)
         self._labs: dict[str, dict[str, DeviceJob]] = defaultdict(dict)
         self._open: dict[str, DeviceJob] = {}
@@ -46,9 +46,9 @@ class MemoryStore(JobStore):
         assert refused is JobEnd.NONE
         new = transitions.submitted(job, approval_needed=approval_needed)
         pull = (new.repository_id, new.pull_request)
-        for known in (self.jobs[name] for name in self._pulls[pull]):
-            if known.id == new.id or (known.is_open and (known.sha, known.about) == (new.sha, new.about)):
-                return known, False
+        for job_ in (self.jobs[name] for name in self._pulls[pull]):
+            if job_.id == new.id or (job_.is_open and (job_.sha, job_.about) == (new.sha, new.about)):
+                return job_, False
         self._pulls[pull].append(new.id)
         self._requested[new.repository_id, new.lab, new.target].append((new.requested_at, new.requested_by.id))
         self._put(new)
@@ -77,11 +77,13 @@ class MemoryStore(JobStore):
 
     async def expire(self) -> list[DeviceJob]:
         """Expire leases and jobs whose time is over."""
-        changed, now = list[DeviceJob](), self._clock()
-        while self._scheduled and self._scheduled[0][0] <= now and len(changed) < BATCH:
-            moment, name = heapq.heappop(self._scheduled)
-            if self.jobs[name].expires_at == moment:
-                changed.append(await self._change(self.jobs[name].lab, name, lambda job: transitions.expire(job, now)))
+        changed, moment = list[DeviceJob](), self._clock()
+        while self._scheduled and self._scheduled[0][0] <= moment and len(changed) < BATCH:
+            expires_at, name = heapq.heappop(self._scheduled)
+            if self.jobs[name].expires_at == expires_at:
+                changed.append(
+                    await self._change(self.jobs[name].lab, name, lambda job: transitions.expire(job, moment))
+                )
         return changed
 
     async def unshown(self) -> list[DeviceJob]:
@@ -91,15 +93,19 @@ class MemoryStore(JobStore):
     async def served(self, lab: str) -> LastServed:
         """Return the person that a lab served last."""
         since, repositories = self._clock() - ONE_DAY, dict[int, float]()
-        people = {who: at for who, at in self._served[lab].items() if at > since}
-        for (repository, _), at in people.items():
-            repositories[repository] = max(at, repositories.get(repository, 0.0))
+        people = {person: served_at for person, served_at in self._served[lab].items() if served_at > since}
+        for (repository, _), served_at in people.items():
+            repositories[repository] = max(served_at, repositories.get(repository, 0.0))
         return LastServed(repositories, people)
 
     async def requests(self, repository_id: int, lab: str, target: str, person: int, since: float) -> JobRequests:
         """Count the requests of a target."""
-        found = [who for at, who in self._requested[repository_id, lab, target][-1000:] if at >= since]
-        return JobRequests(len(found), found.count(person))
+        requesters = [
+            requester
+            for requested_at, requester in self._requested[repository_id, lab, target][-1000:]
+            if requested_at >= since
+        ]
+        return JobRequests(len(requesters), requesters.count(person))
 
     async def durations(self, lab: str, target: str) -> list[float]:
         """Return nothing: titles are not simulated."""
@@ -113,14 +119,14 @@ class MemoryStore(JobStore):
         """Remove nothing: the test reads all records at its end."""
         return 0
 
-    async def _replace(self, known: DeviceJob, wanted: DeviceJob) -> DeviceJob | None:
-        await self.meanwhile(wanted)
-        device = (wanted.target, wanted.slot)
-        others = (one for one in self._labs[wanted.lab].values() if one.id != wanted.id)
-        taken = wanted.slot >= 0 and any((one.target, one.slot) == device for one in others)
-        if taken or self.jobs[known.id].version != known.version:
+    async def _replace(self, stored: DeviceJob, changed: DeviceJob) -> DeviceJob | None:
+        await self.meanwhile(changed)
+        device = (changed.target, changed.slot)
+        other_jobs = (job for job in self._labs[changed.lab].values() if job.id != changed.id)
+        taken = changed.slot >= 0 and any((job.target, job.slot) == device for job in other_jobs)
+        if taken or self.jobs[stored.id].version != stored.version:
             return None
-        new = replace(wanted, version=known.version + 1)
+        new = replace(changed, version=stored.version + 1)
         self._put(new)
         self._ring(new)
         return new
@@ -129,22 +135,22 @@ class MemoryStore(JobStore):
         self.wake(job)
 
     def _put(self, job: DeviceJob) -> None:
-        before = self.jobs.get(job.id)
+        stored = self.jobs.get(job.id)
         self.jobs[job.id] = job
-        for where, belongs in (
+        for index, belongs in (
             (self._labs[job.lab], job.state in CLAIMABLE),
             (self._open, job.is_open),
             (self._unshown, job.shown < job.to_show),
         ):
             if belongs:
-                where[job.id] = job
+                index[job.id] = job
             else:
-                where.pop(job.id, None)
-        if job.expires_at and (before is None or before.expires_at != job.expires_at):
+                index.pop(job.id, None)
+        if job.expires_at and (stored is None or stored.expires_at != job.expires_at):
             heapq.heappush(self._scheduled, (job.expires_at, job.id))
-        if before is None or before.leased_at != job.leased_at:
-            who = (job.repository_id, job.requested_by.id)
-            self._served[job.lab][who] = max(job.leased_at, self._served[job.lab].get(who, 0.0))
+        if stored is None or stored.leased_at != job.leased_at:
+            person = (job.repository_id, job.requested_by.id)
+            self._served[job.lab][person] = max(job.leased_at, self._served[job.lab].get(person, 0.0))
 
 
 async def _nothing(_: DeviceJob) -> None:

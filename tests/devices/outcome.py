@@ -47,14 +47,14 @@ def wrong_ends(jobs: Iterable[DeviceJob], uploaded: set[str], checks: Checks) ->
     """Return what is wrong once everything should have ended; `uploaded` are the jobs whose results labs sent."""
     wrong = list[str]()
     for job in jobs:
-        said = checks.said(job.id)
+        step = checks.said(job.id)
         if job.is_open:
             wrong.append(f"{job.id} is {job.state} for ever")
         if job.id in uploaded and job.state is not DeviceJobState.DONE:
             wrong.append(f"the results of {job.id} are lost")
-        if job.state is DeviceJobState.DONE and said != RESULTS:
+        if job.state is DeviceJobState.DONE and step != RESULTS:
             wrong.append(f"the check run of {job.id} does not say its results")
-        if job.shown < job.to_show or 0 < said < ShownStep.ENDED:
+        if job.shown < job.to_show or 0 < step < ShownStep.ENDED:
             wrong.append(f"the check run of {job.id} is pending for ever")
         steps = checks.steps.get(job.id, [])
         if len(steps) > MOST_WRITES and steps != EVERY_STEP:

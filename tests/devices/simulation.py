@@ -95,8 +95,8 @@ class Simulation:
         for process in (self._pulls(), self._sweep(), self._absences(), self._changes()):
             self.spawn(process)
         while not self._over:
-            at = self._queue[0][0]
-            if self.checks.next <= at:
+            due = self._queue[0][0]
+            if self.checks.next <= due:
                 self.now = max(self.now, self.checks.next)
                 await self.checks.work()
                 continue
@@ -156,7 +156,7 @@ class Simulation:
 
     def _context(self, pull: Pull) -> EffectContext:
         parts = {JOBS: self.store}
-        names = SimpleNamespace(canonical=lambda about: about)
+        names = SimpleNamespace(canonical=lambda target: target)
         return cast(
             "EffectContext",
             SimpleNamespace(
@@ -181,13 +181,13 @@ class Simulation:
 
     async def _pull(self, number: int) -> Process:
         chance, rates = self.chance, self.rates
-        of = chance.choices(REPOSITORIES, [share for _, _, share in REPOSITORIES])[0]
-        mine = [target for target in self.world.targets if target.repository == of[0]]
-        first = [target for target in mine if target.tier == 1]
+        repository = chance.choices(REPOSITORIES, [share for _, _, share in REPOSITORIES])[0]
+        targets = [target for target in self.world.targets if target.repository == repository[0]]
+        first = [target for target in targets if target.tier == 1]
         changed = [target for target in first if chance.random() < rates.tier_1 / max(1, len(first))]
         # A few people open most of them.
         author = self.world.people[int(len(self.world.people) * chance.random() ** 2)]
-        pull = Pull(number, of[0], of[1], author, changed)
+        pull = Pull(number, repository[0], repository[1], author, changed)
         self.outcome.pulls += 1
         self._acting += 1
         acts: list[tuple[float, str]] = [(self._exponential(DAY) + HOUR, "close")]
@@ -200,9 +200,9 @@ class Simulation:
         if chance.random() < rates.cancelled:
             acts.append((self._exponential(3 * HOUR), "cancel"))
         await self._push(pull)
-        began, on_request = self.now, [target for target in mine if target.tier == 2]
-        for at, act in sorted(acts):
-            yield max(0.0, began + at - self.now)
+        began, on_request = self.now, [target for target in targets if target.tier == 2]
+        for moment, act in sorted(acts):
+            yield max(0.0, began + moment - self.now)
             if act == "push":
                 await self._push(pull)
             elif act.startswith("request"):
@@ -222,26 +222,30 @@ class Simulation:
         pull.sha = f"{pull.repository_id:04x}{pull.number:026x}{pull.heads:010x}"
         lasting = lasting_requests(await self.store.of_pull(pull.repository_id, pull.number))
         sticky = [target for target in self.world.targets if target.sticky]
-        wanted = [one for one in sticky if f"{pull.repository}/{one.lab}/{one.name}" in lasting] if lasting else []
+        sticky_requests = (
+            [target for target in sticky if f"{pull.repository}/{target.lab}/{target.name}" in lasting]
+            if lasting
+            else []
+        )
         cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.sha)
         await cancel.apply(self._context(pull))
-        await self._request(pull, [*pull.paths, *wanted], JobOrigin.PUSH)
+        await self._request(pull, [*pull.paths, *sticky_requests], JobOrigin.PUSH)
 
     async def _request(self, pull: Pull, targets: Sequence[Target], origin: JobOrigin) -> None:
         stranger = pull.author.id / len(self.world.people) > self.rates.writers
         request = JobRequest(pull.number, pull.sha, origin, pull.author, self.now, approval_needed=stranger)
-        asked = False
+        was_asked = False
         for target in targets:
-            known = find_request_target(self.config.repository(pull.repository), target.lab, target.name)
-            if known is None:
+            known_target = find_request_target(self.config.repository(pull.repository), target.lab, target.name)
+            if known_target is None:
                 continue
-            answer = await answer_request(self.store, pull.repository_id, request, known)
+            answer = await answer_request(self.store, pull.repository_id, request, known_target)
             if answer.effect:
                 await answer.effect.apply(self._context(pull))
-                asked = True
+                was_asked = True
         for job in await self.store.of_pull(pull.repository_id, pull.number):
             self.requested[job.id] = job.lab
-        if asked and stranger and self.chance.random() < self.rates.approved:
+        if was_asked and stranger and self.chance.random() < self.rates.approved:
             self.spawn(self._approve(pull), self._exponential(HOUR))
 
     async def _approve(self, pull: Pull) -> Process:
@@ -269,27 +273,27 @@ class Simulation:
                     continue
             yield 5.0
 
-    async def _race(self, wanted: DeviceJob) -> None:
+    async def _race(self, changed: DeviceJob) -> None:
         """Let another replica hand out a job of the same lab between this one's read and write."""
-        if self._racing or wanted.state is not DeviceJobState.LEASED or self.chance.random() >= self.rates.raced:
+        if self._racing or changed.state is not DeviceJobState.LEASED or self.chance.random() >= self.rates.raced:
             return
         self._racing = True
-        claimed = await self.store.claim(wanted.lab, [wanted.target], self.sweep.limits_of)
+        claimed = await self.store.claim(changed.lab, [changed.target], self.sweep.limits_of)
         self._racing = False
         if claimed is not None:
             self.outcome.faults["jobs handed out by another replica at the same moment"] += 1
-            target = next(one for one in self.world.targets if one.name == wanted.target)
+            target = next(target_ for target_ in self.world.targets if target_.name == changed.target)
             await self._handed_out(target, claimed.job)
             self.spawn(self._test(target, claimed))
 
     async def _handed_out(self, target: Target, job: DeviceJob) -> None:
         if job.attempt == 1:
             self.outcome.waits[job.tier].append(self.now - job.queued_at)
-        same = [one for one in await self.store.of_lab(job.lab) if one.target == job.target]
-        slots = [one.slot for one in same if one.state is DeviceJobState.LEASED]
+        same_target = [job_ for job_ in await self.store.of_lab(job.lab) if job_.target == job.target]
+        slots = [job_.slot for job_ in same_target if job_.state is DeviceJobState.LEASED]
         if len(slots) != len(set(slots)) or max(slots) >= target.slots:
             self.outcome.wrong.append(f"the devices of {target.name} have more than one job each")
-        if any(_is_newer(one, job) for one in same):
+        if any(_is_newer(job_, job) for job_ in same_target):
             self.outcome.wrong.append(f"{job.id} was handed out before a newer head of its pull request")
 
     async def _test(self, target: Target, claimed: ClaimedJob) -> Process:
@@ -335,7 +339,7 @@ class Simulation:
             self.spawn(self._ingest(job, chance.uniform(1, 30) if chance.random() < 0.99 else 2 * HOUR))
 
     def _fate(self) -> str:
-        rates, left = self.rates, self.chance.random()
+        rates, remainder = self.rates, self.chance.random()
         for name, share in (
             ("agents that died", rates.agent_dies),
             ("devices that broke", rates.never_back),
@@ -343,8 +347,8 @@ class Simulation:
             ("tests that failed", rates.device_fails),
             ("tests that never end", rates.too_long),
         ):
-            left -= share
-            if left < 0:
+            remainder -= share
+            if remainder < 0:
                 self.outcome.faults[name] += name in (
                     "labs that were cut off",
                     "tests that failed",
@@ -366,14 +370,14 @@ class Simulation:
         yield pause
         self._acting -= 1
         for _ in range(1 + self._lost("answers")):
-            before = await self.store.find(job.lab, job.id)
+            stored = await self.store.find(job.lab, job.id)
             await self.store.complete(job.lab, job.id, SUITE)
-            if not before.arrived:
+            if not stored.arrived:
                 self.checks.add(job.lab, job.id)
 
-    def _lost(self, what: str) -> bool:
+    def _lost(self, fault: str) -> bool:
         lost = self.chance.random() < self.rates.lost_call
-        self.outcome.faults[what] += lost
+        self.outcome.faults[fault] += lost
         return lost
 
     def _exponential(self, mean: float) -> float:
@@ -381,5 +385,5 @@ class Simulation:
 
 
 def _is_newer(queued: DeviceJob, job: DeviceJob) -> bool:
-    same = (queued.repository_id, queued.pull_request) == (job.repository_id, job.pull_request)
-    return same and queued.state is DeviceJobState.QUEUED and queued.requested_at > job.requested_at
+    of_one_pull = (queued.repository_id, queued.pull_request) == (job.repository_id, job.pull_request)
+    return of_one_pull and queued.state is DeviceJobState.QUEUED and queued.requested_at > job.requested_at

@@ -112,6 +112,6 @@ class World:
                 if target.repository == name and target.name not in removed:
                     keys = {"tier": target.tier, "slots": target.slots, "sticky": target.sticky, "timeout": "1h"}
                     labs.setdefault(target.lab, {})[target.name] = keys
-            results = {"bucket": "results", "labs": {lab: {"targets": of} for lab, of in labs.items()}}
+            results = {"bucket": "results", "labs": {lab: {"targets": targets} for lab, targets in labs.items()}}
             repositories[name] = {"results": results} if labs else {}
         return parse_config(json.dumps({"repositories": repositories}).encode(), "app.yaml")

@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 
 def git(folder: Path, *arguments: str) -> str:
     """Run git; return its output."""
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
-    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
+    done = subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -33,7 +33,7 @@ class Rack:
     """A lab's machine: a git mirror, and agents as processes."""
 
     lab: DeviceLab
-    here: Path
+    folder: Path
     sha: str
     bucket: World
 
@@ -49,13 +49,13 @@ class Rack:
         token: str | None = None,
         folder: str = "agent",
         once: bool = False,
-        before: Sequence[str] = (),
+        wrapper: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start an agent whose command is a script; `before` is a command that starts it."""
+        """Start an agent whose command is a script; `wrapper` is a command that starts it."""
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": str(self.here),
+            "HOME": str(self.folder),
             "PYTHONPATH": str(ROOT / "lab"),
             "NIGHTJAR_URL": url or self.lab.town.url,
             "NIGHTJAR_LAB": LAB,
@@ -67,13 +67,13 @@ class Rack:
             "--target",
             TARGET,
             "--folder",
-            str(self.here / folder),
+            str(self.folder / folder),
             "--clone-url",
-            f"file://{self.here}/mirror",
+            f"file://{self.folder}/mirror",
         ]
         arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
         return await asyncio.create_subprocess_exec(
-            *before, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
+            *wrapper, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
             env=environment, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 
@@ -88,7 +88,7 @@ class Rack:
 
     async def has_ended(self, file: str) -> None:
         """Wait until the process whose ID is in a file has ended."""
-        number = int((self.here / file).read_text())
+        number = int((self.folder / file).read_text())
         await until(lambda: not is_alive(number))
 
 
@@ -100,8 +100,8 @@ def is_alive(number: int) -> bool:
 
 
 async def ended(agent: Process) -> tuple[int | None, str]:
-    _, said = await asyncio.wait_for(agent.communicate(), 60)
-    return agent.returncode, said.decode()
+    _, output = await asyncio.wait_for(agent.communicate(), 60)
+    return agent.returncode, output.decode()
 
 
 @asynccontextmanager

@@ -30,14 +30,14 @@ HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; touch {here}/start
 
 @pytest.fixture
 async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
-    async with lab_rack(tmp_path, aws_world) as here:
-        yield here
+    async with lab_rack(tmp_path, aws_world) as opened_rack:
+        yield opened_rack
 
 
 async def test_the_agent_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
     await rack.job(suites=("operators", "models"))
-    status, said = await ended(await rack.agent(PASSES, "--environment", "device=Pixel 9", once=True))
-    assert (status, "results of operators, models are uploaded" in said) == (0, True), said
+    status, output = await ended(await rack.agent(PASSES, "--environment", "device=Pixel 9", once=True))
+    assert (status, "results of operators, models are uploaded" in output) == (0, True), output
     folder = f"results/octocat/compiler/{LAB}/{TARGET}/{rack.sha}"
     names = [f"{folder}/job-1{run}/{name}" for run in ("", "-2") for name in ("manifest.json", "suite.txt", "te.xml")]
     assert sorted(rack.bucket.keys("results/")) == sorted(names)
@@ -50,22 +50,22 @@ async def test_the_agent_tests_the_commit_and_uploads_the_results_of_each_suite(
         {"device": "Pixel 9"},
     )
     assert (await rack.lab.store.find(LAB, "job")).log_url == ""
-    assert not (rack.here / "agent/jobs").exists(), "nothing is left behind"
+    assert not (rack.folder / "agent/jobs").exists(), "nothing is left behind"
     assert (await ended(await rack.agent(PASSES, once=True)))[0] == 0, "nothing to do"
 
 
 async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack) -> None:
     await rack.job()
-    (rack.here / "secret.txt").write_text("of the lab")
-    private = rack.here / "secret.txt"
+    (rack.folder / "secret.txt").write_text("of the lab")
+    private = rack.folder / "secret.txt"
     script = (
         'cd "$NIGHTJAR_RESULTS"; env > env.txt; '
         f"ln -s {private} a.xml; ln {private} b.xml; mkfifo c.xml; mkdir d.xml; "
         "cd -; mkdir locked; touch locked/x; chmod 000 locked"
     )
-    status, said = await ended(await rack.agent(script, once=True))
-    assert status == 0, said
-    assert "uploaded" in said, said
+    status, output = await ended(await rack.agent(script, once=True))
+    assert status == 0, output
+    assert "uploaded" in output, output
     (uploaded,) = [key for key in rack.bucket.keys("results/") if not key.endswith("manifest.json")]
     assert uploaded.endswith("/env.txt")
     variables = rack.bucket.s3.get_object(Bucket=rack.bucket.name, Key=uploaded)["Body"].read().decode()
@@ -103,7 +103,7 @@ async def test_with_a_full_disk_the_agent_claims_nothing_or_gives_the_job_back(r
     await ended(agent)
     # Like a disk that fills up at once: no file may exceed 0 bytes.
     limited = f"ulimit -f 0; exec {sys.executable} -m nightjar_lab agent --once --least-free 1 --target {TARGET}"
-    limited += f" --folder {rack.here}/agent --clone-url file://{rack.here}/mirror -- true"
+    limited += f" --folder {rack.folder}/agent --clone-url file://{rack.folder}/mirror -- true"
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT / "lab"),
@@ -135,9 +135,9 @@ async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and
     rack: Rack, script: str
 ) -> None:
     await rack.job()
-    (rack.here / "agent").mkdir()
-    mounted = f"mount -t tmpfs -o size=16m none {rack.here}/agent && exec "
-    agent = await rack.agent(script, once=True, before=[*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"])
+    (rack.folder / "agent").mkdir()
+    mounted = f"mount -t tmpfs -o size=16m none {rack.folder}/agent && exec "
+    agent = await rack.agent(script, once=True, wrapper=[*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"])
     assert (await ended(agent))[0] == 1
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, "the lab's disk was full during the test" in job.note) == (DeviceJobState.QUEUED, True), job.note
@@ -147,21 +147,21 @@ async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and
 @NAMESPACES
 async def test_fetched_commits_are_removed_to_make_room_for_the_next_one(rack: Rack) -> None:
     await rack.job()
-    (rack.here / "agent").mkdir()
-    old = f"{rack.here}/agent/cache/0123456789abcdef.git"
+    (rack.folder / "agent").mkdir()
+    old = f"{rack.folder}/agent/cache/0123456789abcdef.git"
     mounted = (
-        f"mount -t tmpfs -o size=16m none {rack.here}/agent && mkdir -p {old} && "
+        f"mount -t tmpfs -o size=16m none {rack.folder}/agent && mkdir -p {old} && "
         f"head -c 12000000 /dev/zero > {old}/pack && exec "
     )
-    before = [*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"]
-    status, said = await ended(await rack.agent(PASSES, "--least-free", "8", once=True, before=before))
-    assert (status, "are uploaded" in said) == (0, True), said
+    wrapper = [*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"]
+    status, output = await ended(await rack.agent(PASSES, "--least-free", "8", once=True, wrapper=wrapper))
+    assert (status, "are uploaded" in output) == (0, True), output
 
 
 async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(rack: Rack) -> None:
     await rack.job()
-    agent = await rack.agent(HANGS.format(here=rack.here))
-    await until(lambda: (rack.here / "started").exists())
+    agent = await rack.agent(HANGS.format(here=rack.folder))
+    await until(lambda: (rack.folder / "started").exists())
     agent.send_signal(signal.SIGKILL)
     await agent.wait()
     for file in ("pid", "child"):
@@ -169,34 +169,34 @@ async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(
     assert await rack.state() is DeviceJobState.LEASED
     rack.lab.time.ahead += LEASE_SECONDS + 1
     await rack.lab.store.expire()
-    status, said = await ended(await rack.agent(PASSES, once=True))
-    assert (status, "attempt 2" in said, "are uploaded" in said) == (0, True, True), said
+    status, output = await ended(await rack.agent(PASSES, once=True))
+    assert (status, "attempt 2" in output, "are uploaded" in output) == (0, True, True), output
 
 
 async def test_the_agent_stops_when_the_job_is_cancelled_and_uploads_nothing(rack: Rack) -> None:
     await rack.job()
-    agent = await rack.agent(HANGS.format(here=rack.here))
-    await until(lambda: (rack.here / "started").exists())
+    agent = await rack.agent(HANGS.format(here=rack.folder))
+    await until(lambda: (rack.folder / "started").exists())
     await rack.lab.store.cancel(await rack.lab.store.find(LAB, "job"), JobEnd.BY_PERSON, also_running=True)
     agent.terminate()
-    status, said = await ended(agent)
+    status, output = await ended(agent)
     for file in ("pid", "child"):
         await rack.has_ended(file)
-    assert status == 0, said
+    assert status == 0, output
     assert await rack.state() is DeviceJobState.CANCELLED
     assert rack.bucket.keys("results/") == []
 
 
 async def test_a_stopped_agent_gives_its_job_back(rack: Rack) -> None:
     await rack.job()
-    agent = await rack.agent(HANGS.format(here=rack.here))
-    await until(lambda: (rack.here / "started").exists())
-    other = await rack.agent("true")
-    status, said = await ended(other)
-    assert (status, "another agent uses" in said) == (1, True)
+    agent = await rack.agent(HANGS.format(here=rack.folder))
+    await until(lambda: (rack.folder / "started").exists())
+    second_agent = await rack.agent("true")
+    status, output = await ended(second_agent)
+    assert (status, "another agent uses" in output) == (1, True)
     agent.terminate()
-    status, said = await ended(agent)
-    assert (status, "claims the next job" in said) == (0, False), said
+    status, output = await ended(agent)
+    assert (status, "claims the next job" in output) == (0, False), output
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, job.note) == (DeviceJobState.QUEUED, "the agent was stopped")
 
@@ -207,11 +207,11 @@ async def test_a_process_that_leaves_the_group_does_not_block_the_agent(rack: Ra
     docs/labs-security.md says how to prevent that.
     """
     await rack.job()
-    left = rack.here / "left"
-    leaves = f"setsid sh -c 'echo $$ > {left}; exec sleep 600' & while [ ! -s {left} ]; do sleep 0.1; done; {PASSES}"
-    status, said = await ended(await rack.agent(leaves, once=True))
-    assert (status, "are uploaded" in said) == (0, True), said
-    os.kill(int(left.read_text()), signal.SIGKILL)
+    file = rack.folder / "file"
+    leaves = f"setsid sh -c 'echo $$ > {file}; exec sleep 600' & while [ ! -s {file} ]; do sleep 0.1; done; {PASSES}"
+    status, output = await ended(await rack.agent(leaves, once=True))
+    assert (status, "are uploaded" in output) == (0, True), output
+    os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 async def test_the_agent_goes_on_testing_while_the_network_is_down(rack: Rack) -> None:
@@ -238,13 +238,13 @@ async def test_the_agent_goes_on_testing_while_the_network_is_down(rack: Rack) -
     async with served(app) as url:
         await rack.job()
         away.set()
-        waits = f"while [ ! -e {rack.here}/go ]; do sleep 0.1; done; {PASSES}"
+        waits = f"while [ ! -e {rack.folder}/go ]; do sleep 0.1; done; {PASSES}"
         agent = await rack.agent(waits, url=url, once=True)
         await until(lambda: beats >= 2)
         away.clear()
-        (rack.here / "go").touch()
-        status, said = await ended(agent)
-        assert (status, "the test goes on" in said, "are uploaded" in said) == (0, True, True), said
+        (rack.folder / "go").touch()
+        status, output = await ended(agent)
+        assert (status, "the test goes on" in output, "are uploaded" in output) == (0, True, True), output
 
 
 @pytest.mark.parametrize("prefix", ["results/", "", "a/b/"])

@@ -28,8 +28,8 @@ Answer = Callable[[str, dict[str, Any]], "web.Response | None"]
 
 @pytest.fixture
 async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
-    async with lab_rack(tmp_path, aws_world) as here:
-        yield here
+    async with lab_rack(tmp_path, aws_world) as opened_rack:
+        yield opened_rack
 
 
 @asynccontextmanager
@@ -83,24 +83,24 @@ async def test_a_temporary_redirect_ends_neither_the_test_nor_the_report(rack: R
         if call == "heartbeat":
             beats.append(call)
             if len(beats) > 1:
-                (rack.here / "beaten").touch()
+                (rack.folder / "beaten").touch()
             return moved()
         reports.append(body["reason"])
         return moved() if len(reports) == 1 else None
 
-    script = f"until [ -e {rack.here}/beaten ]; do sleep 0.1; done; exit 4"
+    script = f"until [ -e {rack.folder}/beaten ]; do sleep 0.1; done; exit 4"
     async with other_bot(answer) as url:
-        status, said = await ended(await rack.agent(script, url=url, once=True))
-    assert reports == ["the command left no result files (exit status 4)"] * 2, said
-    assert (status, "redirects to https://status.example.org/ (302)" in said) == (1, True), said
-    assert "could not report" not in said
+        status, output = await ended(await rack.agent(script, url=url, once=True))
+    assert reports == ["the command left no result files (exit status 4)"] * 2, output
+    assert (status, "redirects to https://status.example.org/ (302)" in output) == (1, True), output
+    assert "could not report" not in output
 
 
 async def test_a_redirect_is_final_for_an_agent_that_does_one_job(rack: Rack) -> None:
     async with other_bot(lambda *_: moved()) as url:
-        status, said = await ended(await rack.agent("true", url=url, once=True))
-    assert (status, said.count("\n")) == (1, 1), said
-    assert "redirects to https://status.example.org/ (302)" in said
+        status, output = await ended(await rack.agent("true", url=url, once=True))
+    assert (status, output.count("\n")) == (1, 1), output
+    assert "redirects to https://status.example.org/ (302)" in output
 
 
 @pytest.mark.parametrize("actions", ["", "true"])
@@ -108,48 +108,48 @@ async def test_output_of_a_test_gives_no_commands_to_github_actions(rack: Rack, 
     """GitHub Actions obeys `::name::` at the beginning of a line, even an indented one, and `##[name]` anywhere."""
     await rack.job()
     script = "printf ' ::error::x\\n a ##[error]y\\n\\r::warning::z\\n'; exit 4"
-    status, said = await ended(await rack.agent(script, once=True, variables={"GITHUB_ACTIONS": actions}))
-    assert status == 1, said
-    assert "##[" not in said
-    lines = said.splitlines()
+    status, output = await ended(await rack.agent(script, once=True, variables={"GITHUB_ACTIONS": actions}))
+    assert status == 1, output
+    assert "##[" not in output
+    lines = output.splitlines()
     first = next(number for number, line in enumerate(lines) if line.endswith("last lines of the command's output:"))
-    shown = ["|  ::error::x", "|  a ## [error]y", "| ", "| ::warning::z"]
+    shown_lines = ["|  ::error::x", "|  a ## [error]y", "| ", "| ::warning::z"]
     if actions:
         token = lines[first + 1].removeprefix("::stop-commands::")
-        assert (len(token), token in "".join(shown)) == (32, False)
-        shown = [f"::stop-commands::{token}", *shown, f"::{token}::"]
-    assert lines[first + 1 : first + 1 + len(shown)] == shown
+        assert (len(token), token in "".join(shown_lines)) == (32, False)
+        shown_lines = [f"::stop-commands::{token}", *shown_lines, f"::{token}::"]
+    assert lines[first + 1 : first + 1 + len(shown_lines)] == shown_lines
     obeyed = [line for line in lines if line.strip().startswith("::")]
-    assert obeyed == [line for line in shown if line.startswith("::")]
+    assert obeyed == [line for line in shown_lines if line.startswith("::")]
 
 
 @pytest.mark.parametrize("trap", ["mkfifo {log}", "ln -s /dev/zero {log}", "ln -s {secret} {log}", "ln {secret} {log}"])
 async def test_the_shown_output_is_the_commands_own_whatever_the_command_does_to_its_log(rack: Rack, trap: str) -> None:
     await rack.job()
-    secret = rack.here / "secret"
+    secret = rack.folder / "secret"
     secret.write_text("of the lab")
     made = trap.format(log="$log", secret=secret)
     script = f'for log in ../log-0.txt ../z.txt; do rm -f "$log"; {made}; touch -h "$log"; done; echo mine; exit 4'
     agent = await rack.agent(script, once=True)
-    status, said = await ended(agent)
-    assert (status, "output:\n| mine\n" in said, "of the lab" in said) == (1, True, False), said
+    status, output = await ended(agent)
+    assert (status, "output:\n| mine\n" in output, "of the lab" in output) == (1, True, False), output
 
 
 async def test_the_agent_creates_its_log_as_a_new_file(rack: Rack) -> None:
     """The test of the first suite may prepare the path of the second's log."""
     await rack.job(suites=("first", "second"))
-    secret = rack.here / "secret"
+    secret = rack.folder / "secret"
     secret.write_text("of the lab")
     script = f"{PASSES}; ln -s {secret} ../log-1.txt; echo mine"
-    status, said = await ended(await rack.agent(script, once=True))
-    assert (status, secret.read_text()) == (0, "of the lab"), said
+    status, output = await ended(await rack.agent(script, once=True))
+    assert (status, secret.read_text()) == (0, "of the lab"), output
 
 
 async def test_the_output_of_the_upload_command_is_not_shown(rack: Rack) -> None:
     await rack.job()
     upload = "bash -c 'echo credentials; exit 5'"
-    status, said = await ended(await rack.agent(f"echo mine; {PASSES}", "--upload-command", upload, once=True))
-    assert (status, "status 5" in said, "credentials" in said) == (1, True, False), said
+    status, output = await ended(await rack.agent(f"echo mine; {PASSES}", "--upload-command", upload, once=True))
+    assert (status, "status 5" in output, "credentials" in output) == (1, True, False), output
 
 
 async def line_after_the_first(agent: asyncio.subprocess.Process) -> str:
@@ -159,19 +159,19 @@ async def line_after_the_first(agent: asyncio.subprocess.Process) -> str:
 
 
 async def test_a_cache_linked_to_another_disk_is_emptied_too(rack: Rack) -> None:
-    (rack.here / "agent").mkdir()
-    (rack.here / "elsewhere/0123456789abcdef.git").mkdir(parents=True)
-    (rack.here / "agent/cache").symlink_to(rack.here / "elsewhere")
+    (rack.folder / "agent").mkdir()
+    (rack.folder / "elsewhere/0123456789abcdef.git").mkdir(parents=True)
+    (rack.folder / "agent/cache").symlink_to(rack.folder / "elsewhere")
     agent = await rack.agent("true", "--least-free", str(1 << 40))
     line = await line_after_the_first(agent)
     assert "of --least-free; no job is claimed; trying again in 60 s" in line
-    assert [*(rack.here / "agent/cache").iterdir()] == []
+    assert [*(rack.folder / "agent/cache").iterdir()] == []
     agent.terminate()
     assert await ended(agent) == (0, "")
 
 
 @pytest.mark.parametrize(
-    ("option", "command", "said"),
+    ("option", "command", "message"),
     [
         ("--token-command", " ", "--token-command names no command"),
         ("--upload-command", "", "--upload-command names no command"),
@@ -179,9 +179,9 @@ async def test_a_cache_linked_to_another_disk_is_emptied_too(rack: Rack) -> None
         ("--upload-command", "./put '", "the command of --upload-command cannot be split into words: no closing quota"),
     ],
 )
-async def test_an_unusable_command_is_refused_at_the_start(rack: Rack, option: str, command: str, said: str) -> None:
+async def test_an_unusable_command_is_refused_at_the_start(rack: Rack, option: str, command: str, message: str) -> None:
     status, printed = await ended(await rack.agent("true", option, command))
-    assert (status, said in printed, "Traceback" in printed) == (2, True, False), printed
+    assert (status, message in printed, "Traceback" in printed) == (2, True, False), printed
 
 
 def test_a_strangers_code_gets_no_file_through_which_a_step_changes_the_next_one(
@@ -197,7 +197,7 @@ def test_a_strangers_code_gets_no_file_through_which_a_step_changes_the_next_one
 
 async def test_a_disk_that_fails_between_two_jobs_does_not_end_the_agent(rack: Rack) -> None:
     def answer(*_: object) -> web.Response:
-        shutil.rmtree(rack.here / "agent")
+        shutil.rmtree(rack.folder / "agent")
         return web.Response(status=503, headers={"Retry-After": "0"})
 
     async with other_bot(answer) as url:
@@ -220,11 +220,11 @@ def test_a_fetch_works_after_the_first_init_was_killed(tmp_path: Path) -> None:
     sha = git(mirror, "rev-parse", "HEAD")
     check_out(f"file://{mirror}", sha, cache, tmp_path / "one")
     (bare,) = cache.iterdir()
-    for number, left in enumerate((("HEAD.lock", "config.lock"), ("HEAD",))):
+    for number, left_files in enumerate((("HEAD.lock", "config.lock"), ("HEAD",))):
         # git writes config and HEAD before it creates the folder of objects.
         shutil.rmtree(bare)
         bare.mkdir()
-        for name in left:
+        for name in left_files:
             (bare / name).write_text("ref: refs/heads/master\n" if name == "HEAD" else "")
         check_out(f"file://{mirror}", sha, cache, tmp_path / f"again-{number}")
 
@@ -246,8 +246,8 @@ async def test_a_job_that_the_agent_cannot_read_counts_as_a_failed_job(rack: Rac
         return None
 
     async with other_bot(answer) as url:
-        status, said = await ended(await rack.agent("true", url=url, once=True))
-        assert (status, "the agent refused the job: KeyError" in said) == (1, True), said
+        status, output = await ended(await rack.agent("true", url=url, once=True))
+        assert (status, "the agent refused the job: KeyError" in output) == (1, True), output
         assert [report["lease"] for report in reports] == list(lease.values())
         assert all("the agent refused the job" in report["reason"] for report in reports)
         agent = await rack.agent("true", url=url)
@@ -261,13 +261,13 @@ async def test_a_job_that_the_agent_cannot_read_counts_as_a_failed_job(rack: Rac
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (("./nothing", "a-secret"), "(No such file or directory): ./nothing"),
         (("sleep", "98765"), "(no answer within 0.1 s): sleep"),
     ],
 )
-def test_arguments_of_the_token_command_stay_out_of_the_log(command: tuple[str, ...], said: str) -> None:
-    with pytest.raises(BotUnavailable) as found:
+def test_arguments_of_the_token_command_stay_out_of_the_log(command: tuple[str, ...], message: str) -> None:
+    with pytest.raises(BotUnavailable) as raised:
         token_of_command(command, 0.1)()
-    assert str(found.value) == f"could not run the command of --token-command {said}"
+    assert str(raised.value) == f"could not run the command of --token-command {message}"

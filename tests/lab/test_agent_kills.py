@@ -29,15 +29,15 @@ UPLOAD = re.compile("^/[^?]+$")
 @pytest.fixture
 async def opened(aws_world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gate]:
     """A gate between everybody and the bucket."""
-    async with gate(aws_world.server) as one:
-        point_to(one.url, monkeypatch)
-        yield one
+    async with gate(aws_world.server) as opened_gate:
+        point_to(opened_gate.url, monkeypatch)
+        yield opened_gate
 
 
 @pytest.fixture
 async def rack(tmp_path: Path, aws_world: World, opened: Gate) -> AsyncIterator[Rack]:
-    async with lab_rack(tmp_path, aws_world) as here:
-        yield here
+    async with lab_rack(tmp_path, aws_world) as opened_rack:
+        yield opened_rack
 
 
 async def kill(agent: Process) -> None:
@@ -50,8 +50,8 @@ async def next_attempt(rack: Rack, attempt: int = 2) -> None:
     assert await rack.state() is DeviceJobState.LEASED
     rack.lab.time.ahead += LEASE_SECONDS + 1
     await rack.lab.store.expire()
-    status, said = await ended(await rack.agent(PASSES, once=True))
-    assert (status, f"attempt {attempt}" in said, "are uploaded" in said) == (0, True, True), said
+    status, output = await ended(await rack.agent(PASSES, once=True))
+    assert (status, f"attempt {attempt}" in output, "are uploaded" in output) == (0, True, True), output
     assert keys(rack, attempt) == ["manifest.json", "te.xml"]
 
 
@@ -72,21 +72,21 @@ async def test_a_kill_after_the_claim_repeats_the_job(rack: Rack) -> None:
 
 async def test_a_kill_during_the_fetch_which_leaves_gits_locks_repeats_the_job(rack: Rack) -> None:
     await rack.job()
-    status, said = await ended(await rack.agent("exit 4", once=True))
-    assert (status, "exit status 4" in said) == (1, True), said
-    (cache,) = (rack.here / "agent/cache").iterdir()
+    status, output = await ended(await rack.agent("exit 4", once=True))
+    assert (status, "exit status 4" in output) == (1, True), output
+    (cache,) = (rack.folder / "agent/cache").iterdir()
     for lock in ("shallow.lock", "FETCH_HEAD.lock", "config.lock", "refs/heads/x.lock"):
         # As left by a git that was killed with the agent, or by a power failure.
         (cache / lock).touch()
-    status, said = await ended(await rack.agent(PASSES, once=True))
-    assert (status, "are uploaded" in said) == (0, True), said
+    status, output = await ended(await rack.agent(PASSES, once=True))
+    assert (status, "are uploaded" in output) == (0, True), output
     assert keys(rack, 2) == ["manifest.json", "te.xml"]
 
 
 async def test_a_kill_while_the_command_runs_repeats_the_job(rack: Rack) -> None:
     await rack.job()
-    agent = await rack.agent(f"{PASSES}; echo $$ > {rack.here}/pid; touch {rack.here}/started; sleep 600")
-    await until(lambda: (rack.here / "started").exists())
+    agent = await rack.agent(f"{PASSES}; echo $$ > {rack.folder}/pid; touch {rack.folder}/started; sleep 600")
+    await until(lambda: (rack.folder / "started").exists())
     await kill(agent)
     await rack.has_ended("pid")
     assert keys(rack) == []
@@ -94,7 +94,7 @@ async def test_a_kill_while_the_command_runs_repeats_the_job(rack: Rack) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "when", "left"),
+    ("number", "moment", "uploaded_files"),
     [
         (0, "before", []),
         (0, "after", ["te.xml"]),
@@ -103,14 +103,14 @@ async def test_a_kill_while_the_command_runs_repeats_the_job(rack: Rack) -> None
     ],
 )
 async def test_a_kill_around_an_upload_repeats_the_job_as_a_run_of_its_own(
-    rack: Rack, opened: Gate, number: int, when: Literal["before", "after"], left: list[str]
+    rack: Rack, opened: Gate, number: int, moment: Literal["before", "after"], uploaded_files: list[str]
 ) -> None:
     await rack.job()
-    upload = opened.faults.pause("POST", UPLOAD, when=when, skip=number)
+    upload = opened.faults.pause("POST", UPLOAD, when=moment, skip=number)
     agent = await rack.agent(PASSES)
     await upload.reached.wait()
     await kill(agent)
     upload.abandon()
-    assert keys(rack) == left
+    assert keys(rack) == uploaded_files
     await next_attempt(rack)
-    assert keys(rack) == left, "the next attempt is a separate run"
+    assert keys(rack) == uploaded_files, "the next attempt is a separate run"

@@ -25,22 +25,22 @@ FAILS = "printf 'one\\ntwo\\033[2J\\n'; exit 4"
 
 @pytest.fixture
 async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
-    async with lab_rack(tmp_path, aws_world) as here:
-        yield here
+    async with lab_rack(tmp_path, aws_world) as opened_rack:
+        yield opened_rack
 
 
 async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
     """Run an agent that does one job for a bot that is down; return its status and its output."""
-    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_LAB": LAB, **environment}
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_LAB": LAB, **environment}
     agent = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "nightjar_lab", "agent", "--once", "--target", TARGET, *options, "--", "true",
-        env=given, stderr=asyncio.subprocess.PIPE,
+        env=variables, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     return await ended(agent)
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "status", "said"),
+    ("options", "environment", "status", "message"),
     [
         ((), {"NIGHTJAR_URL": "ci.example.org"}, 2, "NIGHTJAR_URL must start with https://"),
         ((), {"NIGHTJAR_URL": ""}, 2, "--url (NIGHTJAR_URL) is not set; give the bot's address"),
@@ -51,11 +51,11 @@ async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
     ],
 )
 async def test_an_unusable_setting_is_named_at_the_start(
-    options: tuple[str, ...], environment: dict[str, str], status: int, said: str
+    options: tuple[str, ...], environment: dict[str, str], status: int, message: str
 ) -> None:
-    found = await said_by(*options, **{"NIGHTJAR_URL": NOWHERE, "NIGHTJAR_LAB_TOKEN": "x", **environment})
-    assert (found[0], said in found[1]) == (status, True), found[1]
-    assert "Traceback" not in found[1]
+    ended_agent = await said_by(*options, **{"NIGHTJAR_URL": NOWHERE, "NIGHTJAR_LAB_TOKEN": "x", **environment})
+    assert (ended_agent[0], message in ended_agent[1]) == (status, True), ended_agent[1]
+    assert "Traceback" not in ended_agent[1]
 
 
 async def first_line(rack: Rack, *options: str, url: str = "", token: str | None = None) -> str:
@@ -76,7 +76,7 @@ async def test_the_agent_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack
     assert f"waiting for jobs for {TARGET}, asking the bot at {rack.lab.town.url}" in line
     agent.terminate()
     assert await ended(agent) == (0, "")
-    for options, url, token, said in (
+    for options, url, token, message in (
         ((), NOWHERE, None, f"could not ask the bot at {NOWHERE} for a job: Connection refused; trying again in "),
         ((), "", "nightjar_a_b", f"the bot at {rack.lab.town.url} refuses: The token is unknown, revoked or expired"),
         (
@@ -88,7 +88,7 @@ async def test_the_agent_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack
         (("--token-command", "true"), "", None, "the command of --token-command printed no token"),
     ):
         line = await first_line(rack, *options, url=url, token=token)
-        assert said in line, line
+        assert message in line, line
         assert "trying again in" in line
     line = await first_line(rack, "--least-free", str(1 << 40))
     assert "of --least-free" in line
@@ -96,14 +96,14 @@ async def test_the_agent_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ({"text": "<html>", "content_type": "text/html"}, "the answer is not JSON; is this the address of the bot?"),
         ({"status": 301, "headers": {"Location": "https://ci.example.org/"}}, "redirects to https://ci.example.org/"),
         ({"status": 501}, "for a job: 501: Not Implemented; trying again in"),
     ],
 )
-async def test_an_address_other_than_the_bots_is_named(rack: Rack, answer: dict[str, Any], said: str) -> None:
+async def test_an_address_other_than_the_bots_is_named(rack: Rack, answer: dict[str, Any], message: str) -> None:
     async def other(_: web.Request) -> web.Response:
         return web.Response(**answer)
 
@@ -111,13 +111,13 @@ async def test_an_address_other_than_the_bots_is_named(rack: Rack, answer: dict[
     app.router.add_post("/{path:.*}", other)
     async with served(app) as url:
         line = await first_line(rack, url=url)
-    assert said in line, line
+    assert message in line, line
     assert url in line
 
 
 async def test_with_once_a_refusal_ends_the_agent_with_the_reason(rack: Rack) -> None:
-    status, said = await ended(await rack.agent("true", token="nightjar_a_b", once=True))
-    assert (status, said.startswith(f"the bot at {rack.lab.town.url} refuses: The token is unknown")) == (1, True)
+    status, output = await ended(await rack.agent("true", token="nightjar_a_b", once=True))
+    assert (status, output.startswith(f"the bot at {rack.lab.town.url} refuses: The token is unknown")) == (1, True)
 
 
 async def test_a_failed_job_shows_the_end_of_its_output_and_delays_the_next_one(rack: Rack) -> None:
@@ -128,9 +128,9 @@ async def test_a_failed_job_shows_the_end_of_its_output_and_delays_the_next_one(
     assert agent.stderr is not None
     while not any("the agent claims the next job in" in line for line in lines):
         lines.append((await asyncio.wait_for(agent.stderr.readline(), 30)).decode())
-    shown = "".join(lines)
-    assert "the last lines of the command's output:\n| one\n| two\\x1b[2J\n" in shown
-    assert "the command left no result files (exit status 4)" in shown
+    output = "".join(lines)
+    assert "the last lines of the command's output:\n| one\n| two\\x1b[2J\n" in output
+    assert "the command left no result files (exit status 4)" in output
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, job.attempt, job.note) == (
         DeviceJobState.QUEUED,
@@ -140,7 +140,7 @@ async def test_a_failed_job_shows_the_end_of_its_output_and_delays_the_next_one(
     agent.terminate()
     assert (await ended(agent))[0] == 0
     # Pauses grow from one failure to the next, until a job works.
-    assert "no results were uploaded; the agent claims the next job in 2 s" in shown
+    assert "no results were uploaded; the agent claims the next job in 2 s" in output
 
 
 async def test_an_agent_stopped_during_the_pause_after_a_failure_ends_at_once(rack: Rack) -> None:

@@ -226,10 +226,10 @@ def test_many_small_files_of_an_honest_commit_are_checked_out(mirror: Path, cach
 
 async def test_git_ends_when_the_job_does(cache: Path, home: Path, tmp_path: Path) -> None:
     """A server that never answers must not hold the device for half an hour."""
-    asked, stopped = asyncio.Event(), threading.Event()
+    fetch_started, stopped = asyncio.Event(), threading.Event()
 
     async def hang(_: web.Request) -> web.Response:
-        asked.set()
+        fetch_started.set()
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -239,7 +239,7 @@ async def test_git_ends_when_the_job_does(cache: Path, home: Path, tmp_path: Pat
         fetch = asyncio.create_task(
             asyncio.to_thread(check_out, f"{url}/x", "0" * 40, cache, tmp_path / "source", stopped=stopped)
         )
-        await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.wait_for(fetch_started.wait(), 60)
         stopped.set()
         with pytest.raises(FetchFailed, match="the agent was stopped"):
             await asyncio.wait_for(fetch, 60)

@@ -126,8 +126,10 @@ async def session(github: GitHubSandbox) -> AsyncIterator[aiohttp.ClientSession]
 
 def signed(app: App, key: str = "", **claims: object) -> str:
     """Return an App's JSON Web Token, correct except for the given claims."""
-    now = int(app.github.clock.now().timestamp())
-    return jwt.encode({"iss": str(app.id), "iat": now - 60, "exp": now + 540} | claims, key or app.private_key, "RS256")
+    moment = int(app.github.clock.now().timestamp())
+    return jwt.encode(
+        {"iss": str(app.id), "iat": moment - 60, "exp": moment + 540} | claims, key or app.private_key, "RS256"
+    )
 
 
 @pytest.fixture

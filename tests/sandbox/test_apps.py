@@ -24,12 +24,12 @@ async def test_an_app_with_a_correct_signature_is_recognized(as_app: Client, app
 async def test_a_token_with_another_key_or_time_is_refused(
     session: aiohttp.ClientSession, app: App, github: GitHubSandbox
 ) -> None:
-    now = int(time.time())
+    moment = int(time.time())
     refused = [
         signed(app, key=new_private_key("another")),
-        signed(app, exp=now - 1),
-        signed(app, exp=now + 1200),
-        signed(app, iat=now + 60),
+        signed(app, exp=moment - 1),
+        signed(app, exp=moment + 1200),
+        signed(app, iat=moment + 60),
         "nonsense",
     ]
     assert [(await Client(session, token).get("/app")).status for token in refused] == [401] * len(refused)

@@ -84,10 +84,10 @@ async def test_a_channel_answers_as_the_real_one_does(
             async with session.post(url, json=body) as answer:
                 return answer.status, await answer.text()
 
-        given = [await post(url, good), await post(url, {}), await post(f"{url}x", good)]
+        responses = [await post(url, good), await post(url, {}), await post(f"{url}x", good)]
         channel.removed = True
-        given.append(await post(url, good))
-    assert [status for status, _ in given] == [status for status, _ in answers]
-    assert all(word in said for (_, said), (_, word) in zip(given, answers, strict=True)), given
+        responses.append(await post(url, good))
+    assert [status for status, _ in responses] == [status for status, _ in answers]
+    assert all(word in text for (_, text), (_, word) in zip(responses, answers, strict=True)), responses
     assert channel.messages == [good]
     assert channel.refused != []

@@ -95,8 +95,8 @@ async def test_annotations_are_appended_and_only_the_latest_run_of_a_name_counts
     await client.post("check-runs", body | {"external_id": "run-2"})
     listed = (await client.get(f"commits/{pull.head_sha}/check-runs?check_name=hardware%2Fx")).json
     assert [run["external_id"] for run in listed["check_runs"]] == ["run-2"]
-    every = (await client.get(f"commits/{pull.head_sha}/check-runs?filter=all")).json
-    assert every["total_count"] == 2
+    runs = (await client.get(f"commits/{pull.head_sha}/check-runs?filter=all")).json
+    assert runs["total_count"] == 2
 
 
 async def test_a_merge_updates_the_base_branch(client: Client, repo: Repository, pull: PullRequest) -> None:
@@ -139,7 +139,7 @@ async def test_files_comparisons_and_branches_follow_the_commits(
 
 
 async def test_a_forced_push_replaces_the_commits(repo: Repository, pull: PullRequest) -> None:
-    before = pull.head_sha
+    old_sha = pull.head_sha
     pull.push({"a.txt": "1\n"}, force=True)
     assert [commit.sha for commit in pull.commits] == [pull.head_sha]
-    assert before not in [commit.sha for commit in repo.git.ancestry(pull.head_sha)]
+    assert old_sha not in [commit.sha for commit in repo.git.ancestry(pull.head_sha)]

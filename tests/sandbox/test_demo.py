@@ -40,8 +40,8 @@ def test_a_failure_is_at_the_line_of_its_traceback(path: str, line: int, code: s
 
 def test_a_file_has_the_tests_that_ran() -> None:
     tree = ast.parse(files_of("night-1")["tests/python/te/test_te_tag.py"])
-    found = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert found == ["test_with", "test_decorator", "test_nested"]
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert names == ["test_with", "test_decorator", "test_nested"]
 
 
 async def test_screenshots_name_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ from .conftest import Client
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 
 
-@pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
+@pytest.mark.parametrize(("moment", "written"), [("before", 0), ("after", 1)])
 async def test_an_error_may_come_before_or_after_the_write(
-    client: Client, github: GitHubSandbox, pull: PullRequest, when: Literal["before", "after"], written: int
+    client: Client, github: GitHubSandbox, pull: PullRequest, moment: Literal["before", "after"], written: int
 ) -> None:
-    github.faults.add("POST", COMMENTS, status=502, when=when)
+    github.faults.add("POST", COMMENTS, status=502, when=moment)
     assert (await client.post("issues/1/comments", {"body": "Hi"})).status == 502
     assert len(pull.comments) == written
     assert (await client.post("issues/1/comments", {"body": "Hi"})).status == 201
@@ -59,11 +59,11 @@ async def test_a_request_can_be_held_at_a_chosen_moment(
     assert (await asking).status == 201
 
 
-@pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
+@pytest.mark.parametrize(("moment", "written"), [("before", 0), ("after", 1)])
 async def test_a_held_request_of_a_client_that_died_is_lost(
-    client: Client, github: GitHubSandbox, pull: PullRequest, when: Literal["before", "after"], written: int
+    client: Client, github: GitHubSandbox, pull: PullRequest, moment: Literal["before", "after"], written: int
 ) -> None:
-    pause = github.faults.pause("POST", COMMENTS, when=when)
+    pause = github.faults.pause("POST", COMMENTS, when=moment)
     asking = asyncio.create_task(client.post("issues/1/comments", {"body": "Hi"}))
     await pause.reached.wait()
     pause.abandon()

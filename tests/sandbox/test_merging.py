@@ -109,19 +109,19 @@ async def test_a_merge_queue_takes_ready_pull_requests_and_returns_them(
     else:
         repo.rules["main"] = Rules(required={"cpu": None}, queue=True)
     assert await tried(client) == (405, "Changes must be made through the merge queue")
-    known = (await asked(client))["pullRequest"]
-    assert known == {"id": pull.node_id, "isInMergeQueue": False, "isMergeQueueEnabled": True}
-    refused = await graphql(client, ENQUEUE, id=known["id"], sha=pull.head_sha)
+    pull_request = (await asked(client))["pullRequest"]
+    assert pull_request == {"id": pull.node_id, "isInMergeQueue": False, "isMergeQueueEnabled": True}
+    refused = await graphql(client, ENQUEUE, id=pull_request["id"], sha=pull.head_sha)
     assert refused["errors"][0]["message"] == 'Required status check "cpu" is expected.'
     repo.set_status("octocat", pull.head_sha, "cpu", "success")
-    moved = await graphql(client, ENQUEUE, id=known["id"], sha="0" * 40)
+    moved = await graphql(client, ENQUEUE, id=pull_request["id"], sha="0" * 40)
     assert moved["errors"][0]["type"] == "UNPROCESSABLE"
-    answer = await graphql(client, ENQUEUE, id=known["id"], sha=pull.head_sha)
+    answer = await graphql(client, ENQUEUE, id=pull_request["id"], sha=pull.head_sha)
     assert answer["data"]["enqueuePullRequest"]["mergeQueueEntry"] == {"position": 1}
     assert (await asked(client))["pullRequest"]["isInMergeQueue"] is True
-    assert "errors" in await graphql(client, ENQUEUE, id=known["id"], sha=pull.head_sha)
-    await graphql(client, DEQUEUE, id=known["id"])
-    assert "errors" in await graphql(client, DEQUEUE, id=known["id"])
+    assert "errors" in await graphql(client, ENQUEUE, id=pull_request["id"], sha=pull.head_sha)
+    await graphql(client, DEQUEUE, id=pull_request["id"])
+    assert "errors" in await graphql(client, DEQUEUE, id=pull_request["id"])
     await github.delivered()
     assert [name for name in receiver.names if "queued" in name] == ["pull_request.enqueued", "pull_request.dequeued"]
 

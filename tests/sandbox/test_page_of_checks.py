@@ -41,13 +41,13 @@ async def read(session: aiohttp.ClientSession, path: str) -> str:
         return await answer.text()
 
 
-async def press(session: aiohttp.ClientSession, run: CheckRun, by: str, action: str) -> tuple[int, str]:
+async def press(session: aiohttp.ClientSession, run: CheckRun, login: str, action: str) -> tuple[int, str]:
     """Return the status and the path of the final page."""
-    return await submit(session, page_of(run), by, action)
+    return await submit(session, page_of(run), login, action)
 
 
-async def submit(session: aiohttp.ClientSession, path: str, by: str, action: str) -> tuple[int, str]:
-    async with session.post(path, data={"by": by, "action": action}, headers={"Accept": "text/html"}) as answer:
+async def submit(session: aiohttp.ClientSession, path: str, login: str, action: str) -> tuple[int, str]:
+    async with session.post(path, data={"by": login, "action": action}, headers={"Accept": "text/html"}) as answer:
         return answer.status, answer.url.path
 
 
@@ -106,19 +106,19 @@ async def test_pressing_a_button_leads_to_the_new_run(
     body = receiver.received[receiver.names.index("check_run.requested_action")][1]
     assert (body["sender"]["login"], body["requested_action"]) == ("hubot", {"identifier": "ignore"})
     repository = run.suite.repository
-    after = repository.add_check_run(run.app, run.head_sha, run.name, conclusion="success", title="Ignored by hubot")
-    assert await pressing == (200, page_of(after))
+    newer = repository.add_check_run(run.app, run.head_sha, run.name, conclusion="success", title="Ignored by hubot")
+    assert await pressing == (200, page_of(newer))
     old = await read(session, page_of(run))
-    assert f'<a href="{page_of(after)}">There is a newer run of this check.</a>' in old
+    assert f'<a href="{page_of(newer)}">There is a newer run of this check.</a>' in old
     assert "<button" not in old
 
 
-@pytest.mark.parametrize(("by", "action"), [("hubot", "approve"), ("a-stranger-to-all", "ignore")])
+@pytest.mark.parametrize(("login", "action"), [("hubot", "approve"), ("a-stranger-to-all", "ignore")])
 async def test_a_button_that_does_not_exist_cannot_be_pressed(
-    github: GitHubSandbox, session: aiohttp.ClientSession, receiver: Receiver, run: CheckRun, by: str, action: str
+    github: GitHubSandbox, session: aiohttp.ClientSession, receiver: Receiver, run: CheckRun, login: str, action: str
 ) -> None:
     run.app.webhook_url = receiver.url
-    assert (await press(session, run, by, action))[0] == 422
+    assert (await press(session, run, login, action))[0] == 422
     await github.delivered()
     assert receiver.names == []
 

@@ -149,9 +149,9 @@ async def test_the_primary_limit_is_enforced_and_shown(
     client: Client, github: GitHubSandbox, pull: PullRequest
 ) -> None:
     first = await client.get("pulls/1")
-    again = await client.get("pulls/1", If_None_Match=first.headers["ETag"])
-    assert again.status == 304
-    assert again.headers["X-RateLimit-Remaining"] == first.headers["X-RateLimit-Remaining"]
+    second = await client.get("pulls/1", If_None_Match=first.headers["ETag"])
+    assert second.status == 304
+    assert second.headers["X-RateLimit-Remaining"] == first.headers["X-RateLimit-Remaining"]
     github.rate_limits.limit = int(first.headers["X-RateLimit-Used"])
     answer = await client.get("pulls/1")
     assert (answer.status, answer.headers["X-RateLimit-Remaining"]) == (403, "0")

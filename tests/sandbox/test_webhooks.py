@@ -62,7 +62,7 @@ async def test_actions_of_the_app_are_delivered_to_it(github: GitHubSandbox, cli
     await client.post(f"statuses/{pull.head_sha}", {"state": "success", "context": "ci/slow-tests"})
     await client.post("check-runs", {"name": "lint", "head_sha": pull.head_sha, "conclusion": "neutral"})
     await github.delivered()
-    own = [f"{event}.{body.get('action')}" for event, body in heard.received if body["sender"]["type"] == "Bot"]
+    of_bots = [f"{event}.{body.get('action')}" for event, body in heard.received if body["sender"]["type"] == "Bot"]
     message = [
         "issue_comment.created",
         "status.None",
@@ -70,7 +70,7 @@ async def test_actions_of_the_app_are_delivered_to_it(github: GitHubSandbox, cli
         "check_run.completed",
         "check_suite.completed",
     ]
-    assert own == message
+    assert of_bots == message
 
 
 async def test_a_forks_pull_request_is_in_no_check_run(
@@ -87,8 +87,8 @@ async def test_a_forks_pull_request_is_in_no_check_run(
 async def test_a_pressed_button_of_a_check_run_is_delivered_only_to_its_app(
     github: GitHubSandbox, repo: Repository, heard: Receiver, app: App
 ) -> None:
-    other = github.create_app("other", webhook_url=heard.url, webhook_secret=SECRET)
-    other.install(repo)
+    second_app = github.create_app("other", webhook_url=heard.url, webhook_secret=SECRET)
+    second_app.install(repo)
     button = {"label": "Again", "description": "Run again", "identifier": "again"}
     run = repo.add_check_run(app, repo.branch("main"), "lint", conclusion="failure", actions=[button])
     await github.delivered()
@@ -110,15 +110,15 @@ async def test_a_lost_delivery_is_stored_and_can_be_redelivered_under_its_guid(
     pull.comment("hubot", "found")
     await github.delivered()
     assert heard.names.count("issue_comment.created") == 1
-    found, lost = (await as_app.get("/app/hook/deliveries?per_page=2")).json
-    assert (found["status_code"], lost["status_code"], lost["redelivery"]) == (202, 502, False)
+    delivered, lost = (await as_app.get("/app/hook/deliveries?per_page=2")).json
+    assert (delivered["status_code"], lost["status_code"], lost["redelivery"]) == (202, 502, False)
     assert (await as_app.post(f"/app/hook/deliveries/{lost['id']}/attempts")).status == 202
     await github.delivered()
     newest = (await as_app.get("/app/hook/deliveries?per_page=1")).json[0]
     assert (newest["guid"], newest["redelivery"], newest["status_code"]) == (lost["guid"], True, 202)
     assert newest["id"] != lost["id"]
-    whole = (await as_app.get(f"/app/hook/deliveries/{newest['id']}")).json
-    assert whole["request"]["payload"]["comment"]["body"] == "lost"
+    delivery = (await as_app.get(f"/app/hook/deliveries/{newest['id']}")).json
+    assert delivery["request"]["payload"]["comment"]["body"] == "lost"
     assert heard.guids[-1] == lost["guid"]
 
 

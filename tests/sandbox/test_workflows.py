@@ -13,8 +13,8 @@ from .conftest import REPO, Client
 async def test_only_failed_jobs_run_again(client: Client, repo: Repository, pull: PullRequest) -> None:
     run = repo.add_workflow_run(pull.head_sha, "CI", "failure", {"build": "success", "test": "failure"})
     repo.add_workflow_run(pull.base_sha, "Nightly", "success")
-    found = (await client.get(f"actions/runs?head_sha={pull.head_sha}")).json["workflow_runs"]
-    assert [(r["id"], r["conclusion"], r["run_attempt"]) for r in found] == [(run.id, "failure", 1)]
+    runs = (await client.get(f"actions/runs?head_sha={pull.head_sha}")).json["workflow_runs"]
+    assert [(r["id"], r["conclusion"], r["run_attempt"]) for r in runs] == [(run.id, "failure", 1)]
     assert (await client.post(f"actions/runs/{run.id}/rerun-failed-jobs", {})).status == 201
     jobs = (await client.get(f"actions/runs/{run.id}/jobs")).json["jobs"]
     assert {job["name"]: (job["status"], job["run_attempt"]) for job in jobs} == {
@@ -64,15 +64,15 @@ async def test_artifacts_are_listed_and_downloaded_from_a_separate_store(
     run.upload("old", {}).expired = True
     run.finish("success")
     listed = (await client.get(f"actions/runs/{run.id}/artifacts")).json
-    assert [(one["name"], one["expired"]) for one in listed["artifacts"]] == [
+    assert [(artifact["name"], artifact["expired"]) for artifact in listed["artifacts"]] == [
         ("old", True),
         ("gpu", False),
         ("cpu", False),
     ]
     assert (await client.get(f"actions/runs/{run.id}/artifacts?name=cpu")).json["total_count"] == 1
-    ours = {"Authorization": f"Bearer {client.token}"}
+    headers_ = {"Authorization": f"Bearer {client.token}"}
     archive = f"{REPO}/actions/artifacts/{made[0].id}/zip"
-    async with client.session.get(archive, headers=ours, allow_redirects=False) as answer:
+    async with client.session.get(archive, headers=headers_, allow_redirects=False) as answer:
         assert answer.status == 302
     async with client.session.get(answer.headers["Location"]) as download:
         assert zipfile.ZipFile(io.BytesIO(await download.read())).read("a.xml") == b"<cpu/>"

@@ -20,16 +20,16 @@ def read_all(folder: Path) -> dict[str, list[str]]:
     from nightjar_formats.readers.decoding.inflate import inflated
     from nightjar_formats.runs.offline_check import check_files
 
-    found = {}
+    cases_of_report = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".txt", ".md")):
         name = path.relative_to(folder).as_posix()
-        found[name] = _cases(path.read_bytes(), name)
+        cases_of_report[name] = _cases(path.read_bytes(), name)
         with path.open("rb") as file:
-            whole = inflated(file, name).read()
+            content = inflated(file, name).read()
         for share in BROKEN:
-            found[f"{name} {share}"] = _cases(whole[: int(len(whole) * share)], name)
-        found[name + " check"] = [json.dumps(check_files([path]).as_json(), sort_keys=True)]
-    return found
+            cases_of_report[f"{name} {share}"] = _cases(content[: int(len(content) * share)], name)
+        cases_of_report[name + " check"] = [json.dumps(check_files([path]).as_json(), sort_keys=True)]
+    return cases_of_report
 
 
 def _cases(content: bytes, name: str) -> list[str]:

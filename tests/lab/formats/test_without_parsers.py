@@ -68,10 +68,10 @@ def test_the_server_matches_in_linear_time_and_parses_with_ijson() -> None:
 
 
 def test_a_lab_reads_what_the_server_reads(expected: dict[str, list[str]]) -> None:
-    found = read_by(sys.executable, "re2", "ijson")
-    assert found["engines"] == [RePattern.__name__, PlainEvents.__name__]
-    assert len(found["reports"]) > 300
-    assert found["reports"] == expected
+    lab_reading = read_by(sys.executable, "re2", "ijson")
+    assert lab_reading["engines"] == [RePattern.__name__, PlainEvents.__name__]
+    assert len(lab_reading["reports"]) > 300
+    assert lab_reading["reports"] == expected
 
 
 def test_a_lab_with_python_3_9_reads_what_the_server_reads(expected: dict[str, list[str]]) -> None:
@@ -88,8 +88,8 @@ def test_a_lab_with_python_3_9_reads_what_the_server_reads(expected: dict[str, l
 def test_re2_and_re_match_the_same_texts(source: str, options: dict[str, bool], text: str) -> None:
     def found(kind: type[Re2Pattern] | type[RePattern]) -> list[Any]:
         pattern = kind(source, **options)
-        every = [pattern.match(text), pattern.fullmatch(text), pattern.search(text), *pattern.finditer(text)]
-        return [one and (one.start(), one.end(), one[0], one.groups()) for one in every]
+        matches = [pattern.match(text), pattern.fullmatch(text), pattern.search(text), *pattern.finditer(text)]
+        return [match and (match.start(), match.end(), match[0], match.groups()) for match in matches]
 
     assert found(RePattern) == found(Re2Pattern)
 

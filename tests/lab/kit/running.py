@@ -21,7 +21,7 @@ LAB, TARGET, REPOSITORY = "example-lab", "hexagon-v73", "octocat/compiler"
 
 def kit_environment(home: Path, world: World | None = None, **variables: str) -> dict[str, str]:
     """Return the environment of a lab's machine: the bucket's variables, if there is one, and none of ours."""
-    whole = {
+    variables_of_machine = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "PYTHONPATH": str(ROOT / "lab"),
@@ -31,7 +31,7 @@ def kit_environment(home: Path, world: World | None = None, **variables: str) ->
         **({"NIGHTJAR_BUCKET": world.name} if world else {}),
         **variables,
     }
-    return {name: value for name, value in whole.items() if value}
+    return {name: value for name, value in variables_of_machine.items() if value}
 
 
 async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Sequence[str] = ()) -> Process:
@@ -43,8 +43,8 @@ async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Seque
 
 def run_here(*words: str, env: Mapping[str, str]) -> Finished:
     """Run `nightjar-lab` in this process, which is faster, for tests without a bot and signals."""
-    others = {name: None for name in os.environ if name.startswith(("NIGHTJAR_", "AWS_")) and name not in env}
-    done = CliRunner().invoke(kit, words, env={**others, **env}, prog_name="nightjar-lab")
+    removed = {name: None for name in os.environ if name.startswith(("NIGHTJAR_", "AWS_")) and name not in env}
+    done = CliRunner().invoke(kit, words, env={**removed, **env}, prog_name="nightjar-lab")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return Finished(done.exit_code, done.stdout, done.stderr)
 

@@ -46,13 +46,13 @@ def run_script(script: str, folder: Path, env: dict[str, str]) -> None:
 def mirror(folder: Path) -> str:
     """Create a repository with one commit; return its SHA."""
     folder.mkdir()
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (
         ["init", "--quiet"],
         ["config", "uploadpack.allowAnySHA1InWant", "true"],
         ["commit", "--quiet", "--allow-empty", "-m", "one"],
     ):
-        subprocess.run(["git", *who, *words], cwd=folder, check=True)
+        subprocess.run(["git", *author, *words], cwd=folder, check=True)
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -117,9 +117,9 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
         "attempt": "2",
         "environment": "device=Pixel 9\ndriver=512.800",
     }
-    defaults = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    defaults = {name: str(input_.get("default", "")) for name, input_ in action["inputs"].items()}
     values = {**defaults, **inputs}
-    given = {
+    variables = {
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
         for name, text in last["env"].items()
     }
@@ -129,7 +129,7 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
     tool.chmod(0o755)
     env = {
         **{name: value for name, value in kit_environment(tmp_path, aws_world).items() if "NIGHTJAR" not in name},
-        **given,
+        **variables,
         "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
     }
     run_script(last["run"], tmp_path, env)

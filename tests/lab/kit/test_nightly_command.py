@@ -34,14 +34,14 @@ async def test_it_prints_the_commit_from_the_bot_and_from_the_bucket(
         await place.nightly_run()
         for env in (bot, bucket):
             assert await run_kit("nightly", env=env, cwd=tmp_path) == type(missing)(0, f"{first}\n", "")
-        known = json.loads((await run_kit("nightly", "--json", env=bucket, cwd=tmp_path)).out)
-        assert known == json.loads((await run_kit("nightly", "--json", env=bot, cwd=tmp_path)).out)
-        assert (known["sha"], known["branch"], known["previous_sha"]) == (first, "nightly", None)
+        stored = json.loads((await run_kit("nightly", "--json", env=bucket, cwd=tmp_path)).out)
+        assert stored == json.loads((await run_kit("nightly", "--json", env=bot, cwd=tmp_path)).out)
+        assert (stored["sha"], stored["branch"], stored["previous_sha"]) == (first, "nightly", None)
 
         # The commit printed by --wait is remembered.
-        again = [await run_kit("nightly", "--wait", "--timeout", "0", env=bot, cwd=tmp_path) for _ in range(2)]
-        assert [(one.status, one.out) for one in again] == [(0, f"{first}\n"), (1, "")]
-        assert again[1].err == f"no new nightly commit within 0 s; the last one is {first}\n"
+        attempts = [await run_kit("nightly", "--wait", "--timeout", "0", env=bot, cwd=tmp_path) for _ in range(2)]
+        assert [(attempt.status, attempt.out) for attempt in attempts] == [(0, f"{first}\n"), (1, "")]
+        assert attempts[1].err == f"no new nightly commit within 0 s; the last one is {first}\n"
         waiting = await start_kit("nightly", "--wait", "--pause", "1", env=bot, cwd=tmp_path)
         second = place.push("The second")
         await place.nightly_run()
@@ -106,7 +106,7 @@ async def test_an_answer_without_a_commit_is_not_printed(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "status", "said"),
+    ("changes", "words", "status", "message"),
     [
         ({"NIGHTJAR_REPOSITORY": ""}, (), 2, "--repository (NIGHTJAR_REPOSITORY) is not set; name the repository"),
         ({}, (), 2, "--url (NIGHTJAR_URL) or --bucket (NIGHTJAR_BUCKET) is not set; give the bot's address"),
@@ -119,9 +119,9 @@ async def test_an_answer_without_a_commit_is_not_printed(body: str) -> None:
     ],
 )
 def test_a_wrong_setting_is_named_with_the_remedy(
-    changes: dict[str, str], words: tuple[str, ...], status: int, said: str, tmp_path: Path, aws_world: World
+    changes: dict[str, str], words: tuple[str, ...], status: int, message: str, tmp_path: Path, aws_world: World
 ) -> None:
     env = {**kit_environment(tmp_path, aws_world), "NIGHTJAR_BUCKET": "", **changes}
     done = run_here("nightly", *words, env=env)
     assert (done.status, done.out) == (status, ""), done
-    assert said in done.err
+    assert message in done.err

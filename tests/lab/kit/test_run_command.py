@@ -25,10 +25,10 @@ WRITES = f"echo '{JUNIT}' > $NIGHTJAR_RESULTS/te.xml"
 OPTIONS = ("run", "--target", TARGET, "--sha", SHA, "--run-id", "run-1")
 
 
-async def run_script(script: str, *options: str, world: World, here: Path, **variables: str) -> Finished:
+async def run_script(script: str, *options: str, world: World, folder: Path, **variables: str) -> Finished:
     """Run a script as the command of a run."""
     words = (*OPTIONS, *options, "--", "bash", "-c", script)
-    return await run_kit(*words, env=kit_environment(here, world, **variables), cwd=here)
+    return await run_kit(*words, env=kit_environment(folder, world, **variables), cwd=folder)
 
 
 def manifest(world: World) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def manifest(world: World) -> dict[str, Any]:
 async def test_it_streams_the_output_uploads_and_passes_on_the_exit_status(tmp_path: Path, aws_world: World) -> None:
     script = f"env > env.txt; echo working; {WRITES}; exit 3"
     options = ("--suite", "operators", "--attempt", "2", "--shard", "1/4", "--environment", "device=Pixel 9")
-    done = await run_script(script, *options, world=aws_world, here=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
+    done = await run_script(script, *options, world=aws_world, folder=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
     assert (done.status, done.out) == (3, "working\n"), done
     assert "te.xml: junit: 1 passed" in done.err
     document = manifest(aws_world)
@@ -129,8 +129,8 @@ async def test_the_manifest_says_which_targets_the_tests_could_use(tmp_path: Pat
 
 def test_invalid_capabilities_from_a_test_are_left_out(tmp_path: Path) -> None:
     kind = '{"$report_type": "NightjarCapabilities", "targets": '
-    said = ['{"llvm": "", "a\\nb": "", "\\ud800": "", "cuda": "no device", "x": 1}}', "[1]}", "{}", "{" * 5000]
-    (tmp_path / "pytest.jsonl").write_text("".join(f"{kind}{one}\n" for one in said))
+    targets = ['{"llvm": "", "a\\nb": "", "\\ud800": "", "cuda": "no device", "x": 1}}', "[1]}", "{}", "{" * 5000]
+    (tmp_path / "pytest.jsonl").write_text("".join(f"{kind}{text}\n" for text in targets))
     assert capabilities_of(tmp_path) == "llvm"
 
 
@@ -178,13 +178,13 @@ async def test_a_command_that_ignores_signals_is_killed(tmp_path: Path, aws_worl
 async def test_a_run_that_could_not_be_uploaded_goes_with_the_next_one_under_its_own_id(
     tmp_path: Path, aws_world: World
 ) -> None:
-    away = await run_script(WRITES, world=aws_world, here=tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9")
+    away = await run_script(WRITES, world=aws_world, folder=tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert away.status == 1, away
     assert "nightjar-lab run --resume" in away.err
     assert aws_world.keys("results/") == []
     env = kit_environment(tmp_path, aws_world)
-    again = await run_kit("run", "--resume", env=env, cwd=tmp_path)
-    assert again.status == 0, again
+    resumed = await run_kit("run", "--resume", env=env, cwd=tmp_path)
+    assert resumed.status == 0, resumed
     assert manifest(aws_world)["exit_status"] == 0
     assert "nothing to upload" in (await run_kit("run", "--resume", env=env, cwd=tmp_path)).err
 
@@ -196,8 +196,8 @@ async def test_the_report_of_a_killed_run_is_uploaded(tmp_path: Path, aws_world:
     await until(lambda: (tmp_path / "started").exists())
     running.kill()
     await finished(running)
-    again = await run_kit("run", "--resume", env=env, cwd=tmp_path)
-    assert again.status == 0, again
+    second = await run_kit("run", "--resume", env=env, cwd=tmp_path)
+    assert second.status == 0, second
     document = manifest(aws_world)
     assert (document["exit_status"], [file["name"] for file in document["files"]]) == (137, ["te.xml"])
 
@@ -209,7 +209,7 @@ async def test_links_are_neither_uploaded_nor_written_through(tmp_path: Path, aw
         f"mkdir build; echo '<testsuites/>' > build/te.xml; ln -s {tmp_path}/secret.xml build/a.xml; "
         f'ln {tmp_path}/secret.xml build/b.xml; ln -s {tmp_path}/secret.xml "$NIGHTJAR_RESULTS/te.xml"'
     )
-    done = await run_script(script, "--report", "build/*.xml", world=aws_world, here=tmp_path)
+    done = await run_script(script, "--report", "build/*.xml", world=aws_world, folder=tmp_path)
     assert done.status == 0, done
     for name in ("a", "b"):
         assert f"build/{name}.xml is a link and is not uploaded" in done.err
@@ -236,7 +236,7 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--sha", "0d1a26e", "--", "true"), "'0d1a26e' is not the full SHA of a commit"),
         (("--", "no-such-command"), "there is no command no-such-command here"),
@@ -246,11 +246,11 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_setting_is_named_before_anything_runs(
-    words: tuple[str, ...], said: str, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], message: str, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run_here("run", "--target", TARGET, *words, env=kit_environment(tmp_path, aws_world))
     assert done.status in (1, 2), done
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert not (tmp_path / "nightjar-runs").exists()

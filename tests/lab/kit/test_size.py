@@ -12,10 +12,14 @@ MOST = 4_000_000
 
 
 def test_the_kit_needs_three_packages_and_is_small_without_zstandard() -> None:
-    required = [Requirement(one) for one in distribution("nightjar-lab").requires or []]
-    assert {one.name for one in required if one.marker is None} == {"boto3", "click", "zstandard"}
-    ours = [path for name in ("nightjar_lab", "nightjar_formats") for path in (ROOT / "lab" / name).rglob("*")]
-    sources = sum(path.stat().st_size for path in ours if path.is_file() and path.suffix != ".pyc")
+    required = [Requirement(requirement) for requirement in distribution("nightjar-lab").requires or []]
+    assert {requirement.name for requirement in required if requirement.marker is None} == {
+        "boto3",
+        "click",
+        "zstandard",
+    }
+    files = [path for name in ("nightjar_lab", "nightjar_formats") for path in (ROOT / "lab" / name).rglob("*")]
+    sources = sum(path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc")
     click = sum(file.size or 0 for file in distribution("click").files or ())
     assert sources > 100_000
     assert click > 100_000

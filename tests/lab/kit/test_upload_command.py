@@ -29,13 +29,13 @@ def test_it_uploads_to_the_configured_place_and_continues_where_it_stopped(folde
     done = run_here(*OPTIONS, "ops.xml", env=env)
     assert (done.status, done.out) == (0, f"s3://{aws_world.name}/{place}manifest.json\n"), done
     assert "ops.xml (93 bytes): already uploaded\nmanifest.json: uploaded\n" in done.err
-    again = run_here(*OPTIONS, "ops.xml", "--json", env=env)
-    assert json.loads(again.out)["uploaded"] == {"ops.xml": False, "manifest.json": False}
+    second = run_here(*OPTIONS, "ops.xml", "--json", env=env)
+    assert json.loads(second.out)["uploaded"] == {"ops.xml": False, "manifest.json": False}
     assert json.loads(run_here("check", "ops.xml", "--json", env=env).out)[0]["good"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "status", "said"),
+    ("changes", "words", "status", "message"),
     [
         ({"NIGHTJAR_LAB": ""}, ("ops.xml",), 2, "--lab (NIGHTJAR_LAB) is not set; give the lab's name in app.yaml"),
         ({"NIGHTJAR_BUCKET": ""}, ("ops.xml",), 2, "--bucket (NIGHTJAR_BUCKET) is not set; give the bucket"),
@@ -49,9 +49,9 @@ def test_it_uploads_to_the_configured_place_and_continues_where_it_stopped(folde
     ],
 )
 def test_a_wrong_setting_is_named_and_nothing_is_uploaded(
-    changes: dict[str, str], words: tuple[str, ...], status: int, said: str, folder: Path, aws_world: World
+    changes: dict[str, str], words: tuple[str, ...], status: int, message: str, folder: Path, aws_world: World
 ) -> None:
     done = run_here(*OPTIONS, *words, env={**kit_environment(folder, aws_world), **changes})
     assert (done.status, done.out) == (status, ""), done
-    assert said in done.err.splitlines()[-1]
+    assert message in done.err.splitlines()[-1]
     assert aws_world.keys("results/") == []

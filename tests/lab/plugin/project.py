@@ -51,7 +51,7 @@ class ProjectRun:
         return {test: outcome for test, (outcome, _) in self.outcomes.items()}
 
     def with_outcome(self, outcome: str) -> set[str]:
-        return {test for test, (one, _) in self.outcomes.items() if one == outcome}
+        return {test for test, (outcome_of_test, _) in self.outcomes.items() if outcome_of_test == outcome}
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Project:
         self, *args: str, workers: int = 0, plugin: bool = True, environ: Mapping[str, str] = NOTHING
     ) -> ProjectRun:
         self.write(recorder=RECORDER)
-        found = self.pytester.path / "outcomes.json"
-        found.unlink(missing_ok=True)
+        outcomes_file = self.pytester.path / "outcomes.json"
+        outcomes_file.unlink(missing_ok=True)
         with self.monkeypatch.context() as patch:
             for name in TARGETS:
                 patch.delenv(name, raising=False)
@@ -83,6 +83,6 @@ class Project:
             spread = ["-p", "xdist.plugin", "-n", str(workers), "--dist", "loadfile"] if workers else []
             command = [PYTHON, "-m", "pytest", *chosen, *spread, "-p", "no:cacheprovider", *args]
             result = self.pytester.run(*command)
-        outcomes, warnings = json.loads(found.read_text()) if found.exists() else ({}, [])
+        outcomes, warnings = json.loads(outcomes_file.read_text()) if outcomes_file.exists() else ({}, [])
         pairs = {test: (outcome, reason) for test, (outcome, reason) in outcomes.items()}
         return ProjectRun(int(result.ret), pairs, warnings, result.stdout.str() + result.stderr.str())

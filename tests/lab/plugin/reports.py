@@ -21,9 +21,9 @@ def cases(path: str | Path = REPORT) -> list[Case]:
 
 def outcomes(path: str | Path = REPORT) -> dict[str, str]:
     """Return the outcome of each test by name: status, where it failed, and whether the report calls it flaky."""
-    found = cases(path)
-    ended = {case.name: " ".join(filter(None, (case.status, case.trouble, "flaky" * case.flaky))) for case in found}
-    assert len(ended) == len(found)
+    tests = cases(path)
+    ended = {case.name: " ".join(filter(None, (case.status, case.trouble, "flaky" * case.flaky))) for case in tests}
+    assert len(ended) == len(tests)
     return ended
 
 

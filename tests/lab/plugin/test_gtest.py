@@ -44,10 +44,10 @@ nightjar_slow_tests(slow both)
 
 
 def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         pytest.fail(f"these tests need {name}: install it (Debian: apt install g++ cmake)", pytrace=False)
-    return found
+    return path
 
 
 def include_dir() -> str:

@@ -16,7 +16,7 @@ EXAMPLE = '@{}("llvm", "cuda")'
 
 
 @pytest.mark.parametrize(
-    ("decorator", "names", "said"),
+    ("decorator", "names", "message"),
     [
         (parametrize_targets, [("llvm", "cuda")], "takes each target name as an argument of its own, not ('llvm'"),
         (parametrize_targets, [["llvm"]], "not ['llvm']"),
@@ -30,17 +30,17 @@ EXAMPLE = '@{}("llvm", "cuda")'
         (requires, [["cuda"]], "not ['cuda']"),
     ],
 )  # fmt: skip
-def test_a_decorator_only_takes_names(decorator: Callable[..., Any], names: list[object], said: str) -> None:
+def test_a_decorator_only_takes_names(decorator: Callable[..., Any], names: list[object], message: str) -> None:
     with pytest.raises(TargetUseError) as raised:
         decorator(*names)
     text = str(raised.value)
     assert re.match(rf".*test_mistakes\.py:\d+: {decorator.__name__} ", text)
-    assert said in text
+    assert message in text
     assert text.endswith(f"Write: {EXAMPLE.format(decorator.__name__)}")
 
 
 @pytest.mark.parametrize(
-    ("declared", "said"),
+    ("declared", "message"),
     [
         (
             (Target("llvm"),),
@@ -54,13 +54,13 @@ def test_a_decorator_only_takes_names(decorator: Callable[..., Any], names: list
         ([Target("cuda", parents=["gpu"]), Target("gpu")], 'the target "cuda" has the parent "gpu"'),
     ],
 )
-def test_a_declaration_must_be_a_list_of_targets(declared: object, said: str) -> None:
-    with pytest.raises(TargetUseError, match=re.escape(said)):
+def test_a_declaration_must_be_a_list_of_targets(declared: object, message: str) -> None:
+    with pytest.raises(TargetUseError, match=re.escape(message)):
         read_declaration(declared, "/nowhere/conftest.py")
 
 
 @pytest.mark.parametrize(
-    ("mistake", "said"),
+    ("mistake", "message"),
     [
         (lambda: Target(("cuda",)), "the name of a target must be a string, not ('cuda',)"),  # type: ignore[arg-type]
         (lambda: Target(""), "not ''"),
@@ -70,8 +70,8 @@ def test_a_declaration_must_be_a_list_of_targets(declared: object, said: str) ->
         (lambda: Target("cuda", marks=pytest.mark.alone), 'marks of the target "cuda" must be a list'),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
-def test_a_target_must_have_usable_values(mistake: Callable[[], Target], said: str) -> None:
-    with pytest.raises(TargetUseError, match=rf"test_mistakes\.py:\d+: .*{re.escape(said)}"):
+def test_a_target_must_have_usable_values(mistake: Callable[[], Target], message: str) -> None:
+    with pytest.raises(TargetUseError, match=rf"test_mistakes\.py:\d+: .*{re.escape(message)}"):
         mistake()
 
 
@@ -79,8 +79,8 @@ def test_pytest_stops_at_once_after_a_wrong_declaration(project: Project) -> Non
     project.write(conftest='import os\n\nnightjar_targets = "llvm"\n', test_one="def test_it(): pass")
     run = project.run()
     assert run.status == 4
-    where = f"{project.pytester.path}/conftest.py:3"
-    assert f"ERROR: {where}: nightjar_targets must be a list of one or more targets, but is the str 'llvm'." in run.text
+    line = f"{project.pytester.path}/conftest.py:3"
+    assert f"ERROR: {line}: nightjar_targets must be a list of one or more targets, but is the str 'llvm'." in run.text
 
 
 @pytest.mark.parametrize("workers", [0, 2])

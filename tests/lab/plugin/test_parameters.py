@@ -142,20 +142,20 @@ def test_parameters_and_cached_fixtures_behave_as_in_tvm(project: Project, worke
     assert ids == ["test_ids[apple]", "test_ids[pear]", "test_ids[banana]"]
     together = {test for test in run.outcomes if test.startswith(("test_together", "test_one_of_them"))}
     assert together == {
-        f"{test}[{one}]" for test in ("test_together", "test_one_of_them") for one in ("small", "large", "odd")
+        f"{test}[{word}]" for test in ("test_together", "test_one_of_them") for word in ("small", "large", "odd")
     }
     assert len([test for test in run.outcomes if test.startswith("TestIndependent::test_all")]) == 9
     assert "TestIndependent::test_all_combinations[1-four]" in run.outcomes
     assert len([test for test in run.outcomes if test.startswith("TestOfClass")]) == 6
     broken = {"test_broken_one", "test_broken_two", "test_handle_one", "test_handle_two"}
     assert run.with_outcome("failed") == broken
-    assert all("OSError: the original error" in run.outcomes[f"test_broken_{one}"][1] for one in ("one", "two"))
-    for one in ("one", "two"):
+    assert all("OSError: the original error" in run.outcomes[f"test_broken_{word}"][1] for word in ("one", "two"))
+    for word in ("one", "two"):
         assert (
             "TypeError: the fixture handle returned a Handle, which cannot be cached"
-            in run.outcomes[f"test_handle_{one}"][1]
+            in run.outcomes[f"test_handle_{word}"][1]
         )
-        assert run.outcomes[f"test_skipping_{one}"] == ("skipped", "Skipped: no network")
+        assert run.outcomes[f"test_skipping_{word}"] == ("skipped", "Skipped: no network")
     assert run.with_outcome("skipped") == {"test_skipping_one", "test_skipping_two"}
 
 
@@ -233,7 +233,7 @@ def _yields() -> object:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "said"),
+    ("mistake", "message"),
     [
         (lambda: parameter(), r"parameter needs at least one value\. Write: parameter\(1, 2\)"),
         (lambda: parameter(1, by_dict={"a": 1}), "takes values or by_dict, not both"),
@@ -244,7 +244,7 @@ def _yields() -> object:
         (lambda: fixture(cache_return_value=True)(_yields), "the fixture _yields yields or awaits"),
     ],
 )
-def test_a_mistake_is_reported_with_its_line_and_the_remedy(mistake: object, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_the_remedy(mistake: object, message: str) -> None:
     assert callable(mistake)
-    with pytest.raises(TargetUseError, match=rf"test_parameters\.py:\d+: .*{said}"):
+    with pytest.raises(TargetUseError, match=rf"test_parameters\.py:\d+: .*{message}"):
         mistake()

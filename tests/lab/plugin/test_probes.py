@@ -69,10 +69,10 @@ def test_a_probe_in_its_own_process_may_crash(probe: Callable[[], object], how: 
 
 
 def test_workers_share_the_answer_of_the_first_one(tmp_path: Path) -> None:
-    asked, go_on, answers = threading.Event(), threading.Event(), []
+    probe_called, go_on, answers = threading.Event(), threading.Event(), []
 
     def slow() -> bool:
-        asked.set()
+        probe_called.set()
         return go_on.wait()
 
     def ask(probe: Callable[[], object]) -> None:
@@ -80,7 +80,7 @@ def test_workers_share_the_answer_of_the_first_one(tmp_path: Path) -> None:
 
     first = threading.Thread(target=ask, args=[slow])
     first.start()
-    asked.wait()
+    probe_called.wait()
     second = threading.Thread(target=ask, args=[raises])
     second.start()
     go_on.set()

@@ -13,7 +13,7 @@ def test_the_plugin_is_registered_and_can_be_turned_off_by_name(pytester: pytest
             return "has: " + " ".join(name for name in names if config.pluginmanager.has_plugin(name))
         """
     )
-    both = pytester.runpytest_subprocess("--collect-only")
-    both.stdout.fnmatch_lines(["has: nightjar nightjar-targets nightjar-run"])
-    none = pytester.runpytest_subprocess("--collect-only", "-p", "no:nightjar")
-    none.stdout.fnmatch_lines(["has: "])
+    with_targets = pytester.runpytest_subprocess("--collect-only")
+    with_targets.stdout.fnmatch_lines(["has: nightjar nightjar-targets nightjar-run"])
+    without = pytester.runpytest_subprocess("--collect-only", "-p", "no:nightjar")
+    without.stdout.fnmatch_lines(["has: "])

@@ -68,10 +68,10 @@ def test_the_report_says_what_ran_where(pytester: pytest.Pytester, monkeypatch: 
     assert (end["exitstatus"], end["nightjar"]["shard"]["mine"]) == (0, 1)
 
 
-@pytest.mark.parametrize("when", ["setup", "call", "teardown", "segfault"])
-def test_a_crashed_process_loses_nothing_that_was_reported(pytester: pytest.Pytester, when: str) -> None:
+@pytest.mark.parametrize("phase", ["setup", "call", "teardown", "segfault"])
+def test_a_crashed_process_loses_nothing_that_was_reported(pytester: pytest.Pytester, phase: str) -> None:
     code = dict.fromkeys(("setup", "call", "teardown"), "pass")
-    code["call" if when == "segfault" else when] = "ctypes.string_at(0)" if when == "segfault" else "os._exit(3)"
+    code["call" if phase == "segfault" else phase] = "ctypes.string_at(0)" if phase == "segfault" else "os._exit(3)"
     pytester.makepyfile(
         f"""
         import ctypes, os, pytest
@@ -91,7 +91,7 @@ def test_a_crashed_process_loses_nothing_that_was_reported(pytester: pytest.Pyte
         """
     )
     result = pytester.runpytest_subprocess("-p", "no:faulthandler", *OPTION)
-    assert result.ret == (-11 if when == "segfault" else 3)
+    assert result.ret == (-11 if phase == "segfault" else 3)
     assert outcomes() == {"test_before": "passed", "test_dies": "errored crash"}
 
 

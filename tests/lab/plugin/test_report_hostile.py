@@ -19,9 +19,9 @@ def refused(pytester: pytest.Pytester, path: str, reason: str) -> None:
     result = pytester.runpytest_inprocess("--nightjar-report", path)
     result.assert_outcomes(passed=1, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = [line for line in result.outlines if line.startswith("nightjar: THERE IS NO REPORT: ")]
-    assert len(said) == 2
-    assert reason in said[0]
+    notices = [line for line in result.outlines if line.startswith("nightjar: THERE IS NO REPORT: ")]
+    assert len(notices) == 2
+    assert reason in notices[0]
 
 
 def test_a_report_that_cannot_be_opened_is_named_and_does_not_change_the_exit_status(pytester: pytest.Pytester) -> None:
@@ -55,8 +55,8 @@ def test_a_full_disk_is_named_at_the_end_and_does_not_change_the_exit_status(pyt
     result = pytester.runpytest_inprocess("--nightjar-report", "/dev/full")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1, failed=1)
-    [said] = [line for line in result.outlines if "THE REPORT IS INCOMPLETE" in line]
-    assert "10 of 10 lines could not be written to /dev/full (No space left on device)" in said
+    [notice] = [line for line in result.outlines if "THE REPORT IS INCOMPLETE" in line]
+    assert "10 of 10 lines could not be written to /dev/full (No space left on device)" in notice
 
 
 def test_a_disk_that_is_full_for_a_while_loses_nothing(pytester: pytest.Pytester) -> None:
@@ -149,9 +149,9 @@ def test_tests_with_any_name_are_reported(
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *OPTION, *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    found = cases()
-    assert len({case.nodeid for case in found}) == names
-    assert sorted(case.status for case in found) == ["failed"] * (names - 1) + ["passed"]
+    reported = cases()
+    assert len({case.nodeid for case in reported}) == names
+    assert sorted(case.status for case in reported) == ["failed"] * (names - 1) + ["passed"]
 
 
 def test_values_that_json_does_not_have_are_still_reported(pytester: pytest.Pytester) -> None:

@@ -115,8 +115,8 @@ def test_only_the_first_failures_are_named(pytester: pytest.Pytester, monkeypatc
     result.stdout.fnmatch_lines(["# 1,490 more tests failed"])
     addresses = [line for line in result.outlines if "/issues/new?" in line]
     assert len(addresses) == 3
-    asked = parse_qs(urlsplit(addresses[0].strip()).query)
-    assert (asked["labels"], asked["title"]) == (["test: flaky"], ["[Flaky Test] test_m.py::test_m[0]"])
+    query = parse_qs(urlsplit(addresses[0].strip()).query)
+    assert (query["labels"], query["title"]) == (["test: flaky"], ["[Flaky Test] test_m.py::test_m[0]"])
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_quoted_word_comes_out_of_the_shell_unchanged(text: str) -> None:
 
 
 def test_options_that_select_tests_or_write_files_are_left_out() -> None:
-    given = [
+    options = [
         "-n",
         "4",
         "-n2",
@@ -182,7 +182,7 @@ def test_options_that_select_tests_or_write_files_are_left_out() -> None:
         "-p",
         "no:x",
     ]
-    assert shared_options([*given, "--junitxml=o.xml", "a::b", "-W", "error"], ["tests", "a::b"]) == [
+    assert shared_options([*options, "--junitxml=o.xml", "a::b", "-W", "error"], ["tests", "a::b"]) == [
         *("-c", "x.ini", "-vs", "-p", "no:x", "-W", "error"),
     ]
 
@@ -196,9 +196,9 @@ def test_the_command_names_variables_first() -> None:
 def test_an_issue_is_filled_in_and_its_address_is_short_enough() -> None:
     page = "https://github.com/octocat/compiler"
     address = issue_address(page, "t.py::test[`@hubot`\n]", "assert `1` == 2\x1b", "pytest t.py", {"Target": "cuda"})
-    asked = parse_qs(urlsplit(address).query)
-    assert asked["title"] == ["[Flaky Test] t.py::test[`@hubot`\\n]"]
-    assert asked["body"] == [
+    query = parse_qs(urlsplit(address).query)
+    assert query["title"] == ["[Flaky Test] t.py::test[`@hubot`\\n]"]
+    assert query["body"] == [
         "Test: ``t.py::test[`@hubot`\\n]``\nTarget: `cuda`\n\n```\nassert `1` == 2\\x1b\n```\n\n"
         "To reproduce, in the folder of the repository:\n\n```\npytest t.py\n```"
     ]

@@ -42,8 +42,8 @@ def ran(pytester: pytest.Pytester, *options: str) -> set[str]:
 
 def test_all_shards_together_are_the_whole_with_and_without_workers(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_s=SUITE)
-    known = {"cut_offs": [], "pages": 1, "tests": [{"test": "test_s.py::test_long", "seconds": 100.0}]}
-    Path("slow.json").write_text(json.dumps(known))
+    durations = {"cut_offs": [], "pages": 1, "tests": [{"test": "test_s.py::test_long", "seconds": 100.0}]}
+    Path("slow.json").write_text(json.dumps(durations))
     options = ("--durations-from", "slow.json")
     first, second = (ran(pytester, "--shard", f"{index}/2", *options) for index in (1, 2))
     assert first | second == TESTS
@@ -100,11 +100,11 @@ def test_without_its_durations_a_shard_runs_and_says_so_even_if_warnings_are_err
 class _Api(BaseHTTPRequestHandler):
     """Answers as the bot's API does: two pages, the first one after a failure."""
 
-    asked: ClassVar[list[tuple[str, str | None]]] = []
+    requests: ClassVar[list[tuple[str, str | None]]] = []
 
     def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers.get("Authorization")))
-        if len(self.asked) == 1:
+        self.requests.append((self.path, self.headers.get("Authorization")))
+        if len(self.requests) == 1:
             self.send_error(503)
             return
         page = 2 if "page=2" in self.path else 1
@@ -121,7 +121,7 @@ class _Api(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def api() -> Iterator[str]:
-    _Api.asked.clear()
+    _Api.requests.clear()
     server = HTTPServer(("127.0.0.1", 0), _Api)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -132,12 +132,12 @@ def api() -> Iterator[str]:
 
 
 def test_all_pages_of_the_api_are_read_and_a_failure_is_tried_again(api: str) -> None:
-    found = durations_from(api, {"NIGHTJAR_TOKEN": "secret", "NIGHTJAR_URL": api})
-    assert found == {"t.py::test_1": KnownDuration(1.0, 1, 40), "t.py::test_2": KnownDuration(2.0, 1, 40)}
-    assert [path.partition("?")[2] for path, _ in _Api.asked] == [
+    durations = durations_from(api, {"NIGHTJAR_TOKEN": "secret", "NIGHTJAR_URL": api})
+    assert durations == {"t.py::test_1": KnownDuration(1.0, 1, 40), "t.py::test_2": KnownDuration(2.0, 1, 40)}
+    assert [path.partition("?")[2] for path, _ in _Api.requests] == [
         "target=example-lab/adreno",
         "target=example-lab/adreno",
         "target=example-lab%2Fadreno&page=2",
     ]
     # The token is not sent over an unencrypted connection.
-    assert {token for _, token in _Api.asked} == {None}
+    assert {token for _, token in _Api.requests} == {None}

@@ -33,10 +33,10 @@ def test_each_test_is_in_exactly_one_shard_whatever_the_order(
     assert len(plan.shards) == len(tests)
     shuffled = list(tests)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = assign_shards(shuffled, dict(sorted(seconds.items())), total)
+    plan_of_shuffled = assign_shards(shuffled, dict(sorted(seconds.items())), total)
     # Tests with the same ID are interchangeable.
-    assert Counter(zip(shuffled, again.shards, strict=True)) == Counter(zip(tests, plan.shards, strict=True))
-    assert again.fingerprint == plan.fingerprint
+    assert Counter(zip(shuffled, plan_of_shuffled.shards, strict=True)) == Counter(zip(tests, plan.shards, strict=True))
+    assert plan_of_shuffled.fingerprint == plan.fingerprint
 
 
 @given(st.lists(SECONDS, min_size=1, max_size=40), st.integers(1, 5))
@@ -88,10 +88,10 @@ def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
 
 
 def test_without_durations_a_moved_file_moves_nothing_and_a_new_test_moves_no_other() -> None:
-    before = assign_shards(TESTS, {}, 4).shards
+    shards = assign_shards(TESTS, {}, 4).shards
     # Tests with the same name in several files are assigned in turn.
-    assert [assign_shards([moved(test) for test in TESTS], {}, 4).shards, len(set(before))] == [before, 4]
-    assert assign_shards([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == before
+    assert [assign_shards([moved(test) for test in TESTS], {}, 4).shards, len(set(shards))] == [shards, 4]
+    assert assign_shards([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == shards
 
 
 def junit(test: str) -> str:
@@ -100,14 +100,14 @@ def junit(test: str) -> str:
 
 
 def test_durations_from_junit_xml_are_matched_to_tests() -> None:
-    known = {junit(test): seconds for test, seconds in KNOWN.items()}
-    assert match_known(TESTS, known) == {test: junit(test) for test in KNOWN}
-    assert assign_shards(TESTS, known, 3).seconds == assign_shards(TESTS, KNOWN, 3).seconds
+    durations = {junit(test): seconds for test, seconds in KNOWN.items()}
+    assert match_known(TESTS, durations) == {test: junit(test) for test in KNOWN}
+    assert assign_shards(TESTS, durations, 3).seconds == assign_shards(TESTS, KNOWN, 3).seconds
 
 
 def test_an_ambiguous_duration_is_not_used() -> None:
-    known = {"old/a/test_x.py::test": 1.0, "old/b/test_x.py::test": 9.0}
-    assert match_known(["new/test_x.py::test"], known) == {}
+    durations = {"old/a/test_x.py::test": 1.0, "old/b/test_x.py::test": 9.0}
+    assert match_known(["new/test_x.py::test"], durations) == {}
     assert match_known(["new/c/test_x.py::test", "new/d/test_x.py::test"], {"old/test_x.py::test": 1.0}) == {}
     assert match_known(["t.py::one", "t.py::two"], {"t.py::was": 1.0}) == {}
 

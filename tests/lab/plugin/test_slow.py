@@ -30,8 +30,8 @@ def test_slow_tests_run_unless_the_variable_says_otherwise(
     result = pytester.runpytest_inprocess("--strict-markers", "-rs")
     result.assert_outcomes(passed=2 - skipped, skipped=skipped)
     if skipped:
-        said = f"*SKIP_SLOW_TESTS={value} is set; to run it: env -u SKIP_SLOW_TESTS pytest*@ci run slow tests*"
-        result.stdout.fnmatch_lines([said])
+        message = f"*SKIP_SLOW_TESTS={value} is set; to run it: env -u SKIP_SLOW_TESTS pytest*@ci run slow tests*"
+        result.stdout.fnmatch_lines([message])
 
 
 def test_a_projects_own_mark_with_that_name_is_left_alone(

@@ -102,17 +102,19 @@ def test_each_test_runs_on_every_target_and_is_skipped_with_a_reason_where_it_ca
     assert run.with_outcome("xpassed") == {"test_known_failing[llvm -mcpu=core2]"}
     assert run.outcomes["test_known_failing[llvm]"] == ("xfailed", 'Known failing test for target "llvm"')
     skipped = {
-        f"{test}[{target}]": why for test in [*everywhere, "test_known_failing"] for target, why in SKIPPED.items()
+        f"{test}[{target}]": message
+        for test in [*everywhere, "test_known_failing"]
+        for target, message in SKIPPED.items()
     }
-    skipped |= {f"test_excluded[{target}]": why for target, why in SKIPPED.items() if target != "metal"}
+    skipped |= {f"test_excluded[{target}]": message for target, message in SKIPPED.items() if target != "metal"}
     skipped |= {f"test_joint[cuda-{impl}]": SKIPPED["cuda"] for impl in (2, 3)}
     names = "llvm, llvm -mcpu=core2, cuda, vulkan, opencl, metal"
     skipped |= {"test_all_excluded[no-target]": f"Skipped: every target is excluded by exclude_targets: {names}"}
-    assert {test: why for test, (outcome, why) in run.outcomes.items() if outcome == "skipped"} == skipped
+    assert {test: message for test, (outcome, message) in run.outcomes.items() if outcome == "skipped"} == skipped
     assert run.with_outcome("failed") == set()
     assert run.status == 0
-    asked = (project.pytester.path / "asked.txt").read_text().split()
-    assert sorted(asked) == ["has_device", "vulkan"], "all workers together call each probe once"
+    calls = (project.pytester.path / "asked.txt").read_text().split()
+    assert sorted(calls) == ["has_device", "vulkan"], "all workers together call each probe once"
 
 
 def test_the_marks_of_a_target_and_of_its_parents_select_tests(project: Project) -> None:
@@ -130,7 +132,7 @@ def test_the_variable_says_which_targets_are_tested(project: Project, workers: i
     run = project.run(workers=workers, environ={"NIGHTJAR_TEST_TARGETS": named, "TVM_TEST_TARGETS": "metal"})
     targets = ["llvm -mcpu=skylake", "cuda", "lvm"]
     assert sorted(test for test in run.outcomes if test.startswith("test_all[")) == sorted(
-        f"test_all[{one}]" for one in targets
+        f"test_all[{target}]" for target in targets
     )
     assert run.outcomes["test_device[llvm -mcpu=skylake]"][0] == "passed"
     reason = run.outcomes["test_all[lvm]"][1]
@@ -139,9 +141,9 @@ def test_the_variable_says_which_targets_are_tested(project: Project, workers: i
     )
     assert "conftest.py:18; available: llvm, llvm -mcpu=core2, gpu, cuda," in reason
     assert run.outcomes["TestClass::test_method[llvm]"][0] == "passed", "its kind is in the variable"
-    other = project.run(workers=workers, environ={"TVM_TEST_TARGETS": "opencl;llvm -mcpu=core2"})
-    why = 'Skipped: target "cuda" is not among the targets of TVM_TEST_TARGETS'
-    assert other.outcomes["test_joint[cuda-2]"] == ("skipped", why)
+    second = project.run(workers=workers, environ={"TVM_TEST_TARGETS": "opencl;llvm -mcpu=core2"})
+    message = 'Skipped: target "cuda" is not among the targets of TVM_TEST_TARGETS'
+    assert second.outcomes["test_joint[cuda-2]"] == ("skipped", message)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -212,7 +214,7 @@ def test_a_test_may_require_targets_their_parents_or_only_support_compiled_in(pr
     run = project.run()
     assert run.with_outcome("passed") == {"test_can", "test_compiles", "test_optional", "test_marks", "test_enabled"}
     gpu = 'target "gpu" has no device: <lambda>() returned false'
-    assert {test: why for test, (outcome, why) in run.outcomes.items() if outcome != "passed"} == {
+    assert {test: message for test, (outcome, message) in run.outcomes.items() if outcome != "passed"} == {
         "test_both": f"Skipped: {gpu}",
         "test_parent": f'Skipped: target "tensorcore" needs "gpu"; {gpu}',
         "test_cannot_compile": 'Skipped: target "metal" is not compiled in: its declaration says so',

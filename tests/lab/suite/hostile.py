@@ -61,8 +61,8 @@ def act(deed: str) -> None:
 
 
 def at(stage: str, name: str) -> None:
-    when, _, deed = name.partition("_")
-    if when == stage:
+    stage_of_deed, _, deed = name.partition("_")
+    if stage_of_deed == stage:
         act(deed)
 
 

@@ -37,8 +37,8 @@ def test_the_flow_and_the_suite_of_the_guide_run(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(kit, shlex.split(command)[1:])
     assert done.exit_code == 0, done.output
     with Path("results.csv").open(newline="") as file:
-        found = {row["Test ID"]: (row["Result"], row["Result Detail"], row["Error"]) for row in csv.DictReader(file)}
-    assert found == {
+        results = {row["Test ID"]: (row["Result"], row["Result Detail"], row["Error"]) for row in csv.DictReader(file)}
+    assert results == {
         "test_double[python]": ("Pass", "", ""),
         "test_relu[python]": ("Fail", "PTE Run Failed", "NameError: name 'relu' is not defined"),
     }
@@ -59,7 +59,7 @@ def test_the_table_of_results_has_each_outcome() -> None:
 
 
 def test_the_options_of_the_guide_exist() -> None:
-    known = {name for option in run.params for name in option.opts}
+    options = {name for option in run.params for name in option.opts}
     stated = {row[0].strip("`").split()[0] for row in rows("| option | does |")}
     assert stated
-    assert stated <= known
+    assert stated <= options

@@ -15,8 +15,8 @@ TIGHT = Tolerance(1e-3, 0)
 
 
 def test_the_errors_are_those_of_executorch() -> None:
-    found, expected = np.array([3.0, 4.0, 0.0]), np.array([3.0, 4.0, 0.5])
-    (error,) = compare_outputs([found], [expected], Tolerance(1, 0))
+    output, expected = np.array([3.0, 4.0, 0.0]), np.array([3.0, 4.0, 0.5])
+    (error,) = compare_outputs([output], [expected], Tolerance(1, 0))
     assert (error.largest, error.mean) == (0.5, 0.5 / 3)
     assert error.snr == pytest.approx(20 * math.log10(5 / 0.5))
     (equal,) = compare_outputs([expected], [expected], TIGHT)
@@ -44,7 +44,7 @@ def test_equal_outputs_pass(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected", "words"),
+    ("outputs", "expected", "words"),
     [
         ([[1.0]], [[1.0], [2.0]], "there are 1 outputs, expected 2"),
         (np.zeros(2), [[0.0]], "run returned ndarray instead of a list"),
@@ -66,9 +66,9 @@ def test_equal_outputs_pass(values: list[Any]) -> None:
         ([[True]], [[False]], "Output 0 differs in 1 of 1"),
     ],
 )
-def test_a_difference_is_named(found: Any, expected: Any, words: str) -> None:
+def test_a_difference_is_named(outputs: Any, expected: Any, words: str) -> None:
     with pytest.raises(OutputMismatch) as raised:
-        compare_outputs(found, expected, TIGHT)
+        compare_outputs(outputs, expected, TIGHT)
     assert words in str(raised.value)
 
 

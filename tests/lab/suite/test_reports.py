@@ -34,7 +34,9 @@ test_linear_basic_arm_ethos_u55_int8_f16,test_linear_basic,0,arm_ethos_u55,"{{""
 def result_from(row: dict[str, str]) -> SuiteResult:
     """Return the result described by a row from ExecuTorch."""
     words = row["Result"], row["Result Detail"]
-    outcome = next(one for one in SuiteOutcome if (one.result, one.detail) == words)
+    outcome = next(
+        known_outcome for known_outcome in SuiteOutcome if (known_outcome.result, known_outcome.detail) == words
+    )
     outputs = [
         OutputError(*(float(row[f"Output {number} {name}"]) for name in ("Error Max", "Error MAE", "SNR")))
         for number in (0, 1)
@@ -60,8 +62,8 @@ def result_from(row: dict[str, str]) -> SuiteResult:
     )
 
 
-def result(case: str, outcome: SuiteOutcome = SuiteOutcome.PASS, **more: object) -> SuiteResult:
-    return SuiteResult(f"{case}[toy]", case, "toy", outcome, **more)  # type: ignore[arg-type]
+def result(case: str, outcome: SuiteOutcome = SuiteOutcome.PASS, **values: object) -> SuiteResult:
+    return SuiteResult(f"{case}[toy]", case, "toy", outcome, **values)  # type: ignore[arg-type]
 
 
 def read(*results: SuiteResult) -> list[Case]:
@@ -168,8 +170,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_in_a_summary_has_no_effect(text: str) -> None:
-    said = [result(text, SuiteOutcome.RUN_FAILED, error=text, params={text: text})]
-    page = Page(rendered(summary_text(said, flow=text, suite=text, notices=[text]), raw_html=True))
+    results = [result(text, SuiteOutcome.RUN_FAILED, error=text, params={text: text})]
+    page = Page(rendered(summary_text(results, flow=text, suite=text, notices=[text]), raw_html=True))
     assert page.links == set()
     assert page.tags <= {
         "h1", "h2", "p", "ul", "li", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "blockquote",
@@ -185,19 +187,19 @@ def test_a_cell_is_truncated_before_it_is_quoted() -> None:
 
 def test_two_reports_are_compared() -> None:
     failed, mismatch = SuiteOutcome.LOWER_FAILED, SuiteOutcome.OUTPUT_MISMATCH
-    before = [result("a", failed), result("b"), result("c", failed), result("d"), result("e"), result("f", failed)]
-    after = [
+    earlier = [result("a", failed), result("b"), result("c", failed), result("d"), result("e"), result("f", failed)]
+    later = [
         result("a"), result("b", failed), result("c", mismatch), result("d", SuiteOutcome.SKIP), result("f", failed),
         result("g", failed), result("h"),
     ]  # fmt: skip
-    found = compare_reports(read_report(csv_text(before)), read_report(csv_text(after)))
-    assert found.new_failures == ("b[toy]", "g[toy]")
-    assert found.fixed == ("a[toy]",)
-    assert found.stage_changed == (("c[toy]", "Lowering Failed", "Output Mismatch"),)
-    assert found.newly_skipped == ("d[toy]",)
-    assert found.new_tests == ("g[toy]", "h[toy]")
-    assert found.removed == ("e[toy]",)
-    assert (found.still_failing, found.earlier, found.later) == (2, 6, 7)
+    comparison = compare_reports(read_report(csv_text(earlier)), read_report(csv_text(later)))
+    assert comparison.new_failures == ("b[toy]", "g[toy]")
+    assert comparison.fixed == ("a[toy]",)
+    assert comparison.stage_changed == (("c[toy]", "Lowering Failed", "Output Mismatch"),)
+    assert comparison.newly_skipped == ("d[toy]",)
+    assert comparison.new_tests == ("g[toy]", "h[toy]")
+    assert comparison.removed == ("e[toy]",)
+    assert (comparison.still_failing, comparison.earlier, comparison.later) == (2, 6, 7)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +218,9 @@ def test_content_that_is_no_report_is_refused(text: str, words: str) -> None:
 
 def test_reports_of_executorch_can_be_compared() -> None:
     rows = read_report(plain("executorch/operators.csv").decode())
-    found = compare_reports(rows, rows)
-    assert found.new_failures == ()
-    assert found.still_failing == 8
+    comparison = compare_reports(rows, rows)
+    assert comparison.new_failures == ()
+    assert comparison.still_failing == 8
 
 
 @pytest.mark.parametrize("text", ["[", "{1", "f()", "5"])

@@ -27,14 +27,14 @@ def results_of(
     notices: list[str] = []
     with SuiteRunner(f"{HERE}:FLOW", f"{HERE}:{suite}", limits=limits, jobs=jobs, notice=notices.append) as runner:
         assert runner.start().flow == "hostile"
-        found = list(runner.run(names))
+        results = list(runner.run(names))
         runner.finish()
-    return found, notices
+    return results, notices
 
 
 def test_each_case_has_its_outcome_and_its_stage() -> None:
-    found, notices = results_of(hostile.NAMES, suite="SUITE", jobs=2)
-    results = {result.case: result for result in found}
+    reported, notices = results_of(hostile.NAMES, suite="SUITE", jobs=2)
+    results = {result.case: result for result in reported}
     assert {name: (result.outcome.value, result.stage and result.stage.value) for name, result in results.items()} == {
         "pass_a": ("pass", None),
         "run_fails": ("run failed", "run"),
@@ -72,35 +72,35 @@ def test_each_case_has_its_outcome_and_its_stage() -> None:
     assert results["pass_b"].output == ""
     assert results["pass_a"].delegated
     assert results["pass_a"].delegated_ops == {"list.mul": 1}
-    assert [result_of(record_of(result)) for result in found] == found
+    assert [result_of(record_of(result)) for result in reported] == reported
     assert notices == []
 
 
 def test_a_case_that_takes_too_long_is_stopped_and_the_next_one_runs() -> None:
-    (sleeps, after), _ = results_of(["run_sleeps", "pass_z"], limits=SuiteLimits(seconds=2))
+    (sleeps, next_case), _ = results_of(["run_sleeps", "pass_z"], limits=SuiteLimits(seconds=2))
     assert (sleeps.outcome, sleeps.stage) == (SuiteOutcome.TIMEOUT, SuiteStage.RUN)
     assert "longer than 2 s" in sleeps.error
-    assert after.outcome is SuiteOutcome.PASS
+    assert next_case.outcome is SuiteOutcome.PASS
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says what a process has in memory")
 def test_a_case_that_needs_too_much_memory_is_stopped_and_the_next_one_runs() -> None:
-    (grows, after), _ = results_of(["run_grows", "pass_z"], limits=SuiteLimits(memory=300 * MB))
+    (grows, next_case), _ = results_of(["run_grows", "pass_z"], limits=SuiteLimits(memory=300 * MB))
     assert (grows.outcome, grows.stage) == (SuiteOutcome.OUT_OF_MEMORY, SuiteStage.RUN)
     assert "more than 300 MB" in grows.error
-    assert after.outcome is SuiteOutcome.PASS
+    assert next_case.outcome is SuiteOutcome.PASS
 
 
 def test_a_case_that_closes_all_descriptors_counts_as_a_crash() -> None:
     """It closes the connection; whether the worker then goes on or ends, it is a crash."""
-    (closes, after), _ = results_of(["run_closes", "pass_z"])
+    (closes, next_case), _ = results_of(["run_closes", "pass_z"])
     assert (closes.outcome, closes.stage) == (SuiteOutcome.CRASH, SuiteStage.RUN)
-    assert after.outcome is SuiteOutcome.PASS
+    assert next_case.outcome is SuiteOutcome.PASS
 
 
 def test_a_worker_that_crashes_at_its_end_loses_no_result() -> None:
-    found, notices = results_of(["run_teardown", "pass_z"])
-    assert [result.outcome for result in found] == [SuiteOutcome.PASS, SuiteOutcome.PASS]
+    results, notices = results_of(["run_teardown", "pass_z"])
+    assert [result.outcome for result in results] == [SuiteOutcome.PASS, SuiteOutcome.PASS]
     assert len(notices) == 1
     assert "SIGABRT" in notices[0]
 

@@ -48,10 +48,10 @@ def test_a_run_is_continued_and_its_reports_are_complete(folder: Path) -> None:
     first = suite("run", *TOYS, "--limit", 1, "--jsonl", "a.jsonl")
     assert first.exit_code == 0, first.output
     assert len(read_results(Path("a.jsonl"))[1]) == 1
-    again = suite("run", *TOYS, "--jsonl", "a.jsonl", "--report", "deep/a.csv", "--summary", "a.md")
-    assert again.exit_code == 0, again.output
-    assert "1 of 3 cases have results in a.jsonl; --fresh starts over" in again.stderr
-    assert "3 cases of toys on toy:\n      3  pass\n" in again.stdout
+    second = suite("run", *TOYS, "--jsonl", "a.jsonl", "--report", "deep/a.csv", "--summary", "a.md")
+    assert second.exit_code == 0, second.output
+    assert "1 of 3 cases have results in a.jsonl; --fresh starts over" in second.stderr
+    assert "3 cases of toys on toy:\n      3  pass\n" in second.stdout
     assert [line.partition(",")[0] for line in Path("deep/a.csv").read_text().splitlines()[1:]] == [
         "add[toy]",
         "mul[toy]",
@@ -71,17 +71,17 @@ def test_a_killed_run_loses_only_the_case_in_progress(folder: Path) -> None:
     stopped = hostile.announced(folder)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert [one.case for one in read_results(Path("a.jsonl"))[1]] == ["pass_a", "pass_b"]
+    assert [result_.case for result_ in read_results(Path("a.jsonl"))[1]] == ["pass_a", "pass_b"]
     assert hostile.has_ended(stopped)
     # The same command continues; Ctrl-C ends it with its reports.
     process = subprocess.Popen([*command, "--report", "a.csv"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     stopped = hostile.announced(folder)
     process.send_signal(signal.SIGINT)
-    said = process.communicate()[1].decode()
+    output = process.communicate()[1].decode()
     assert process.returncode == 1
-    assert "2 of 3 cases have results" in said
-    assert said.endswith("1 cases have no result yet; repeat the command to continue\n")
-    assert "Traceback" not in said
+    assert "2 of 3 cases have results" in output
+    assert output.endswith("1 cases have no result yet; repeat the command to continue\n")
+    assert "Traceback" not in output
     assert len(Path("a.csv").read_text().splitlines()) == 3
     assert hostile.has_ended(stopped)
 
@@ -105,21 +105,21 @@ def test_only_a_truncated_line_is_lost(folder: Path) -> None:
     with SuiteResultFile(path, INFO) as file:
         assert list(file.results) == ["add"]
         file.append(result("sub"))
-    assert [one.case for one in read_results(path)[1]] == ["add", "sub"]
+    assert [result_.case for result_ in read_results(path)[1]] == ["add", "sub"]
 
 
 def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
     path = folder / "a.jsonl"
     SuiteResultFile(path, INFO).close()
-    other = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
+    other_suite = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
     with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, not toy 1.1; start over with --fresh"):
-        SuiteResultFile(path, other)
-    SuiteResultFile(path, other, fresh=True).close()
+        SuiteResultFile(path, other_suite)
+    SuiteResultFile(path, other_suite, fresh=True).close()
     assert read_results(path)[0]["flow"]["version"] == "1.1"
 
 
 @pytest.mark.parametrize(
-    ("stored", "now", "shown"),
+    ("stored", "current", "message"),
     [
         (SHA, OTHER_SHA, f"{SHA}, not {OTHER_SHA}"),
         ("", SHA, f"an unknown one, not {SHA}"),
@@ -127,16 +127,16 @@ def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
     ],
 )
 def test_results_of_another_commit_are_neither_continued_nor_overwritten(
-    stored: str, now: str, shown: str, folder: Path
+    stored: str, current: str, message: str, folder: Path
 ) -> None:
     path = folder / "a.jsonl"
     with SuiteResultFile(path, INFO, sha=stored) as file:
         file.append(result("add"))
-    with pytest.raises(FileUnusable, match=f"another commit: {shown}; start over with --fresh"):
-        SuiteResultFile(path, INFO, sha=now)
+    with pytest.raises(FileUnusable, match=f"another commit: {message}; start over with --fresh"):
+        SuiteResultFile(path, INFO, sha=current)
     with SuiteResultFile(path, INFO, sha=stored) as file:
         assert list(file.results) == ["add"]
-    with SuiteResultFile(path, INFO, sha=now, fresh=True) as file:
+    with SuiteResultFile(path, INFO, sha=current, fresh=True) as file:
         assert file.results == {}
 
 
@@ -204,14 +204,12 @@ def test_flows_and_suites_are_listed_with_the_reason_of_the_unavailable_ones(fol
 
 
 def test_one_case_is_run_again_with_all_details() -> None:
-    shown = suite("repro", "--flow", f"{HERE}.hostile:FLOW", "--suite", f"{HERE}.hostile:SUITE", "run_fails[hostile]")
-    assert shown.exit_code == 1
-    assert (
-        f"Command:   nightjar-lab suite repro --flow {HERE}.hostile:FLOW --suite {HERE}.hostile:SUITE" in shown.stdout
-    )
-    assert ":SUITE -- run_fails\n" in shown.stdout
-    assert "Result:    run failed\nStage:     run\nError:     ValueError: no such op" in shown.stdout
-    assert "in act" in shown.stdout
+    done = suite("repro", "--flow", f"{HERE}.hostile:FLOW", "--suite", f"{HERE}.hostile:SUITE", "run_fails[hostile]")
+    assert done.exit_code == 1
+    assert f"Command:   nightjar-lab suite repro --flow {HERE}.hostile:FLOW --suite {HERE}.hostile:SUITE" in done.stdout
+    assert ":SUITE -- run_fails\n" in done.stdout
+    assert "Result:    run failed\nStage:     run\nError:     ValueError: no such op" in done.stdout
+    assert "in act" in done.stdout
     unknown = suite("repro", *TOYS, "nothing")
     assert "toys has no case nothing" in unknown.stderr
 
@@ -261,8 +259,8 @@ def test_the_progress_has_a_rate_and_an_estimate() -> None:
 def test_the_command_of_a_case_can_be_pasted_into_a_shell() -> None:
     assert repro_command("f", "s", "a b's") == "nightjar-lab suite repro --flow f --suite s -- 'a b'\"'\"'s'"
     for name in ("a b", "it's", "\x1b[31m\n'\\n", "$(x)"):
-        said = subprocess.run(["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True).stdout
-        assert said.decode() == name
+        words = subprocess.run(["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True).stdout
+        assert words.decode() == name
 
 
 UPLOAD = ("--upload", "--sha", SHA, "--lab", "example-lab", "--repository", "octocat/compiler", "--run-id", "run-1")

@@ -19,7 +19,7 @@ def lower(model: Any, _data: CaseData) -> Any:
 
 
 def run(program: Any, inputs: Sequence[Any]) -> list[Any]:
-    return [[factor * one for factor, one in zip(program, inputs[0], strict=True)]]
+    return [[factor * element for factor, element in zip(program, inputs[0], strict=True)]]
 
 
 FLOW = Flow("toy", "lists", lower, run, version="1.0")

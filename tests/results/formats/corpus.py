@@ -30,10 +30,10 @@ def written_down(report: str) -> str:
     return as_lines(cases(report))
 
 
-def as_lines(every: Iterable[Case]) -> str:
+def as_lines(cases_: Iterable[Case]) -> str:
     """Return cases as lines: `status [flaky] [trouble] | ID | place | seconds | message | text`."""
     resolve = Resolver(None).resolve
-    return "".join(_line(case, resolve(case)[0]) + "\n" for case in every)
+    return "".join(_line(case, resolve(case)[0]) + "\n" for case in cases_)
 
 
 def _line(case: Case, test_id: str) -> str:

@@ -99,9 +99,9 @@ class Pieces:
         while length < size and (piece := next(self._pieces, None)) is not None:
             gathered.append(piece)
             length += len(piece)
-        whole = b"".join(gathered)
-        self._rest = whole[size:]
-        return whole[:size]
+        content = b"".join(gathered)
+        self._rest = content[size:]
+        return content[:size]
 
 
 def main(name: str) -> None:

@@ -49,9 +49,9 @@ def refusal(content: bytes | str, form: str | None = None, kind: type[Refused] =
 
 
 @st.composite
-def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+def damaged(draw: st.DrawFn, report: bytes) -> bytes:
     """Return a report with some bytes overwritten, removed, repeated or cut off."""
-    content = bytearray(whole)
+    content = bytearray(report)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
         end = min(len(content), start + draw(st.integers(0, 60)))
@@ -70,7 +70,7 @@ BAD_TOKENS = [b"\0", b"\xff", b'"', b"\\", b"\\ud800", b"{", b"[", b"]", b"}", b
 class Cost(NamedTuple):
     """The cost of reading a file in a separate process: seconds of processor time, and megabytes at the peak."""
 
-    said: str
+    output: str
     seconds: float
     megabytes: int
 
@@ -78,8 +78,8 @@ class Cost(NamedTuple):
 def cost_of(path: Path, form: str = "") -> Cost:
     """Read a file in a separate process, and return its output and cost."""
     done = subprocess.run([sys.executable, "-c", ALONE, path, form], capture_output=True, text=True, check=True)
-    said, seconds, kilobytes = done.stdout.rstrip("\n").rsplit("\n", 2)
-    return Cost(said, float(seconds), int(kilobytes) >> 10)
+    output, seconds, kilobytes = done.stdout.rstrip("\n").rsplit("\n", 2)
+    return Cost(output, float(seconds), int(kilobytes) >> 10)
 
 
 # VmHWM, because a process inherits ru_maxrss from its parent.

@@ -81,9 +81,9 @@ documents = st.tuples(st.sampled_from(("pytest", "kernel", "AllTests")), st.list
 
 
 def document_of(suite: str, pieces: Sequence[str]) -> bytes:
-    whole = "".join(pieces)
-    opened = whole.count('<testsuite name="inner">') - whole.count("</testsuite>") + 1
-    return f'<testsuites>\n<testsuite name="{suite}">{whole}{"</testsuite>" * opened}</testsuites>\n'.encode()
+    cases = "".join(pieces)
+    opened = cases.count('<testsuite name="inner">') - cases.count("</testsuite>") + 1
+    return f'<testsuites>\n<testsuite name="{suite}">{cases}{"</testsuite>" * opened}</testsuites>\n'.encode()
 
 
 def by_expat_alone(document: bytes) -> bytes:
@@ -92,17 +92,17 @@ def by_expat_alone(document: bytes) -> bytes:
 
 
 def outcome(document: bytes) -> tuple[list[Case], str]:
-    found = []
+    read_cases = []
     try:
         for case in junit.read(BytesIO(document)):
-            found.append(case._replace(text=case.text.replace("\t", " ")))
+            read_cases.append(case._replace(text=case.text.replace("\t", " ")))
     except Refused as refused:
-        return found, f"{type(refused).__name__}: {refused}"
-    return found, ""
+        return read_cases, f"{type(refused).__name__}: {refused}"
+    return read_cases, ""
 
 
 def runs_of(document: bytes) -> list[CaseRun]:
-    return [one for one in junit.read_runs(BytesIO(document)) if isinstance(one, CaseRun)]
+    return [run for run in junit.read_runs(BytesIO(document)) if isinstance(run, CaseRun)]
 
 
 @given(documents)

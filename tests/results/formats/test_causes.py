@@ -71,8 +71,8 @@ TEXTS = {
 }
 
 
-def text_of(tool: str, why: str) -> str:
-    return TEXTS[tool].replace("WHY", why)
+def text_of(tool: str, reason: str) -> str:
+    return TEXTS[tool].replace("WHY", reason)
 
 
 def report(message: str, texts: list[str]) -> bytes:
@@ -122,15 +122,15 @@ def test_a_message_that_names_a_cause_stays(message: str) -> None:
 def test_tests_with_one_generic_message_fail_for_the_reasons_in_their_texts(name: str) -> None:
     tests = seen(merged((DATA / "junit" / name).read_bytes()))
     assert infra(tests, None, exit_status=1) == ""
-    assert all(why in message for why, message in zip(WRONG, messages(tests), strict=True))
+    assert all(reason in message for reason, message in zip(WRONG, messages(tests), strict=True))
 
 
 @pytest.mark.parametrize("tool", TEXTS)
 @pytest.mark.parametrize("message", ["failure", "Test failed", "", "a message of an unknown tool"])
 def test_the_texts_of_each_tool_distinguish_failures_with_one_message(tool: str, message: str) -> None:
-    tests = seen(merged(report(message, [text_of(tool, f"{why}_ok") for why in WRONG])))
+    tests = seen(merged(report(message, [text_of(tool, f"{reason}_ok") for reason in WRONG])))
     assert infra(tests, None, exit_status=1) == ""
-    assert all(f"{why}_ok" in found for why, found in zip(WRONG, messages(tests), strict=True))
+    assert all(f"{reason}_ok" in message_ for reason, message_ in zip(WRONG, messages(tests), strict=True))
 
 
 @pytest.mark.parametrize("tool", TEXTS)
@@ -142,14 +142,14 @@ def test_one_cause_in_all_texts_is_a_problem_of_the_lab(tool: str, message: str)
 
 def test_one_message_in_reports_of_one_test_each_has_one_reason_for_each() -> None:
     tests = seen(
-        merged(*(report("of an unknown tool", [f"wrong {why}"]).replace(b"t0", why.encode()) for why in WRONG))
+        merged(*(report("of an unknown tool", [f"wrong {reason}"]).replace(b"t0", reason.encode()) for reason in WRONG))
     )
     assert infra(tests, None, exit_status=1) == ""
-    assert messages(tests) == [f"of an unknown tool: wrong {why}" for why in WRONG]
+    assert messages(tests) == [f"of an unknown tool: wrong {reason}" for reason in WRONG]
 
 
 def test_a_message_that_the_text_repeats_stays_as_it_is() -> None:
-    tests = seen(merged(report("no device", [f"starts {why}\nOSError: no device" for why in WRONG])))
+    tests = seen(merged(report("no device", [f"starts {reason}\nOSError: no device" for reason in WRONG])))
     assert set(messages(tests)) == {"no device"}
     assert "same reason" in infra(tests, None, exit_status=1)
 
@@ -180,7 +180,7 @@ def test_the_first_of_several_failures_that_says_anything_is_the_message() -> No
 def test_other_formats_get_the_line_of_the_text_too() -> None:
     case = Case("a", Status.FAILED, nodeid="t.py::a", message="Failed", text="wrong timeout\n")
     columns = collect([case], Resolver(None).resolve)
-    assert [why.message for why in columns.whys] == ["wrong timeout"]
+    assert [failure.message for failure in columns.whys] == ["wrong timeout"]
 
 
 @pytest.mark.parametrize("place", ["gpio_test.go:12:", "/srv/job-4711/a.py:3:", "C:\\lab\\a.cpp(5):", "src/a.cc:3:14:"])
@@ -194,9 +194,11 @@ WORDS = st.text(st.sampled_from("bcdghjklq"), min_size=3, max_size=8)
 
 @settings(deadline=None)
 @given(st.sampled_from(GENERIC), st.sampled_from([*TEXTS]), WORDS, WORDS)
-def test_a_generic_message_never_joins_two_causes(message: str, tool: str, one: str, other: str) -> None:
-    first, second = (cause(message, text_of(tool, why)) for why in (one, other))
-    assert (failure_cause(first) == failure_cause(second)) == (one == other)
+def test_a_generic_message_never_joins_two_causes(
+    message: str, tool: str, first_reason: str, second_reason: str
+) -> None:
+    first, second = (cause(message, text_of(tool, reason)) for reason in (first_reason, second_reason))
+    assert (failure_cause(first) == failure_cause(second)) == (first_reason == second_reason)
 
 
 @settings(deadline=None, max_examples=300)

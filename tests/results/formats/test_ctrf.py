@@ -11,13 +11,13 @@ from nightjar_formats.refused import Refused, TooMuch
 from tests.results.formats.samples import cases, cases_of, one, refusal
 
 
-def a_test(status: str = "passed", **more: Any) -> dict[str, Any]:
-    return {"name": "user can log in", "status": status, "duration": 1500} | more
+def a_test(status: str = "passed", **members: Any) -> dict[str, Any]:
+    return {"name": "user can log in", "status": status, "duration": 1500} | members
 
 
-def report(*tests: Any, **more: Any) -> str:
+def report(*tests: Any, **members: Any) -> str:
     results = {"tool": {"name": "example"}, "summary": {"tests": 99, "passed": 99}, "tests": list(tests)}
-    return json.dumps({"reportFormat": "CTRF", "specVersion": "1.0.0", "results": results} | more)
+    return json.dumps({"reportFormat": "CTRF", "specVersion": "1.0.0", "results": results} | members)
 
 
 def test_each_kind_of_ending_is_read_as_far_as_ctrf_has_it() -> None:
@@ -62,7 +62,7 @@ def test_each_status_is_read(
 
 
 @pytest.mark.parametrize(
-    ("more", "flaky"),
+    ("members", "flaky"),
     [
         ({}, False),
         ({"retries": 0}, False),
@@ -73,9 +73,9 @@ def test_each_status_is_read(
         ({"flaky": "yes", "retries": "many", "retryAttempts": "none"}, False),
     ],
 )
-def test_a_pass_after_a_failure_is_flaky(more: dict[str, Any], flaky: bool) -> None:
-    assert one(report(a_test(**more))).flaky is flaky
-    assert one(report(a_test("failed", **more))).flaky is False
+def test_a_pass_after_a_failure_is_flaky(members: dict[str, Any], flaky: bool) -> None:
+    assert one(report(a_test(**members))).flaky is flaky
+    assert one(report(a_test("failed", **members))).flaky is False
 
 
 def test_durations_are_milliseconds() -> None:

@@ -34,8 +34,8 @@ def trx(*results: str, definitions: str = "", namespace: str = "2010") -> str:
     return f"{begin}{body}</TestRun>"
 
 
-def result(outcome: str = "Passed", name: str = "Adds", more: str = "", test: str = "1") -> str:
-    return f'<UnitTestResult testId="{test}" testName="{name}" outcome="{outcome}">{more}</UnitTestResult>'
+def result(outcome: str = "Passed", name: str = "Adds", content: str = "", test: str = "1") -> str:
+    return f'<UnitTestResult testId="{test}" testName="{name}" outcome="{outcome}">{content}</UnitTestResult>'
 
 
 def definition(classname: str, test: str = "1") -> str:
@@ -103,9 +103,9 @@ def test_the_class_of_a_test_is_only_once_in_its_id(classname: str, name: str, n
 
 
 def test_a_definition_may_come_before_or_after_its_results() -> None:
-    after = trx(result(test="1"), result(test="2"), definitions=definition("A", "1") + definition("B", "2"))
-    before = after.replace("<Results>", f"{definition('A', '1')}{definition('B', '2')}<Results>")
-    assert [case.nodeid for case in cases_of(after)] == [case.nodeid for case in cases_of(before)]
+    definitions_last = trx(result(test="1"), result(test="2"), definitions=definition("A", "1") + definition("B", "2"))
+    definitions_first = definitions_last.replace("<Results>", f"{definition('A', '1')}{definition('B', '2')}<Results>")
+    assert [case.nodeid for case in cases_of(definitions_last)] == [case.nodeid for case in cases_of(definitions_first)]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_waiting_results_of_trx_are_limited_and_lose_their_texts_first() -> None
     output = f"<Output><ErrorInfo><Message>no</Message><StackTrace>{'x' * 4_000}</StackTrace></ErrorInfo></Output>"
     results = [result("Failed", f"Adds{n}", output, test=str(n)) for n in range(20)]
     definitions = "".join(definition("A", str(n)) for n in range(20))
-    found = few(trx(*results, definitions=definitions))
-    assert [case.message for case in found] == ["no"] * 20
-    assert [bool(case.text) for case in found] == [True] * 2 + [False] * 18
+    read_cases = few(trx(*results, definitions=definitions))
+    assert [case.message for case in read_cases] == ["no"] * 20
+    assert [bool(case.text) for case in read_cases] == [True] * 2 + [False] * 18
     with pytest.raises(TooMuch, match="tests in progress"):
         few(trx(*results * 20))
 
@@ -175,8 +175,8 @@ def test_a_suite_of_nunit_that_failed_because_of_its_tests_is_no_case() -> None:
 
 
 def test_a_warning_and_several_assertions_of_nunit_are_read() -> None:
-    more = "<assertions>" + "<assertion><message>no</message></assertion>" * 2 + "</assertions>"
-    case = one(nunit(f'<test-case name="a" result="Failed">{more}</test-case>'))
+    assertions = "<assertions>" + "<assertion><message>no</message></assertion>" * 2 + "</assertions>"
+    case = one(nunit(f'<test-case name="a" result="Failed">{assertions}</test-case>'))
     assert (case.message, case.text) == ("no", "no\nno")
 
 
@@ -192,9 +192,9 @@ def test_other_formats_are_refused(form: str, content: bytes) -> None:
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_truncated_report_is_refused(report: str) -> None:
-    whole = plain(report)
-    for end in (len(whole) // 2, len(whole) - 10):
-        assert "upload the whole file" in refusal(whole[:end], kind=NotXml)
+    content = plain(report)
+    for end in (len(content) // 2, len(content) - 10):
+        assert "upload the whole file" in refusal(content[:end], kind=NotXml)
 
 
 ROOTS = {XUNIT: "assemblies", NUNIT: "test-run", TRX: "TestRun"}
@@ -202,7 +202,7 @@ ROOTS = {XUNIT: "assemblies", NUNIT: "test-run", TRX: "TestRun"}
 
 @pytest.mark.parametrize("form", ROOTS)
 @pytest.mark.parametrize(
-    ("inside", "said"),
+    ("inside", "message"),
     [
         ("<a>" * MAX_NESTED, "nested elements"),
         ("<a " + " ".join(f'a{n}="1"' for n in range(MAX_ATTRIBUTES + 1)) + "/>", "attributes of one element"),
@@ -210,8 +210,8 @@ ROOTS = {XUNIT: "assemblies", NUNIT: "test-run", TRX: "TestRun"}
         ("".join(f"<a{n}/>" for n in range(MAX_XML_NAMES + 1)) + " " * 70_000, "different names"),
     ],
 )
-def test_a_report_has_limits(form: str, inside: str, said: str) -> None:
-    assert said in refusal(f"<{ROOTS[form]}>{inside}</{ROOTS[form]}>", form, TooMuch)
+def test_a_report_has_limits(form: str, inside: str, message: str) -> None:
+    assert message in refusal(f"<{ROOTS[form]}>{inside}</{ROOTS[form]}>", form, TooMuch)
 
 
 @pytest.mark.parametrize("form", ROOTS)

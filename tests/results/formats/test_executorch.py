@@ -100,9 +100,9 @@ def test_windows_line_endings_are_accepted() -> None:
 
 def test_the_rows_of_a_test_are_combined() -> None:
     rows = [row(), row(result="Fail", detail="PTE Run Failed", Subtest=1), row("test_other")]
-    first, other = cases_of(table(*rows))
+    first, second = cases_of(table(*rows))
     assert (first.status, first.trouble, first.flaky) == (Status.FAILED, Trouble.RUN, False)
-    assert other.status is Status.PASSED
+    assert second.status is Status.PASSED
     assert one(table(row(), row(Subtest=1), row(Subtest=2))).flaky is False
     assert one(table(row(), row(result="Skip", Subtest=1))).status is Status.SKIPPED
 
@@ -141,13 +141,13 @@ def test_a_truncated_row_is_named(line: int) -> None:
 
 
 def test_a_row_truncated_inside_its_error_is_named() -> None:
-    whole = table(row("test_a"), row("test_b", result="Fail", Error="one\ntwo"))
-    assert "the row of line 3 is cut off" in refusal(whole[:-6])
+    content = table(row("test_a"), row("test_b", result="Fail", Error="one\ntwo"))
+    assert "the row of line 3 is cut off" in refusal(content[:-6])
 
 
 def test_the_cases_before_the_truncation_are_given() -> None:
-    whole = table(row("test_a"), row("test_b"), row("test_c"))
-    assert "line 4 (test_c)" in refusal(whole[:-20])
+    content = table(row("test_a"), row("test_b"), row("test_c"))
+    assert "line 4 (test_c)" in refusal(content[:-20])
 
 
 def test_an_error_names_its_line() -> None:

@@ -143,10 +143,10 @@ def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
 )
 def test_each_further_name_of_a_format_reads_like_the_formats_own(alias: str, path: str) -> None:
     raw = (DATA / path).read_bytes()
-    own = ALIASES[alias]
-    assert guess(raw) == own
-    assert list(read(io.BytesIO(raw), path, alias)) == list(read(io.BytesIO(raw), path, own))
-    assert own in FORMATS
+    format_name = ALIASES[alias]
+    assert guess(raw) == format_name
+    assert list(read(io.BytesIO(raw), path, alias)) == list(read(io.BytesIO(raw), path, format_name))
+    assert format_name in FORMATS
     assert alias not in FORMATS
 
 
@@ -165,9 +165,9 @@ def test_a_wrong_name_of_the_format_is_refused(form: str, path: str) -> None:
 
 
 def test_the_number_of_cases_in_a_file_is_limited() -> None:
-    whole = b"<testsuite>" + b'<testcase name="a"/>' * (MAX_CASES + 1) + b"</testsuite>"
+    content = b"<testsuite>" + b'<testcase name="a"/>' * (MAX_CASES + 1) + b"</testsuite>"
     with pytest.raises(TooMuch, match=r"te\.xml has more than 500,000 test cases"):
-        deque(read(io.BytesIO(whole), "te.xml"), maxlen=0)
+        deque(read(io.BytesIO(content), "te.xml"), maxlen=0)
 
 
 TVM_FILES = sorted({case.path for case in cases("tvm/formats/te_ir.pytest-json-report.json")})
@@ -316,16 +316,16 @@ READ = {"a deep line", "wide lines"}
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_file_costs_neither_time_nor_memory(what: str, tmp_path: Path) -> None:
-    begin, piece, times, end = HOSTILE[what]
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_costs_neither_time_nor_memory(name: str, tmp_path: Path) -> None:
+    begin, piece, times, end = HOSTILE[name]
     with (tmp_path / "hostile").open("wb") as file:
         file.write(begin)
         for index in range(times):
             file.write(piece % index if b"%d" in piece else piece)
         file.write(end)
     cost = cost_of(tmp_path / "hostile")
-    assert cost.said.startswith("taken: 1" if what in READ else ("TooMuch", "Refused", "EndsEarly"))
+    assert cost.output.startswith("taken: 1" if name in READ else ("TooMuch", "Refused", "EndsEarly"))
     assert cost.seconds < 1
     assert cost.megabytes < 100
 
@@ -338,5 +338,5 @@ def test_memory_does_not_grow_with_the_number_of_tests(tmp_path: Path) -> None:
         with gzip.open(tmp_path / f"{count}.json.gz", "wt", 1) as file:
             file.write('{"created": 1, "root": "/", "tests": [' + ",".join([tests] * count) + "]}")
     little, much = (cost_of(tmp_path / f"{count}.json.gz", "pytest-json-report") for count in (1, 10_000))
-    assert (little.said, much.said) == ("taken: 4", "taken: 40000")
+    assert (little.output, much.output) == ("taken: 4", "taken: 40000")
     assert much.megabytes - little.megabytes < 8

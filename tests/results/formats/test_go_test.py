@@ -20,13 +20,13 @@ PACKAGE = "example.com/compiler/calc"
 REPORTS = reports("go")
 
 
-def event(action: str, test: str = "", **more: Any) -> str:
+def event(action: str, test: str = "", **members: Any) -> str:
     named = {"Test": test} if test else {}
-    return json.dumps({"Action": action, "Package": PACKAGE, **named, **more}) + "\n"
+    return json.dumps({"Action": action, "Package": PACKAGE, **named, **members}) + "\n"
 
 
-def output(text: str, test: str = "TestAdd", **more: Any) -> str:
-    return event("output", test, Output=text, **more)
+def output(text: str, test: str = "TestAdd", **members: Any) -> str:
+    return event("output", test, Output=text, **members)
 
 
 def by_id(report: str) -> dict[str, Case]:

@@ -16,13 +16,13 @@ NODEID = "tests/test_a.py::TestB::test_c[xnnpack]"
 
 def a_test(outcome: str = "passed", **phases: str) -> dict[str, Any]:
     stated = phases or {"setup": "passed", "call": outcome, "teardown": "passed"}
-    parts = {when: {"duration": 0.5, "outcome": how} for when, how in stated.items()}
+    parts = {phase: {"duration": 0.5, "outcome": how} for phase, how in stated.items()}
     return {"nodeid": NODEID, "lineno": 27, "outcome": outcome, **parts}
 
 
-def report(*tests: Any, **more: Any) -> str:
+def report(*tests: Any, **members: Any) -> str:
     return json.dumps(
-        {"created": 1.5, "exitcode": 1, "root": "/home/hubot", "summary": {}, "tests": list(tests)} | more
+        {"created": 1.5, "exitcode": 1, "root": "/home/hubot", "summary": {}, "tests": list(tests)} | members
     )
 
 

@@ -47,10 +47,10 @@ def test_there_are_real_reports_to_compare_with_another_reader() -> None:
 @pytest.mark.parametrize("report", REAL, ids=lambda path: "-".join(path.relative_to(RESULTS).parts))
 def test_a_real_report_has_the_statuses_that_another_reader_finds(report: Path) -> None:
     with opened(report) as stream:
-        ours = Counter((case.classname, case.name, case.status.value) for case in junit.read(stream))
+        read_cases = Counter((case.classname, case.name, case.status.value) for case in junit.read(stream))
     with opened(report) as stream:
         tests = [case for case in ElementTree.parse(stream).iter("testcase") if case.get("name")]
-    assert ours == Counter((case.get("classname"), case.get("name"), independent_status(case)) for case in tests)
+    assert read_cases == Counter((case.get("classname"), case.get("name"), independent_status(case)) for case in tests)
 
 
 def independent_status(case: ElementTree.Element) -> str:
@@ -163,12 +163,12 @@ def test_whatever_a_generator_writes_is_read_back(
     declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-le").removesuffix("-be")}"?>'
     body = declared + ElementTree.tostring(root, encoding="unicode")
     stream = Dripping(body.encode(encoding, "xmlcharrefreplace"), pieces)
-    found = list(junit.read(cast("BinaryIO", stream)))
+    read_cases = list(junit.read(cast("BinaryIO", stream)))
     statuses = {"": "passed", "failure": "failed", "error": "errored", "skipped": "skipped"}
-    assert [(case.classname, case.name, case.status.value) for case in found] == [
+    assert [(case.classname, case.name, case.status.value) for case in read_cases] == [
         (classname, name, statuses[outcome]) for classname, name, outcome, _ in tests
     ]
-    for case, (*_, outcome, text) in zip(found, tests, strict=True):
+    for case, (*_, outcome, text) in zip(read_cases, tests, strict=True):
         assert case.text == (text if outcome in ("failure", "error") and text.strip() else "")
 
 
@@ -206,4 +206,4 @@ def test_the_location_that_a_failure_names_is_its_location(
     document = (
         f'<testsuite><testcase classname="c" name="a" {case}><failure {failure}>x</failure></testcase></testsuite>'
     )
-    assert [(one.path, one.line, one.failure_path) for one in read(document)] == [stated]
+    assert [(case_.path, case_.line, case_.failure_path) for case_ in read(document)] == [stated]

@@ -287,7 +287,7 @@ def test_a_failure_that_the_report_allows_is_an_expected_one(parts: str, status:
 
 
 @pytest.mark.parametrize(
-    ("before", "now"),
+    ("old_form", "new_form"),
     [
         ("test::{}", "dma::{}"),  # a class that names nothing
         ("dma copies::{}", "tests/dma.test.js::dma copies::{}"),  # the file of a suite
@@ -296,7 +296,7 @@ def test_a_failure_that_the_report_allows_is_an_expected_one(parts: str, status:
         ("nightly-20261120051000::{}", "nightly::{}"),  # a time stamp
     ],
 )
-def test_tests_with_another_form_of_their_ids_are_found_as_renamed(before: str, now: str) -> None:
+def test_tests_with_another_form_of_their_ids_are_found_as_renamed(old_form: str, new_form: str) -> None:
     names = [f"copies_{letter}{letter}" for letter in "abcdefghijkl"]
-    renamed = {before.format(name): now.format(name) for name in names}
+    renamed = {old_form.format(name): new_form.format(name) for name in names}
     assert search_renames(renamed.keys(), renamed.values()) == renamed

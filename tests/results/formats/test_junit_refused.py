@@ -118,12 +118,12 @@ def test_an_unusual_report_is_read(content: bytes) -> None:
 @given(st.sampled_from(SMALL), st.floats(0, 1, exclude_max=True))
 @example(SMALL[0], 0.0)
 def test_a_report_truncated_at_any_byte_is_refused_after_some_of_its_cases(content: bytes, share: float) -> None:
-    whole = list(read(content))
+    all_cases = list(read(content))
     content = content.rstrip()
-    before: list[Case] = []
+    read_cases: list[Case] = []
     with pytest.raises(NotXml):
-        before.extend(read(content[: int(share * len(content))]))
-    assert before == whole[: len(before)]
+        read_cases.extend(read(content[: int(share * len(content))]))
+    assert read_cases == all_cases[: len(read_cases)]
 
 
 @settings(max_examples=150, deadline=None)
@@ -132,8 +132,8 @@ def test_a_report_truncated_at_any_byte_is_refused_after_some_of_its_cases(conte
 )
 def test_a_broken_report_is_read_or_refused_with_our_error(content: bytes, spoilt: list[tuple[float, bytes]]) -> None:
     for share, piece in spoilt:
-        at = int(share * len(content))
-        content = content[:at] + piece + content[at + len(piece) :]
+        position = int(share * len(content))
+        content = content[:position] + piece + content[position + len(piece) :]
     with contextlib.suppress(Refused):
         assert all(isinstance(case, Case) for case in read(content))
 

@@ -48,12 +48,12 @@ def test_a_result_is_read(line: str, status: Status, trouble: Trouble, message: 
 
 
 @pytest.mark.parametrize(
-    "before", ["[    0.060000] ", "[12345.123456] ", "<6>[    0.060000] ", "[    0.060000][   T77] ", "[ 0.1] [  C1] "]
+    "prefix", ["[    0.060000] ", "[12345.123456] ", "<6>[    0.060000] ", "[    0.060000][   T77] ", "[ 0.1] [  C1] "]
 )
-def test_the_console_prefix_of_a_line_is_removed(before: str) -> None:
-    whole = plain("ktap/ktap-1.log").decode()
-    console = "".join(f"{before}{line}\n" for line in whole.splitlines())
-    expected = [(case.nodeid, case.status) for case in cases_of(whole)]
+def test_the_console_prefix_of_a_line_is_removed(prefix: str) -> None:
+    report = plain("ktap/ktap-1.log").decode()
+    console = "".join(f"{prefix}{line}\n" for line in report.splitlines())
+    expected = [(case.nodeid, case.status) for case in cases_of(report)]
     assert [(case.nodeid, case.status) for case in cases_of(console)] == expected
 
 
@@ -91,8 +91,10 @@ def test_a_failure_of_the_kselftest_harness_has_its_location() -> None:
 
 
 def test_a_crashed_kernel_leaves_its_running_test_errored() -> None:
-    said = as_lines(cases_of("KTAP version 1\n1..2\n    KTAP version 1\n    # Subtest: a\n    1..2\n    ok 1 b\nBUG\n"))
-    assert said == (
+    lines = as_lines(
+        cases_of("KTAP version 1\n1..2\n    KTAP version 1\n    # Subtest: a\n    1..2\n    ok 1 b\nBUG\n")
+    )
+    assert lines == (
         "passed | a::b\n"
         "errored crash | a::(plan) |  |  | 2 tests were planned and 1 ran: the process ended early\n"
         "errored crash | a |  |  | The process ended while this test ran\n"
@@ -101,10 +103,10 @@ def test_a_crashed_kernel_leaves_its_running_test_errored() -> None:
 
 
 def test_a_test_that_bails_out_says_why() -> None:
-    said = cases_of(
+    read_cases = cases_of(
         "TAP version 13\n# selftests: a: b\n# 1..2\n# Bail out! no device\nnot ok 1 selftests: a: b # exit=1\n"
     )
-    assert [(case.nodeid, case.message) for case in said] == [
+    assert [(case.nodeid, case.message) for case in read_cases] == [
         ("selftests: a: b::(bail out)", "no device"),
         ("selftests: a: b", "exit=1"),
     ]

@@ -18,8 +18,8 @@ from tests.results.formats.samples import cases, cases_of, one, refusal
 FORMAT = "libtest-json"
 
 
-def event(what: str, name: str = "tests::adds", kind: str = "test", **more: Any) -> str:
-    return json.dumps({"type": kind, "event": what, "name": name, **more}) + "\n"
+def event(event_name: str, name: str = "tests::adds", kind: str = "test", **members: Any) -> str:
+    return json.dumps({"type": kind, "event": event_name, "name": name, **members}) + "\n"
 
 
 def suite(count: int = 1) -> str:
@@ -40,8 +40,8 @@ def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
         ("allowed_failure", Status.XFAILED),
     ],
 )
-def test_each_event_has_its_status(what: str, status: Status) -> None:
-    assert one(suite() + event("started") + event("timeout") + event(what)).status is status
+def test_each_event_has_its_status(event_name: str, status: Status) -> None:
+    assert one(suite() + event("started") + event("timeout") + event(event_name)).status is status
 
 
 def test_a_benchmark_passes() -> None:
@@ -92,8 +92,8 @@ def test_the_line_of_a_documentation_test_is_not_part_of_its_id() -> None:
 
 
 def test_nextest_names_the_binary_and_marks_a_rerun() -> None:
-    found = {case.nodeid: case for case in cases("rust/nextest.jsonl")}
-    flaky, slow = found["compiler::compiler::tests::flaky"], found["compiler::compiler::tests::slow"]
+    by_id = {case.nodeid: case for case in cases("rust/nextest.jsonl")}
+    flaky, slow = by_id["compiler::compiler::tests::flaky"], by_id["compiler::compiler::tests::slow"]
     assert (flaky.status, flaky.flaky) == (Status.PASSED, True)
     assert (slow.status, slow.flaky, slow.trouble) == (Status.FAILED, False, Trouble.TIMEOUT)
 

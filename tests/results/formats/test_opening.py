@@ -79,8 +79,8 @@ def test_a_file_truncated_anywhere_is_refused(compress: Compress, parts: list[by
 
 
 def test_a_truncated_file_says_where_it_ends() -> None:
-    whole = gzip.compress(TEXT)
-    assert "te.xml.gz ends too early: its compressed data is cut off after 100 bytes" in refusal(whole[:100])
+    content = gzip.compress(TEXT)
+    assert "te.xml.gz ends too early: its compressed data is cut off after 100 bytes" in refusal(content[:100])
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
@@ -107,7 +107,7 @@ def test_double_compression_is_refused(outer: Compress, inner: Compress) -> None
 
 
 @pytest.mark.parametrize(
-    ("head", "what"),
+    ("head", "contents"),
     [
         (b"PK\x03\x04rest", "a zip archive"),
         (b"te.xml" + b"\0" * 251 + b"ustar\0" + b"\0" * 300, "a tar archive"),
@@ -116,8 +116,10 @@ def test_double_compression_is_refused(outer: Compress, inner: Compress) -> None
         (b"7z\xbc\xaf\x27\x1c\x00", "a 7z archive"),
     ],
 )
-def test_archives_are_refused_with_the_accepted_formats(head: bytes, what: str) -> None:
-    text = f"te.xml.gz is, or contains, {what}, which is not accepted. Send it as it is, or compressed as .gz or .zst"
+def test_archives_are_refused_with_the_accepted_formats(head: bytes, contents: str) -> None:
+    text = (
+        f"te.xml.gz is, or contains, {contents}, which is not accepted. Send it as it is, or compressed as .gz or .zst"
+    )
     assert refusal(head) == refusal(gzip.compress(head)) == text
 
 
@@ -187,6 +189,6 @@ def bomb_in_gzip(path: Path) -> None:
 def test_a_bomb_costs_neither_time_nor_memory(bomb: Callable[[Path], None], tmp_path: Path) -> None:
     bomb(tmp_path / "bomb")
     cost = cost_of(tmp_path / "bomb", "junit")
-    assert cost.said.startswith(("TooMuch", "Refused"))
+    assert cost.output.startswith(("TooMuch", "Refused"))
     assert cost.seconds < 1
     assert cost.megabytes < 100

@@ -50,9 +50,9 @@ def failing(text: bytes) -> bytes:
     ],
 )
 def test_characters_that_xml_forbids_are_replaced(text: bytes, read_as: str, count: int) -> None:
-    [case], said = repaired(failing(text))
+    [case], repairs = repaired(failing(text))
     assert case.text == read_as
-    assert said == (
+    assert repairs == (
         f"characters that a report must not hold, such as control characters, were replaced ({count}, the first in "
         "line 2)"
     )
@@ -60,40 +60,40 @@ def test_characters_that_xml_forbids_are_replaced(text: bytes, read_as: str, cou
 
 @pytest.mark.parametrize("text", [b"a&#9;&#10;&#13;&#x0A;b", "é\u2028&#128512;&#x1F600;&#xe9;".encode(), b"&#32;"])
 def test_characters_that_xml_allows_stay(text: bytes) -> None:
-    _, said = repaired(failing(text))
-    assert said == ""
+    _, repairs = repaired(failing(text))
+    assert repairs == ""
 
 
-@pytest.mark.parametrize("before", [b"\n", b"  \r\n\n", b"\xef\xbb\xbf\n", b"\n\xef\xbb\xbf"])
-def test_white_space_and_a_mark_before_the_declaration_are_skipped(before: bytes) -> None:
-    [case], said = repaired(before + DECLARATION + REPORT, None)
+@pytest.mark.parametrize("prefix", [b"\n", b"  \r\n\n", b"\xef\xbb\xbf\n", b"\n\xef\xbb\xbf"])
+def test_white_space_and_a_mark_before_the_declaration_are_skipped(prefix: bytes) -> None:
+    [case], repairs = repaired(prefix + DECLARATION + REPORT, None)
     assert case.name == "a"
-    assert said == "white space before <?xml was ignored"
+    assert repairs == "white space before <?xml was ignored"
 
 
-@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
-def test_a_byte_order_mark_alone_needs_no_repair(before: bytes) -> None:
-    assert repaired(before + DECLARATION + REPORT, None)[1] == ""
+@pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_alone_needs_no_repair(prefix: bytes) -> None:
+    assert repaired(prefix + DECLARATION + REPORT, None)[1] == ""
 
 
 @pytest.mark.parametrize(
-    "before", [b"INFO: flashing board\n", b'[INFO] {"a": 1}\nsecond line\n  ', b'{"level": "info"}\n', b"a < b\n"]
+    "prefix", [b"INFO: flashing board\n", b'[INFO] {"a": 1}\nsecond line\n  ', b'{"level": "info"}\n', b"a < b\n"]
 )
-def test_log_lines_before_the_report_are_skipped(before: bytes) -> None:
+def test_log_lines_before_the_report_are_skipped(prefix: bytes) -> None:
     for declaration in (DECLARATION, b""):
-        line = before.count(b"\n") + 1
-        [case], said = repaired(before + declaration + REPORT, None)
+        line = prefix.count(b"\n") + 1
+        [case], repairs = repaired(prefix + declaration + REPORT, None)
         assert case.name == "a"
-        assert said == f"text before the report was ignored; the report begins in line {line}"
+        assert repairs == f"text before the report was ignored; the report begins in line {line}"
 
 
 @pytest.mark.parametrize(
-    "after", [b"Done.", b"\nDone & over <3\n", b"\0\0\0", b"\n<!-- no end", b"]]>\n", b"\n$ \x1b[0m"]
+    "suffix", [b"Done.", b"\nDone & over <3\n", b"\0\0\0", b"\n<!-- no end", b"]]>\n", b"\n$ \x1b[0m"]
 )
-def test_text_after_the_report_is_skipped(after: bytes) -> None:
-    [case], said = repaired(REPORT + after)
+def test_text_after_the_report_is_skipped(suffix: bytes) -> None:
+    [case], repairs = repaired(REPORT + suffix)
     assert case.name == "a"
-    assert "text after the end of the report was ignored, from line " in said
+    assert "text after the end of the report was ignored, from line " in repairs
 
 
 @pytest.mark.parametrize("behind", range(CHUNK_BYTES - 40, CHUNK_BYTES + 3))
@@ -106,16 +106,16 @@ def test_a_second_document_is_found_wherever_the_chunks_end(behind: int) -> None
 
 def test_a_line_after_the_report_may_come_in_its_own_chunk() -> None:
     comment = b"<!--" + b"x" * (HEAD_BYTES - len(REPORT) - 7) + b"-->"
-    [case], said = repaired(REPORT + comment + b"Done." + b"\n" * CHUNK_BYTES + b"Really.")
+    [case], repairs = repaired(REPORT + comment + b"Done." + b"\n" * CHUNK_BYTES + b"Really.")
     assert case.name == "a"
-    assert said == "text after the end of the report was ignored, from line 1 on"
+    assert repairs == "text after the end of the report was ignored, from line 1 on"
 
 
 def test_undeclared_latin_1_is_read_and_named() -> None:
     text = "größer als 3 µs, naïve".encode("latin-1")
-    [case], said = repaired(failing(text))
+    [case], repairs = repaired(failing(text))
     assert case.text == "größer als 3 µs, naïve"
-    assert said == (
+    assert repairs == (
         "bytes that are not UTF-8 were read as windows-1252 (4, the first in line 2); use UTF-8, or name the encoding "
         'in the first line, as in <?xml version="1.0" encoding="iso-8859-1"?>'
     )
@@ -123,16 +123,16 @@ def test_undeclared_latin_1_is_read_and_named() -> None:
 
 
 def test_bytes_of_another_encoding_are_read_one_by_one_and_the_others_as_utf_8() -> None:
-    [case], said = repaired(DECLARATION + failing("é€ ".encode() + b"\xe9\x80 " + "ü".encode() + b"\xed\xa0\x80"))
+    [case], repairs = repaired(DECLARATION + failing("é€ ".encode() + b"\xe9\x80 " + "ü".encode() + b"\xed\xa0\x80"))
     assert case.text == "é€ é€ üí\xa0€"
-    assert "were read as windows-1252 (5, the first in line 3); use UTF-8" in said
+    assert "were read as windows-1252 (5, the first in line 3); use UTF-8" in repairs
 
 
 def test_a_wrong_declaration_of_the_encoding_is_ignored() -> None:
     content = b'<?xml version="1.0" encoding="utf-16"?>' + failing("é".encode())
-    [case], said = repaired(content)
+    [case], repairs = repaired(content)
     assert case.text == "é"
-    assert said.startswith("the encoding that the XML declaration names was ignored")
+    assert repairs.startswith("the encoding that the XML declaration names was ignored")
 
 
 @settings(max_examples=60, deadline=None)
@@ -142,8 +142,8 @@ def test_a_wrong_declaration_of_the_encoding_is_ignored() -> None:
 def test_repairs_do_not_depend_on_where_the_chunks_end(behind: int, text: str) -> None:
     def read_at(filling: int) -> str:
         content = b"<testsuite><!--" + b"x" * filling + b"-->" + failing(text.encode("utf-8")) + b"</testsuite>"
-        [case], said = repaired(content)
-        return case.text + said
+        [case], repairs = repaired(content)
+        return case.text + repairs
 
     assert read_at(behind) == read_at(0)
 
@@ -152,11 +152,11 @@ def test_a_test_without_a_name_is_named_and_counted() -> None:
     content = (
         b'<testsuite name="jest">\n<testcase name="a"/>\n<testcase classname="c"/>\n<testcase name=""/></testsuite>'
     )
-    cases, said = repaired(content)
+    cases, repairs = repaired(content)
     assert [(case.classname, case.name) for case in cases] == [
         ("jest", "a"), ("c", "(unnamed)"), ("jest", "(unnamed)"),
     ]  # fmt: skip
-    assert said == "test cases without a name were named (unnamed) (2, the first in line 3)"
+    assert repairs == "test cases without a name were named (unnamed) (2, the first in line 3)"
 
 
 def lines(*written: object) -> bytes:
@@ -167,15 +167,15 @@ START, FINISH = {"$report_type": "SessionStart"}, {"$report_type": "SessionFinis
 
 
 def phases(nodeid: str | None) -> Iterable[dict[str, object]]:
-    for when in ("setup", "call", "teardown"):
-        yield {"$report_type": "TestReport", "nodeid": nodeid, "when": when, "outcome": "passed", "duration": 0.1}
+    for phase in ("setup", "call", "teardown"):
+        yield {"$report_type": "TestReport", "nodeid": nodeid, "when": phase, "outcome": "passed", "duration": 0.1}
 
 
 def test_a_log_line_within_a_reportlog_is_skipped() -> None:
     content = lines(START) + b"E: GPU reset\n" + b"{broken\n" + lines(*phases("tests/test_a.py::test_b"), FINISH)
-    [case], said = repaired(content, None)
+    [case], repairs = repaired(content, None)
     assert case.nodeid == "tests/test_a.py::test_b"
-    assert said == "lines that are not JSON were ignored (2, the first is line 2)"
+    assert repairs == "lines that are not JSON were ignored (2, the first is line 2)"
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_a_log_line_within_a_reportlog_is_skipped() -> None:
     ],
 )
 def test_a_test_without_a_name_loses_no_report_of_any_format(form: str, content: bytes) -> None:
-    [case], said = repaired(content, form)
+    [case], repairs = repaired(content, form)
     assert case.name == "(unnamed)"
-    assert said.startswith("test cases without a name were named (unnamed) (")
+    assert repairs.startswith("test cases without a name were named (unnamed) (")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ def test_a_bad_byte_in_a_name_loses_no_report_of_any_format(
 ) -> None:
     content = content.replace(b"X", b"X" + bad)
     assert guess(content) == form
-    [case], said = repaired(compress(content)) if form == "junit" else repaired(compress(content), form)
+    [case], repairs = repaired(compress(content)) if form == "junit" else repaired(compress(content), form)
     assert case.name.endswith("X" + {b"\xff": "ÿ", b"\xc3": "Ã"}.get(bad, "�"))
-    assert ("windows-1252" in said) is (bad in b"\xff\xc3")
-    assert ("control characters" in said) is (bad in b"\x01\x1b")
+    assert ("windows-1252" in repairs) is (bad in b"\xff\xc3")
+    assert ("control characters" in repairs) is (bad in b"\x01\x1b")
 
 
 @settings(max_examples=150, deadline=None)

@@ -16,21 +16,21 @@ START: dict[str, Any] = {"pytest_version": "9.2.0", "$report_type": "SessionStar
 FINISH: dict[str, Any] = {"exitstatus": 0, "$report_type": "SessionFinish"}
 
 
-def phase(when: str, outcome: str = "passed", **more: Any) -> dict[str, Any]:
+def phase(phase_name: str, outcome: str = "passed", **members: Any) -> dict[str, Any]:
     location = ["tests/test_a.py", 27, "TestB.test_c[llvm]"]
     stated = {
         "nodeid": NODEID,
         "location": location,
-        "when": when,
+        "when": phase_name,
         "outcome": outcome,
         "longrepr": None,
         "duration": 0.5,
     }
-    return stated | {"$report_type": "TestReport"} | more
+    return stated | {"$report_type": "TestReport"} | members
 
 
-def subtest(outcome: str, label: str, **more: Any) -> dict[str, Any]:
-    return phase("call", outcome, **more) | {"$report_type": "SubTestReport", "_subtest.context": {"msg": label}}
+def subtest(outcome: str, label: str, **members: Any) -> dict[str, Any]:
+    return phase("call", outcome, **members) | {"$report_type": "SubTestReport", "_subtest.context": {"msg": label}}
 
 
 def failure(message: str) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def test_a_test_whose_rerun_never_came_has_not_passed() -> None:
 
 
 def test_the_test_in_which_a_process_crashed_is_errored() -> None:
-    before, died = cases("pytest/died.reportlog.jsonl")
-    assert (before.name, before.status) == ("test_before", Status.PASSED)
+    first, died = cases("pytest/died.reportlog.jsonl")
+    assert (first.name, first.status) == ("test_before", Status.PASSED)
     assert (died.name, died.status, died.trouble) == ("test_crashes_once", Status.ERRORED, Trouble.CRASH)
     assert died.line == 11
     assert died.message == "The process ended while this test ran"
@@ -125,8 +125,8 @@ def test_the_test_in_which_a_process_crashed_is_errored() -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 150, 250, 400, 600, 1000])
 def test_a_truncated_log_is_read_up_to_its_end(cut: int) -> None:
-    whole = log(phase("setup"), phase("call"), phase("teardown"), phase("setup", nodeid="tests/test_a.py::test_d"))
-    stated = {case.nodeid: (case.status, case.trouble) for case in cases_of(whole[: len(whole) - cut])}
+    report = log(phase("setup"), phase("call"), phase("teardown"), phase("setup", nodeid="tests/test_a.py::test_d"))
+    stated = {case.nodeid: (case.status, case.trouble) for case in cases_of(report[: len(report) - cut])}
     assert set(stated.values()) & {(Status.ERRORED, Trouble.CRASH)}
     if cut < 300:
         assert stated[NODEID] == (Status.PASSED, Trouble.NONE)
@@ -150,10 +150,16 @@ def test_an_internal_error_of_pytest_is_a_case() -> None:
 
 
 def test_tests_of_several_workers_may_mix() -> None:
-    other = {"nodeid": "tests/test_a.py::test_d"}
+    second = {"nodeid": "tests/test_a.py::test_d"}
     stated = cases_of(
-        log(phase("setup"), phase("setup", **other), phase("call"), phase("call", "failed", **other), phase("teardown"))
-        + log(phase("teardown", **other))
+        log(
+            phase("setup"),
+            phase("setup", **second),
+            phase("call"),
+            phase("call", "failed", **second),
+            phase("teardown"),
+        )
+        + log(phase("teardown", **second))
     )
     assert [(case.name, case.status) for case in stated] == [("test_c[llvm]", Status.PASSED), ("test_d", Status.FAILED)]
 
@@ -261,10 +267,10 @@ def test_the_real_log_gives_every_test_once() -> None:
 @pytest.mark.parametrize("padding", [0, SHORT_BYTES - 10, SHORT_BYTES, 5 * SHORT_BYTES])
 def test_a_long_line_gives_the_same_as_a_short_one(padding: int) -> None:
     filled = {"sections": [["Captured stdout call", "x" * padding]], "user_properties": [["snr", float("nan")]]}
-    whole = log(phase("setup"), phase("call", "failed", longrepr=failure("bad"), **filled), phase("teardown"))
-    case = one(whole)
+    report = log(phase("setup"), phase("call", "failed", longrepr=failure("bad"), **filled), phase("teardown"))
+    case = one(report)
     assert (case.status, case.message, case.line) == (Status.FAILED, "bad", 28)
-    lines = whole.splitlines(keepends=True)
+    lines = report.splitlines(keepends=True)
     torn = lines[2][: len(lines[2]) - 30]
     assert [case.trouble for case in cases_of("".join(lines[:2]) + torn)] == [Trouble.CRASH]
     for broken in (torn + "\n", lines[2][:-1] + "{}\n"):

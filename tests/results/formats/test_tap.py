@@ -112,18 +112,18 @@ def test_the_name_of_a_test_may_come_before_its_subtests_at_its_own_indentation_
 )
 def test_a_truncated_report_says_which_tests_did_not_end(end: str) -> None:
     report = f"1..3\nok 1 - a\n# Subtest: x\n    1..3\n    ok 1 - b\n    # Subtest: y\n{end}"
-    said = as_lines(cases_of(report))
-    assert "errored crash | x |  |  | The process ended while this test ran\n" in said
-    assert "errored crash | x::(plan) |  |  | 3 tests were planned and " in said
-    assert "errored crash | (plan) |  |  | 3 tests were planned and 2 ran: the process ended early\n" in said
-    assert ("errored crash | x::y |" in said) == bool(end)
+    lines = as_lines(cases_of(report))
+    assert "errored crash | x |  |  | The process ended while this test ran\n" in lines
+    assert "errored crash | x::(plan) |  |  | 3 tests were planned and " in lines
+    assert "errored crash | (plan) |  |  | 3 tests were planned and 2 ran: the process ended early\n" in lines
+    assert ("errored crash | x::y |" in lines) == bool(end)
 
 
 def test_a_plan_may_be_at_the_end_and_reports_may_follow_each_other() -> None:
     report = "ok 1 - a\nok 2 - b\n1..2\nok 1 - c\n1..1\n1..1\nok 1 - d\nTAP version 13\n1..2\nok 1 - e\n"
-    said = cases_of(report)
-    assert [case.name for case in said] == ["a", "b", "c", "d", "e", "(plan)"]
-    assert said[-1].trouble is Trouble.CRASH
+    read_cases = cases_of(report)
+    assert [case.name for case in read_cases] == ["a", "b", "c", "d", "e", "(plan)"]
+    assert read_cases[-1].trouble is Trouble.CRASH
 
 
 def test_a_bail_out_is_one_case() -> None:
@@ -180,8 +180,8 @@ def test_an_unfinished_block_loses_no_result() -> None:
     ],
 )
 def test_a_block_gives_message_and_location(block: str, message: str, place: tuple[str, int | None]) -> None:
-    found = read_diagnostics(block)
-    assert (found.message, (found.path, found.line)) == (message, place)
+    diagnostics = read_diagnostics(block)
+    assert (diagnostics.message, (diagnostics.path, diagnostics.line)) == (message, place)
 
 
 def test_a_location_is_not_part_of_an_id() -> None:
@@ -204,6 +204,6 @@ def test_names_nesting_and_texts_are_limited() -> None:
 
 def test_results_that_wait_for_a_name_keep_their_texts() -> None:
     results = "".join(f"    not ok {n} - a{n}\n    # {'x' * 2_000}\n" for n in range(20))
-    found = cases_of(f"{results}not ok 1 - b\n")
-    assert [case.nodeid for case in found] == [*(f"b::a{n}" for n in range(20)), "b"]
-    assert all(case.text for case in found[:20])
+    read_cases = cases_of(f"{results}not ok 1 - b\n")
+    assert [case.nodeid for case in read_cases] == [*(f"b::a{n}" for n in range(20)), "b"]
+    assert all(case.text for case in read_cases[:20])

@@ -187,7 +187,7 @@ def test_a_group_of_xdist_is_no_part_of_an_id(nodeid: str, group: str) -> None:
 def test_a_group_of_xdist_is_no_part_of_an_id_in_any_format() -> None:
     nodeid = "tests/test_a.py::test_b[c]"
     entry = {"nodeid": f"{nodeid}@gpu0", "outcome": "passed", "when": "call", "duration": 1}
-    phases = [{"$report_type": "TestReport", **entry, "when": when} for when in ("setup", "call", "teardown")]
+    phases = [{"$report_type": "TestReport", **entry, "when": phase} for phase in ("setup", "call", "teardown")]
     log = "\n".join(map(json.dumps, [*phases, {"$report_type": "SessionFinish", "exitstatus": 0}]))
     assert [case.nodeid for case in cases_of(log)] == [nodeid]
     report = {"created": 1, "root": "/", "exitcode": 0, "tests": [{**entry, "call": {"outcome": "passed"}}]}

@@ -69,5 +69,5 @@ def test_onnx_runtime_reports_which_nodes_its_provider_took(tmp_path: Path) -> N
 
 
 def test_random_cases_are_skipped_and_blame_nobody(tmp_path: Path) -> None:
-    found, _ = run(tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_bernoulli*")
-    assert found == {"skip": 6}
+    results, _ = run(tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_bernoulli*")
+    assert results == {"skip": 6}

@@ -40,27 +40,27 @@ def test_the_suite_has_these_models() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_reproducible_and_its_outputs_are_as_declared(name: str) -> None:
-    data, again = made(name), made(name)
-    assert data.model.SerializeToString(deterministic=True) == again.model.SerializeToString(deterministic=True)
-    assert [one.tobytes() for one in data.inputs] == [one.tobytes() for one in again.inputs]
+    data, repeated = made(name), made(name)
+    assert data.model.SerializeToString(deterministic=True) == repeated.model.SerializeToString(deterministic=True)
+    assert [value.tobytes() for value in data.inputs] == [value.tobytes() for value in repeated.inputs]
     assert callable(data.expected)
     expected = data.expected()
     flow = load_flow("onnx-reference")
     outputs = flow.run(flow.lower(data.model, data), data.inputs)
-    for declared, wanted, output in zip(data.model.graph.output, expected, outputs, strict=True):
-        shape = tuple(one.dim_value for one in declared.type.tensor_type.shape.dim)
-        assert wanted.shape == output.shape == shape
-        assert onnx.helper.np_dtype_to_tensor_dtype(wanted.dtype) == declared.type.tensor_type.elem_type
-        assert np.isfinite(wanted).all()
-        assert np.std(wanted) > 0.01, "a constant output tests nothing"
-        np.testing.assert_array_equal(output, wanted)
+    for declared, expected_output, output in zip(data.model.graph.output, expected, outputs, strict=True):
+        shape = tuple(dimension.dim_value for dimension in declared.type.tensor_type.shape.dim)
+        assert expected_output.shape == output.shape == shape
+        assert onnx.helper.np_dtype_to_tensor_dtype(expected_output.dtype) == declared.type.tensor_type.elem_type
+        assert np.isfinite(expected_output).all()
+        assert np.std(expected_output) > 0.01, "a constant output tests nothing"
+        np.testing.assert_array_equal(output, expected_output)
 
 
 def test_the_seed_of_a_case_decides_its_weights_and_inputs() -> None:
     case = load_suite("onnx-models").case("mlp")
-    one, other = case.make(1), case.make(2)
-    assert one.inputs[0].tobytes() != other.inputs[0].tobytes()
-    assert one.model.graph.initializer[0].raw_data != other.model.graph.initializer[0].raw_data
+    first, second = case.make(1), case.make(2)
+    assert first.inputs[0].tobytes() != second.inputs[0].tobytes()
+    assert first.model.graph.initializer[0].raw_data != second.model.graph.initializer[0].raw_data
 
 
 @pytest.mark.parametrize(
@@ -78,23 +78,23 @@ def test_tensors_of_every_type_become_arrays(kind: str, numbers: list[Any]) -> N
     tensor = onnx.helper.make_tensor("x", onnx.TensorProto.DataType.Value(kind), [len(numbers)], numbers)
     from nightjar_lab.suite.suites.onnx_values import value_of
 
-    found = value_of(tensor)
-    assert [one.decode() if isinstance(one, bytes) else one for one in found.tolist()] == numbers
+    array = value_of(tensor)
+    assert [value.decode() if isinstance(value, bytes) else value for value in array.tolist()] == numbers
 
 
 def test_sequences_are_lists_of_arrays_and_flat_as_outputs() -> None:
     from nightjar_lab.suite.suites.onnx_values import flat, value_of
 
     sequence = value_of([np.float32(1), np.zeros((2, 2))])
-    assert [one.shape for one in sequence] == [(), (2, 2)]
-    assert [one.shape for one in flat([np.ones(3), sequence])] == [(3,), (), (2, 2)]
+    assert [array.shape for array in sequence] == [(), (2, 2)]
+    assert [array.shape for array in flat([np.ones(3), sequence])] == [(3,), (), (2, 2)]
 
 
 def test_texts_of_any_length_become_objects() -> None:
     from nightjar_lab.suite.suites.onnx_values import flat, value_of
 
     assert value_of(["a", "longer"][1]).dtype == object
-    assert [one.dtype for one in flat([np.array(["a", "longer"])])] == [object]
+    assert [array.dtype for array in flat([np.array(["a", "longer"])])] == [object]
 
 
 def test_an_optional_without_a_value_is_skipped_and_blames_nobody() -> None:
