@@ -2,6 +2,20 @@
 
 This is a handler like the others, except that features register their commands with it: a declaration and a function
 for each. However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
+
+Whose command it is: the sender of the event runs it, identified by ID, because a login can pass to another account. The
+ID in GitHub's permission response must match. A command that an edit adds belongs to the editor. If the editor is not
+the author of the comment, only commands without `own_words` run: readers would think that the author wrote the others.
+The bot answers neither itself nor other bots, because two bots that answer each other would never stop.
+
+Which commit: a command acts on the newest head that a `pull_request` delivery reported before it, because the payload
+of `issue_comment` names no commit. `@ci rerun` is refused if GitHub reports another head. `@ci merge`, `@ci update` and
+`@ci approve ci` are also refused if the head may have moved since the comment was written. Without a record (the pull
+request is older than the installation) `approve ci` asks for the SHA. `merge` goes ahead: it merges only an approved
+commit, and would otherwise be refused every time. `@ci run slow tests` belongs to the pull request, not to a commit.
+
+A person without any permission gets no reply to an invalid command, but one to a valid command that says why the bot
+refuses. Otherwise anybody could make the bot write comments in a public repository.
 """
 
 from __future__ import annotations

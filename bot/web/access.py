@@ -2,6 +2,13 @@
 
 `create_app` wraps every route of a repository with `guarded`, by the route's path, so no route can forget it. A
 stranger gets the same answer for a private repository as for one that does not exist.
+
+No open route shows deliveries, which contain names of private repositories, titles and comments. `nightjar deliveries`
+and `nightjar replay` do, because whoever can run them can read the database anyway, and the pages below `/operate` show
+them to operators who have signed in. A route for loopback only would not be safe: behind a reverse proxy on the same
+machine, every request comes from loopback. `/healthz`, `/readyz` and `/metrics` show counts, names of events and
+handlers, and numbers of installations; errors in `/readyz` name the kind of fault, never an address. The decision API
+is open for public repositories, because CI asks without credentials.
 """
 
 from __future__ import annotations
