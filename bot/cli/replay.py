@@ -51,10 +51,10 @@ class BulkReplay:
 def replay_failed(replay: BulkReplay, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
     """Run the command; return its exit status. Raises the error that keeps it from starting."""
     if dry_run:
-        records = asyncio.run(_listed(replay))
+        records = asyncio.run(_list_failed(replay))
         _print_selection(records, as_json=as_json)
         return 0
-    records = asyncio.run(_replayed(replay, config_path))
+    records = asyncio.run(_replay(replay, config_path))
     states = Counter(_state(record) for record in records)
     if as_json:
         counts = {name: states[name] for name in ("done", "failed", "waiting")}
@@ -69,12 +69,12 @@ def replay_failed(replay: BulkReplay, config_path: Path, *, dry_run: bool, as_js
     return 0 if states["done"] == len(records) else 1
 
 
-async def _listed(replay: BulkReplay) -> list[DeliveryRecord]:
+async def _list_failed(replay: BulkReplay) -> list[DeliveryRecord]:
     async with reading_engine() as engine:
         return await replay.failed(engine)
 
 
-async def _replayed(replay: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
+async def _replay(replay: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
     """Replay by the server if there is one, else by this process."""
     async with reading_engine() as engine:
         records = await replay.failed(engine)

@@ -219,7 +219,7 @@ class Dialogue:
         if not any(isinstance(item, Command) for item in commands):
             # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why=texts.WHY_NO_COMMAND)
-        items = tuple(Item(answers.shown(command), message, done=False) for command in commands)
+        items = tuple(Item(answers.command_as_code(command), message, done=False) for command in commands)
         page = pull_page_url(context, comment.number)
         effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {}, page)
         return Plan(effects, why=texts.WHY_NOT_PLANNED)
@@ -348,7 +348,7 @@ def _brief_plan(
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
-    item = Item(answers.shown(commands[0]), text.format(limit=limit), done=False)
+    item = Item(answers.command_as_code(commands[0]), text.format(limit=limit), done=False)
     conclusion = decide_conclusion(CommandResults.of(comment, [item]), EffectOutcomes(), {})
     return Plan((count, *conclusion), why=texts.WHY_OVER_LIMIT, rank=rank)
 
@@ -360,7 +360,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
     items = [
         Item(
-            answers.shown(command),
+            answers.command_as_code(command),
             answer.say,
             done=answer.done,
             targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),

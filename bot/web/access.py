@@ -31,9 +31,9 @@ from bot.web.sign_in.operators import Operators, no_operators
 from bot.web.sign_in.viewers import Viewers
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
-OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
+API_OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
 API = "/api/"
-OF_OPERATORS = ("/operate", "/api/v1/operate")
+OPERATOR_PATHS = ("/operate", "/api/v1/operate")
 
 UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository, nor that it is public or for labs"
 
@@ -71,9 +71,9 @@ class ApiAccess:
         """Return an operation that requires a token if necessary. Raises ValueError if its path does not say."""
         if operation.path == PAGES_OF_A_REPOSITORY or operation.path.startswith(f"{PAGES_OF_A_REPOSITORY}/"):
             return replace(operation, handler=self._for_readers(operation))
-        if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OF_OPERATORS):
+        if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OPERATOR_PATHS):
             return replace(operation, handler=self._for_operators(operation))
-        if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
+        if not operation.path.startswith(f"{API_OF_A_REPOSITORY}/"):
             if operation.path.startswith(API) and not (operation.public or operation.for_labs):
                 raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
             return operation

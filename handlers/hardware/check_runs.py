@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.config.types import seconds
-from bot.core.events import ASKED_OF_US, Person, person_or_ghost
+from bot.core.events import CHECK_BUTTON_ACTIONS, Person, person_or_ghost
 from bot.core.page_paths import run_path
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
@@ -102,7 +102,7 @@ async def show_all(context: Context) -> Plan:
 
 
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
-@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
+@router.on(CHECK_RUN, *CHECK_BUTTON_ACTIONS, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
     """Write the check run of a target on a commit."""
     # Before anything is read: an older plan must not overwrite what a newer one has written

@@ -20,7 +20,7 @@ def typo(text: str) -> BadCommand:
 
 def test_a_typo_is_answered_with_the_nearest_command() -> None:
     bad = typo("@ci rerunn")
-    assert answers.shown(bad) == "`@ci rerunn`"
+    assert answers.command_as_code(bad) == "`@ci rerunn`"
     assert answers.bad_command(bad) == (
         "I don't know this command. Did you mean `@ci rerun`? `@ci help` lists all commands."
     )
@@ -29,7 +29,7 @@ def test_a_typo_is_answered_with_the_nearest_command() -> None:
 def test_answers_use_the_mention_that_the_person_used() -> None:
     bad = typo("@tvm-bot nonsense")
     assert answers.bad_command(bad).endswith("`@tvm-bot help` lists all commands.")
-    assert answers.shown(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
+    assert answers.command_as_code(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
 
 
 def test_the_list_of_commands_is_a_link_if_the_bot_has_an_address() -> None:
@@ -97,8 +97,8 @@ def test_the_table_of_all_commands_has_a_row_for_each() -> None:
 def test_no_answer_mentions_the_bot_or_anybody_else(text: str) -> None:
     bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
     helped = answers.help_text(REGISTRY, MENTIONS, RepositoryConfig(), {})
-    texts_of_answers = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{helped}"
+    texts_of_answers = f"{answers.command_as_code(bad)}\n{answers.bad_command(bad)}\n{helped}"
     assert parse(texts_of_answers, registry=REGISTRY, mentions=MENTIONS) == []
-    answer = rendered(f"{answers.shown(bad)}: {answers.bad_command(bad)}")
+    answer = rendered(f"{answers.command_as_code(bad)}: {answers.bad_command(bad)}")
     outside_code = "".join(part.split("</code>")[-1] for part in answer.split("<code>"))
     assert "@" not in outside_code.replace("@\u200b", "")
