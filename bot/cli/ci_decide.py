@@ -176,7 +176,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuery:
-    """What to decide. `branch` is used if `number` is 0; `named`: app.yaml was given by --config."""
+    """A build to decide about. `branch` counts only if `number` is 0; `named` says whether --config names app.yaml."""
 
     number: int
     branch: str

@@ -143,13 +143,13 @@ async def _open_bot(config: Config) -> AsyncIterator[Bot]:
     async with open_bot(config, settings) as bot:
         try:
             yield bot
-        except (TryAgain, GitHubException) as error:  # we could not ask GitHub for the ID of the repository
+        except (TryAgain, GitHubException) as error:  # GitHub did not return the ID of the repository
             raise UserError(str(error)) from None
 
 
 @asynccontextmanager
 async def _worker(bot: Bot) -> AsyncIterator[None]:
-    """Work while the block runs, where no server does."""
+    """Run jobs in this process while the block runs, unless a server may use the database."""
     from bot.app.serve import end
 
     if not is_free(bot.engine.database):

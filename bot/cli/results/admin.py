@@ -69,14 +69,14 @@ def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: 
     Works beside a running server, which writes the check runs. The exit status is 1 if a run was not stored.
     """
     with stopping_at_faults():
-        outcomes = asyncio.run(_ingested(places, timeout, config_path, as_json))
+        outcomes = asyncio.run(_ingest(places, timeout, config_path, as_json))
     _end(outcomes, as_json)
 
 
-async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
+async def _ingest(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for place in places:
-            ingested = [outcome async for outcome in _each(_found(place, bot), admin.ingest, quiet)]
+            ingested = [outcome async for outcome in _each(_runs_in(place, bot), admin.ingest, quiet)]
             if not ingested:
                 raise UserError(texts.NOTHING_THERE.format(place=place))
             outcomes += ingested
@@ -177,7 +177,7 @@ async def _open_admin(
         await _publish(bot, admin, outcomes, patience)
 
 
-def _found(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
+def _runs_in(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
     if not place.startswith("s3:"):
         return in_folder(Path(place), bot.config)
     matched = _S3_URL.fullmatch(place)
