@@ -75,13 +75,18 @@ def texts(root: Path = ROOT) -> str:
             for constant in constants(root / path, calls=holds_texts(path))
             if holds_texts(path) or is_sentence(constant[1])
         ]
-        rows = [(f"`{name}`", _code(text), about) for name, text, about in listed if "\n" not in text.strip("\n")]
-        longer = [(name, text, about) for name, text, about in listed if "\n" in text.strip("\n")]
+        rows = [
+            (f"`{name}`", _code(text), description)
+            for name, text, description in listed
+            if "\n" not in text.strip("\n")
+        ]
+        longer = [(name, text, description) for name, text, description in listed if "\n" in text.strip("\n")]
         if listed:
             parts += [f"## {_title(path)}", f"`{path.as_posix()}`"]
             parts += [table(HEADER, rows)] if rows else []
             parts += [
-                f"{fill(f'`{name}`: {about}'.rstrip(': '), COLUMNS)}\n\n{_quoted(text)}" for name, text, about in longer
+                f"{fill(f'`{name}`: {description}'.rstrip(': '), COLUMNS)}\n\n{_quoted(text)}"
+                for name, text, description in longer
             ]
     return "\n\n".join(parts)
 
@@ -104,12 +109,12 @@ def constants(path: Path, *, calls: bool = True) -> Iterator[tuple[str, str, str
         names, value = _assigned(node)
         if not names or value is None:
             continue
-        about = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
+        description = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
         for name, expression in _pairs(names, value):
             if name.isupper() and not name.startswith("_"):
                 for label, text in _strings(name, expression, calls=calls):
                     if " " in text or path.parent.name != "handlers":
-                        yield label, text, about
+                        yield label, text, description
 
 
 def _assigned(node: ast.stmt) -> tuple[list[str], ast.expr | None]:
