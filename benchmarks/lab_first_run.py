@@ -31,8 +31,8 @@ repositories:
       labs: {{{LAB}: {{targets: [{TARGET}]}}}}
 """
 TESTS = "def test_adds():\n    assert 1 + 1 == 2\n\n\ndef test_fails():\n    assert 1 + 1 == 3\n"
-OF_BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "python_dateutil", "dateutil", "six", "urllib3")
-OF_PYTEST = (
+BOTO3_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "python_dateutil", "dateutil", "six", "urllib3")
+PYTEST_PACKAGES = (
     "pytest",
     "_pytest",
     "pluggy",
@@ -43,13 +43,13 @@ OF_PYTEST = (
     "tomli",
     "typing_ext",
 )
-OF_VENV = ("pip", "setuptools", "_distutils_hack", "distutils-precedence", "pkg_resources", "__pycache__")
+VENV_PACKAGES = ("pip", "setuptools", "_distutils_hack", "distutils-precedence", "pkg_resources", "__pycache__")
 MOST_SECONDS = 300.0
 
 
 def beyond_boto3(packages: Path) -> dict[str, float]:
     """Return the MB of each package that belongs neither to boto3, nor to pytest, nor to an empty environment."""
-    other_packages = (*OF_BOTO3, *OF_PYTEST, *OF_VENV)
+    other_packages = (*BOTO3_PACKAGES, *PYTEST_PACKAGES, *VENV_PACKAGES)
     sizes = {}
     for path in packages.iterdir():
         if not path.name.lower().startswith(other_packages):

@@ -45,7 +45,7 @@ async def measure(options: Options) -> list[Row]:
         store.open()
         empty = size()
         began = Stopwatch()
-        slowest = max(_store_runs(store, tests), key=lambda took: took.seconds)
+        slowest = max(_store_runs(store, tests), key=lambda cost: cost.seconds)
         loaded = began.took()
         store.close()
         count = RUNS * TARGETS * tests
@@ -64,7 +64,7 @@ async def measure(options: Options) -> list[Row]:
         return rows
 
 
-class Took(NamedTuple):
+class StoreCost(NamedTuple):
     """Wall-clock and processor time, in seconds."""
 
     seconds: float
@@ -77,13 +77,13 @@ class Stopwatch:
     def __init__(self) -> None:
         self._began, self._cpu = time.perf_counter(), time.process_time()
 
-    def took(self) -> Took:
+    def took(self) -> StoreCost:
         """Return the times until now."""
-        return Took(time.perf_counter() - self._began, time.process_time() - self._cpu)
+        return StoreCost(time.perf_counter() - self._began, time.process_time() - self._cpu)
 
 
-def _row(label: str, took: Took) -> Row:
-    return {"what": label, "measured": round(1000 * took.seconds, 1), "CPU": str(round(1000 * took.cpu, 1))}
+def _row(label: str, cost: StoreCost) -> Row:
+    return {"what": label, "measured": round(1000 * cost.seconds, 1), "CPU": str(round(1000 * cost.cpu, 1))}
 
 
 @contextlib.contextmanager
@@ -145,7 +145,7 @@ def _resolve(case: Case) -> tuple[str, str]:
     return case.name, case.name.partition("::")[0]
 
 
-def _store_runs(store: ResultsStore, tests: int) -> Iterator[Took]:
+def _store_runs(store: ResultsStore, tests: int) -> Iterator[StoreCost]:
     boards = [_Board(number, tests) for number in range(TARGETS)]
     for number in range(RUNS):
         for board in boards:
@@ -185,7 +185,7 @@ def _questions(tests: int) -> dict[str, Ask]:
     }
 
 
-def _cold(url: str, ask: Ask) -> Took:
+def _cold(url: str, ask: Ask) -> StoreCost:
     """Run the first query of a store that was just opened."""
     store = ResultsStore(url)
     store.open()
@@ -196,16 +196,16 @@ def _cold(url: str, ask: Ask) -> Took:
     return took
 
 
-def _warm(url: str, ask: Ask) -> Took:
+def _warm(url: str, ask: Ask) -> StoreCost:
     store = ResultsStore(url)
     store.open()
-    taken = []
+    costs = []
     for _ in range(WARM + 1):
         began = Stopwatch()
         ask(store)
-        taken.append(began.took())
+        costs.append(began.took())
     store.close()
-    return Took(median(took.seconds for took in taken[1:]), median(took.cpu for took in taken[1:]))
+    return StoreCost(median(cost.seconds for cost in costs[1:]), median(cost.cpu for cost in costs[1:]))
 
 
 main = command(measure, TITLE, usual_rounds=1)

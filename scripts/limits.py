@@ -129,8 +129,8 @@ def _github() -> list[tuple[str, str, str]]:
 
 
 def _work() -> list[tuple[str, str, str]]:
-    every = AllLimits()
-    kinds = [getattr(every, field.name) for field in fields(every)]
+    all_limits = AllLimits()
+    kinds = [getattr(all_limits, field.name) for field in fields(all_limits)]
     return [
         *(
             (

@@ -30,16 +30,17 @@ def headings(text: str) -> list[tuple[int, str, str]]:
 
     https://docs.github.com/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links
     """
-    found: list[tuple[int, str, str]] = []
+    titles: list[tuple[int, str, str]] = []
     for _, line in prose(text):
         if heading := _HEADING.match(line):
             title = _LINKED.sub(r"\1", heading[2]).strip()
             anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-            before = sum(
-                one == anchor or re.fullmatch(rf"{re.escape(anchor)}-\d+", one) is not None for *_, one in found
+            count = sum(
+                earlier == anchor or re.fullmatch(rf"{re.escape(anchor)}-\d+", earlier) is not None
+                for *_, earlier in titles
             )
-            found.append((len(heading[1]), title, f"{anchor}-{before}" if before else anchor))
-    return found
+            titles.append((len(heading[1]), title, f"{anchor}-{count}" if count else anchor))
+    return titles
 
 
 def contents(text: str) -> str:

@@ -37,12 +37,12 @@ CODE = re.compile(
 
 def modules(root: Path = ROOT) -> list[Path]:
     """Return all modules of the bot, those of features first."""
-    found = [
+    paths = [
         path
         for folder in ("handlers", "bot", "lab/nightjar_formats", "lab/nightjar_lab")
         for path in sorted((root / folder).rglob("*.py"))
     ]
-    return [path.relative_to(root) for path in found]
+    return [path.relative_to(root) for path in paths]
 
 
 def holds_texts(path: Path) -> bool:
@@ -68,16 +68,23 @@ def texts(root: Path = ROOT) -> str:
     """Return a section for each module with texts: a table of single-line texts, and longer ones below it."""
     parts = []
     for path in modules(root):
-        found = [
-            one for one in constants(root / path, calls=holds_texts(path)) if holds_texts(path) or is_sentence(one[1])
+        listed = [
+            constant
+            for constant in constants(root / path, calls=holds_texts(path))
+            if holds_texts(path) or is_sentence(constant[1])
         ]
-        rows = [(f"`{name}`", _code(text), said) for name, text, said in found if "\n" not in text.strip("\n")]
-        longer = [(name, text, said) for name, text, said in found if "\n" in text.strip("\n")]
-        if found:
+        rows = [
+            (f"`{name}`", _code(text), description)
+            for name, text, description in listed
+            if "\n" not in text.strip("\n")
+        ]
+        longer = [(name, text, description) for name, text, description in listed if "\n" in text.strip("\n")]
+        if listed:
             parts += [f"## {_title(path)}", f"`{path.as_posix()}`"]
             parts += [table(HEADER, rows)] if rows else []
             parts += [
-                f"{fill(f'`{name}`: {said}'.rstrip(': '), COLUMNS)}\n\n{_quoted(text)}" for name, text, said in longer
+                f"{fill(f'`{name}`: {description}'.rstrip(': '), COLUMNS)}\n\n{_quoted(text)}"
+                for name, text, description in longer
             ]
     return "\n\n".join(parts)
 
@@ -100,12 +107,12 @@ def constants(path: Path, *, calls: bool = True) -> Iterator[tuple[str, str, str
         names, value = _assigned(node)
         if not names or value is None:
             continue
-        said = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
-        for name, one in _pairs(names, value):
+        description = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
+        for name, expression in _pairs(names, value):
             if name.isupper() and not name.startswith("_"):
-                for label, text in _strings(name, one, calls=calls):
+                for label, text in _strings(name, expression, calls=calls):
                     if " " in text or path.parent.name != "handlers":
-                        yield label, text, said
+                        yield label, text, description
 
 
 def _assigned(node: ast.stmt) -> tuple[list[str], ast.expr | None]:
@@ -131,20 +138,24 @@ def _strings(name: str, value: ast.expr, *, calls: bool) -> Iterator[tuple[str, 
     elif isinstance(value, ast.JoinedStr):
         yield name, ast.unparse(value)
     elif isinstance(value, (ast.Tuple, ast.List, ast.Set)):
-        for place, one in enumerate(value.elts):
-            yield from _strings(f"{name}[{place}]", one, calls=calls)
+        for place, argument in enumerate(value.elts):
+            yield from _strings(f"{name}[{place}]", argument, calls=calls)
     elif isinstance(value, ast.Dict):
-        for key, one in zip(value.keys, value.values, strict=True):
-            yield from _strings(f"{name}[{ast.unparse(key) if key else '…'}]", one, calls=calls)
+        for key, argument in zip(value.keys, value.values, strict=True):
+            yield from _strings(f"{name}[{ast.unparse(key) if key else '…'}]", argument, calls=calls)
     elif isinstance(value, ast.Call) and calls:
-        for one in [*value.args, *(keyword.value for keyword in value.keywords)]:
-            yield from _strings(name, one, calls=calls)
+        for argument in [*value.args, *(keyword.value for keyword in value.keywords)]:
+            yield from _strings(name, argument, calls=calls)
 
 
-def _described(node: ast.stmt, after: ast.stmt | None, source: str) -> str:
+def _described(node: ast.stmt, next_node: ast.stmt | None, source: str) -> str:
     """Return the docstring below an assignment, otherwise the comment above it."""
-    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-        return " ".join(after.value.value.split())
+    if (
+        isinstance(next_node, ast.Expr)
+        and isinstance(next_node.value, ast.Constant)
+        and isinstance(next_node.value.value, str)
+    ):
+        return " ".join(next_node.value.value.split())
     above: list[str] = []
     for line in reversed(source.splitlines()[: node.lineno - 1]):
         if not line.startswith("#"):

@@ -28,12 +28,12 @@ def follow_the_page(folder: Path) -> list[str]:
     """Follow the page in a folder; return the files that it creates."""
     shutil.copytree(ROOT / "handlers", folder / "handlers", ignore=shutil.ignore_patterns("__pycache__"))
     section = PAGE.read_text(encoding="utf-8").partition("\n## Adding a feature\n")[2].partition("\n## ")[0]
-    blocks = {found["place"]: found["code"] for found in BLOCK.finditer(section)}
+    blocks = {match["place"]: match["code"] for match in BLOCK.finditer(section)}
     line = blocks.pop(JOINS)
     assert len(line.splitlines()) == 1
     joins = folder / "handlers" / "__init__.py"
-    before, end, after = joins.read_text(encoding="utf-8").partition(END)
-    joins.write_text(before + "\n" + line.rstrip() + end + after, encoding="utf-8")
+    head, end, rest = joins.read_text(encoding="utf-8").partition(END)
+    joins.write_text(head + "\n" + line.rstrip() + end + rest, encoding="utf-8")
     for place, code in blocks.items():
         file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)

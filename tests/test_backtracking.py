@@ -41,7 +41,11 @@ def compiled(module: Path) -> Iterator[str]:
                 at_import = True
     if at_import:
         name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removeprefix("lab.")
-        yield from (_text(one.pattern) for one in vars(import_module(name)).values() if isinstance(one, re.Pattern))
+        yield from (
+            _text(compiled_pattern.pattern)
+            for compiled_pattern in vars(import_module(name)).values()
+            if isinstance(compiled_pattern, re.Pattern)
+        )
 
 
 def _text(pattern: str | bytes) -> str:
@@ -53,8 +57,8 @@ def read() -> list[tuple[str, str]]:
     modules = [
         path for folder in ("bot", "handlers", "lab/nightjar_formats") for path in sorted((ROOT / folder).rglob("*.py"))
     ]
-    found = [(str(path.relative_to(ROOT)), path) for path in modules]
-    return [(name, pattern) for name, path in found if name not in OF_OURS for pattern in compiled(path)]
+    named_modules = [(str(path.relative_to(ROOT)), path) for path in modules]
+    return [(name, pattern) for name, path in named_modules if name not in OF_OURS for pattern in compiled(path)]
 
 
 def gives_back(pattern: Any, *, at_end: bool = True) -> bool:
@@ -77,8 +81,8 @@ def _inside(value: Any) -> Iterator[Any]:
     if isinstance(value, patterns.SubPattern):
         yield value
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _inside(one)
+        for inner in value:
+            yield from _inside(inner)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +108,8 @@ def test_a_pattern_that_backtracks_is_detected(pattern: str, expected: bool) -> 
 
 
 def test_no_pattern_for_text_from_outside_backtracks() -> None:
-    found = [f"{module}: {pattern}" for module, pattern in read() if gives_back(patterns.parse(pattern))]
-    assert found == [], "make them possessive, or use bot.core.patterns"
+    backtracking = [f"{module}: {pattern}" for module, pattern in read() if gives_back(patterns.parse(pattern))]
+    assert backtracking == [], "make them possessive, or use bot.core.patterns"
 
 
 def test_all_modules_that_use_re_are_known() -> None:

@@ -31,11 +31,11 @@ def test_of_twenty_deliveries_sixteen_are_unwanted_three_comments_and_one_a_comm
     assert len(order) == 60
     for start in (0, 20, 40):
         kinds = Counter(
-            "command" if one in ASKING else "comment" if one is COMMENT else "unwanted"
-            for one in order[start : start + 20]
+            "command" if template in ASKING else "comment" if template is COMMENT else "unwanted"
+            for template in order[start : start + 20]
         )
         assert kinds == {"unwanted": 16, "comment": 3, "command": 1}
-    assert [one for one in order if one in ASKING] == ASKING
+    assert [template for template in order if template in ASKING] == ASKING
 
 
 def test_stored_deliveries_are_read_back_unchanged(tmp_path: Path) -> None:
@@ -74,12 +74,13 @@ def test_a_goal_that_could_not_be_measured_is_not_missed() -> None:
 
 
 def test_before_and_after_are_compared_by_place_or_by_name() -> None:
-    ours: Row = {"load": "1", "server": "ours", "p50": 4.0, "busy": 9.0}
-    before: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": ms}, ours] for ms in (1, 2, 9)]
+    own_row: Row = {"load": "1", "server": "ours", "p50": 4.0, "busy": 9.0}
+    old_rounds: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": ms}, own_row] for ms in (1, 2, 9)]
     renamed: Row = {"load": "one", "server": "ours", "p50": 2.0, "p99": 1, "busy": 9.0}
-    after: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": 3}, renamed]]
+    new_rounds: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": 3}, renamed]]
     compared = [
-        tuple(row[head] for head in ("what", "before", "after", "ratio")) for row in side_by_side(before, after)
+        tuple(row[head] for head in ("what", "before", "after", "ratio"))
+        for row in side_by_side(old_rounds, new_rounds)
     ]
     assert compared == [("1, bare", 2, 3, "1.50"), ("one, ours", 4, 2, "0.50")]
-    assert [row["what"] for row in side_by_side(before, [after[0][:1]])] == ["1, bare"]
+    assert [row["what"] for row in side_by_side(old_rounds, [new_rounds[0][:1]])] == ["1, bare"]

@@ -22,5 +22,5 @@ def test_no_two_public_classes_have_the_same_name() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     files[node.name].append(str(path.relative_to(ROOT)))
     assert len(files) > 700
-    assert {name: where for name, where in files.items() if len(where) > 1 and name not in GITHUB} == {}
+    assert {name: paths for name, paths in files.items() if len(paths) > 1 and name not in GITHUB} == {}
     assert all(len(files[name]) == 2 for name in GITHUB)

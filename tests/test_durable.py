@@ -28,9 +28,9 @@ def lacks(fixture: Any, read: Any) -> list[str]:
     if isinstance(fixture, dict) and isinstance(read, dict):
         lost = [name for name in fixture if name not in read]
         below = [(name, lacks(value, read[name])) for name, value in fixture.items() if name in read]
-        return [*lost, *(f"{name}.{one}" for name, found in below for one in found)]
+        return [*lost, *(f"{name}.{path}" for name, lacking in below for path in lacking)]
     if isinstance(fixture, list) and isinstance(read, list) and len(fixture) == len(read):
-        return [one for old, new in zip(fixture, read, strict=True) for one in lacks(old, new)]
+        return [path for old, new in zip(fixture, read, strict=True) for path in lacks(old, new)]
     return [] if fixture == read else ["value"]
 
 
@@ -58,7 +58,7 @@ def test_effects_are_read_as_they_were_written(kind: str) -> None:
 
 @pytest.mark.parametrize("handler", stored("conclusions"))
 def test_a_conclude_stage_reads_what_its_plan_stored(handler: str) -> None:
-    (stage,) = [one.conclude for one in full_router().handlers if one.name == handler]
+    (stage,) = [known_handler.conclude for known_handler in full_router().handlers if known_handler.name == handler]
     assert stage is not None
     adapter = TypeAdapter(stage.basis)
     fixture = stored("conclusions")[handler]
@@ -77,9 +77,9 @@ def test_internal_events_are_read_as_they_were_announced(name: str) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_no_stored_name_disappears(group: str) -> None:
     # A record has its version in its name, and a newer one replaces it.
-    now = {name.partition(" ")[0] if group == "records" else name for name in GROUPS[group]()}
+    current = {name.partition(" ")[0] if group == "records" else name for name in GROUPS[group]()}
     names = {name.partition(" ")[0] if group == "records" else name for name in stored(group)}
-    assert names - now == set()
+    assert names - current == set()
 
 
 @pytest.mark.parametrize("job", stored("jobs"))
@@ -98,8 +98,8 @@ def test_notes_are_read_as_they_were_written(outcome: str) -> None:
 
 def test_migrations_that_landed_are_unchanged() -> None:
     """A database that has run a migration never runs it again: add a new one instead."""
-    now = migrations()
-    assert {name: now.get(name) for name in stored("migrations")} == stored("migrations")
+    current = migrations()
+    assert {name: current.get(name) for name in stored("migrations")} == stored("migrations")
 
 
 def test_a_manifest_is_read_as_it_was_uploaded() -> None:

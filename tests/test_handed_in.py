@@ -28,14 +28,16 @@ def _is_ours(name: str) -> bool:
 
 def _imported(tree: ast.Module) -> dict[str, str]:
     """Return the full name of each of our names in a file: `bot.web.oidc` for `oidc`; also of classes and functions."""
-    found = dict[str, str]()
+    names = dict[str, str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                found[one.asname or one.name.split(".")[0]] = one.name if one.asname else one.name.split(".")[0]
+            for alias in node.names:
+                names[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-    return {name: full for name, full in found.items() if _is_ours(full)}
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return {name: full for name, full in names.items() if _is_ours(full)}
 
 
 def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
@@ -89,6 +91,8 @@ def test_each_way_to_change_a_module_is_detected(line: str) -> None:
 
 def test_no_test_changes_a_module_of_ours() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in sorted((ROOT / "tests").rglob("*.py"))}
-    found = {name: lines for name, path in files.items() if (lines := patched(path.read_text(encoding="utf-8")))}
-    assert {name: lines for name, lines in found.items() if name not in INSTRUMENTS} == {}
-    assert found.keys() == INSTRUMENTS.keys()
+    patched_lines = {
+        name: lines for name, path in files.items() if (lines := patched(path.read_text(encoding="utf-8")))
+    }
+    assert {name: lines for name, lines in patched_lines.items() if name not in INSTRUMENTS} == {}
+    assert patched_lines.keys() == INSTRUMENTS.keys()

@@ -62,9 +62,9 @@ def faults(text: str) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("what", YAML)
-def test_reading_a_repositorys_file_is_linear(what: str) -> None:
-    assert_linear(lambda size: lambda: faults(YAML[what](size)), 60)
+@pytest.mark.parametrize("shape", YAML)
+def test_reading_a_repositorys_file_is_linear(shape: str) -> None:
+    assert_linear(lambda size: lambda: faults(YAML[shape](size)), 60)
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "[{a: "])
@@ -88,8 +88,8 @@ SHAPES: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> HeadAndBase:
-    return HeadAndBase(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
+def beside(head: SuiteOutcomes, base: SuiteOutcomes) -> HeadAndBase:
+    return HeadAndBase(SHA, 0.0, {"ops": head}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
 
 
 def suite(names: list[str], status: Status) -> SuiteOutcomes:
@@ -101,9 +101,9 @@ def suite(names: list[str], status: Status) -> SuiteOutcomes:
 def test_the_list_of_skipped_tests_takes_linear_time(shape: str, status: Status) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
-        both = beside(suite(names[:size], status), suite(names[size // 2 :], Status.PASSED))
+        head_and_base = beside(suite(names[:size], status), suite(names[size // 2 :], Status.PASSED))
         required = Required({"ops": tuple(names), "other": tuple(names)})
-        return lambda: describe_skips(both, required, "required.json", "main")
+        return lambda: describe_skips(head_and_base, required, "required.json", "main")
 
     assert_linear(make, 30)
 
@@ -112,8 +112,8 @@ def test_the_list_of_skipped_tests_takes_linear_time(shape: str, status: Status)
 def test_the_list_of_slow_tests_takes_linear_time(shape: str) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
-        both = beside(suite(names[:size], Status.PASSED), suite(names[size:], Status.SKIPPED))
-        return lambda: describe_runtimes(both, 30, 10.0)
+        head_and_base = beside(suite(names[:size], Status.PASSED), suite(names[size:], Status.SKIPPED))
+        return lambda: describe_runtimes(head_and_base, 30, 10.0)
 
     assert_linear(make, 60)
 
@@ -125,22 +125,22 @@ KINDS = ("still_failing", "fixed", "newly_skipped", "flaky", "removed", "preclud
 
 def test_the_report_of_a_check_run_is_linear() -> None:
     def make(size: int) -> Callable[[], object]:
-        one = Detail(message="`<!-- " * 20, text="a\n" * 20)
-        failures = {f"tests/test_tile.py::test_{number}": one for number in range(size)}
+        detail = Detail(message="`<!-- " * 20, text="a\n" * 20)
+        failures = {f"tests/test_tile.py::test_{number}": detail for number in range(size)}
         kinds: dict[str, Any] = dict.fromkeys(KINDS, size)
-        known = findings((a_suite(failures), compared(*failures, **kinds)))
-        return lambda: results_report(known)
+        suite_findings = findings((a_suite(failures), compared(*failures, **kinds)))
+        return lambda: results_report(suite_findings)
 
     assert_linear(make, 60)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_judging_a_nightly_run_is_linear(there: bool) -> None:
+@pytest.mark.parametrize("is_collected", [True, False])
+def test_judging_a_nightly_run_is_linear(is_collected: bool) -> None:
     """As many failures as tests, all of them absent: their file could not be collected, or they were removed."""
 
     def make(size: int) -> Callable[[], object]:
         failures = [Failure("operators", f"tests/test_{number}.py", "a" * 40) for number in range(size)]
-        names = {f"{one.test}::test" if there else f"other/{one.test}::test" for one in failures}
+        names = {f"{failure.test}::test" if is_collected else f"other/{failure.test}::test" for failure in failures}
         state = a_suite(dict.fromkeys(names, Detail(message="boom")))
         suite = SuiteFailures("operators", SHA, absent=tuple(failures), began=tuple(failures))
         target = JudgedTarget(ABOUT, SHA, 0.0)

@@ -43,50 +43,50 @@ QUEUE = "arn:aws:sqs:us-west-2:123456789012:device-results"
 
 
 def policy(name: str) -> dict[str, Any]:
-    found = re.search(rf"<!-- policy: {name} -->\n```json\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None, name
-    parsed: dict[str, Any] = json.loads(found[1])
+    match = re.search(rf"<!-- policy: {name} -->\n```json\n(.*?)```", GUIDE, re.DOTALL)
+    assert match is not None, name
+    parsed: dict[str, Any] = json.loads(match[1])
     return parsed
 
 
 def script(name: str) -> str:
-    found = re.search(rf"<!-- script: {name} -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None, name
-    return found[1]
+    match = re.search(rf"<!-- script: {name} -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
+    assert match is not None, name
+    return match[1]
 
 
 def listed(value: Any) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def holds(operator: str, key: str, wanted: str, context: dict[str, str]) -> bool:
+def holds(operator: str, key: str, expected: str, context: dict[str, str]) -> bool:
     """Return whether a condition holds.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
     if operator == "Null":
-        return (key not in context) == (wanted == "true")
+        return (key not in context) == (expected == "true")
     if key not in context:
         return False
     if operator in ("StringEquals", "Bool"):
-        return context[key] == wanted
+        return context[key] == expected
     assert operator == "ArnLike", operator
-    return fnmatchcase(context[key], wanted)
+    return fnmatchcase(context[key], expected)
 
 
 def allowed(*policies: dict[str, Any], action: str, resource: str, **context: str) -> bool:
     """Evaluate policies as AWS does: an action is denied if no statement allows it or one denies it."""
-    known = {key.replace("__", ":").replace("_", "-"): value for key, value in context.items()}
+    keys_of_request = {key.replace("__", ":").replace("_", "-"): value for key, value in context.items()}
     effects = {
         statement["Effect"]
-        for one in policies
-        for statement in one["Statement"]
+        for document in policies
+        for statement in document["Statement"]
         if any(fnmatchcase(action, pattern) for pattern in listed(statement["Action"]))
         and any(fnmatchcase(resource, pattern) for pattern in listed(statement["Resource"]))
         and all(
-            holds(operator, key, wanted, known)
+            holds(operator, key, expected, keys_of_request)
             for operator, keys in statement.get("Condition", {}).items()
-            for key, wanted in keys.items()
+            for key, expected in keys.items()
         )
     }
     return effects == {"Allow"}
@@ -128,8 +128,12 @@ def test_a_lab_may_do_nothing_else(action: str, resource: str) -> None:
 
 def on_ceph(user: str, action: str, resource: str) -> bool:
     """Evaluate the policy for Ceph, which allows users of other accounts only what the bucket's policy does."""
-    mine = [one for one in policy("ceph")["Statement"] if f"arn:aws:iam:::user/{user}" in one["Principal"]["AWS"]]
-    return allowed({"Statement": mine}, action=action, resource=resource)
+    statements = [
+        statement
+        for statement in policy("ceph")["Statement"]
+        if f"arn:aws:iam:::user/{user}" in statement["Principal"]["AWS"]
+    ]
+    return allowed({"Statement": statements}, action=action, resource=resource)
 
 
 def test_the_policy_for_other_stores_lets_labs_upload_and_nothing_else() -> None:
@@ -151,10 +155,10 @@ def test_the_policy_for_other_stores_has_no_conditions_because_they_support_few(
 
     `Null` holds, and everything is denied.
     """
-    assert {key for one in policy("ceph")["Statement"] for key in one} == {
+    assert {key for statement in policy("ceph")["Statement"] for key in statement} == {
         *("Sid", "Effect", "Principal", "Action", "Resource")
     }
-    assert {one["Effect"] for one in policy("ceph")["Statement"]} == {"Allow"}
+    assert {statement["Effect"] for statement in policy("ceph")["Statement"]} == {"Allow"}
     assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=OURS)
 
 
@@ -191,10 +195,10 @@ def test_the_bot_may_read_and_listen_and_say_which_commit_to_test_and_write_noth
 
 def test_only_this_bucket_of_this_account_may_write_to_the_queue() -> None:
     queue, send = policy("queue"), "sqs:SendMessage"
-    ours = {"aws__SourceArn": BUCKET, "aws__SourceAccount": "123456789012"}
-    assert allowed(queue, action=send, resource=QUEUE, **ours)
-    assert not allowed(queue, action=send, resource=QUEUE, **{**ours, "aws__SourceArn": "arn:aws:s3:::other"})
-    assert not allowed(queue, action=send, resource=QUEUE, **{**ours, "aws__SourceAccount": "1"})
+    source = {"aws__SourceArn": BUCKET, "aws__SourceAccount": "123456789012"}
+    assert allowed(queue, action=send, resource=QUEUE, **source)
+    assert not allowed(queue, action=send, resource=QUEUE, **{**source, "aws__SourceArn": "arn:aws:s3:::other"})
+    assert not allowed(queue, action=send, resource=QUEUE, **{**source, "aws__SourceAccount": "1"})
     [statement] = policy("trust")["Statement"]
     assert {"sub", "aud"} == {key.rpartition(":")[2] for key in statement["Condition"]["StringEquals"]}
 
@@ -208,12 +212,12 @@ def test_s3_accepts_the_policy_and_notifies_the_queue_of_manifests_alone(aws_wor
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     message = json.loads(json.dumps(policy("notification")).replace(QUEUE, arn))
     aws_world.s3.put_bucket_notification_configuration(Bucket=aws_world.name, NotificationConfiguration=message)
-    before = aws_world.waiting(url)
+    waiting = aws_world.waiting(url)
     aws_world.put("results/a/te.xml")
     aws_world.put("elsewhere/a/manifest.json")
-    assert aws_world.waiting(url) == before
+    assert aws_world.waiting(url) == waiting
     aws_world.put("results/a/manifest.json")
-    assert aws_world.waiting(url) == before + 1
+    assert aws_world.waiting(url) == waiting + 1
 
 
 def test_a_store_that_refuses_an_upload_names_the_policy(aws_world: World) -> None:
@@ -227,23 +231,23 @@ def test_a_store_that_refuses_an_upload_names_the_policy(aws_world: World) -> No
             bucket.put_once(key, BytesIO(b"x"), sha256=digest)
     finally:
         aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)
-    said = str(refused.value)
-    assert "s3:PutObject is denied" in said
-    assert "docs/labs.md; Ceph and other stores need one of their own" in said
+    message = str(refused.value)
+    assert "s3:PutObject is denied" in message
+    assert "docs/labs.md; Ceph and other stores need one of their own" in message
 
 
 def test_the_documented_app_yaml_is_valid() -> None:
-    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None
-    results = enabled(parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
+    match = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert match is not None
+    results = enabled(parse_config(match[1].encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
     assert tuple(results.labs["example-lab"].targets) == ("hexagon-v73", "adreno")
 
 
 def test_the_documented_manifest_is_valid_and_every_key_is_described() -> None:
-    found = re.search(r"```json\n(\{\"schema\".*?)```", GUIDE, re.DOTALL)
-    assert found is not None
+    match = re.search(r"```json\n(\{\"schema\".*?)```", GUIDE, re.DOTALL)
+    assert match is not None
     key = RunKey("octocat/compiler", "example-lab", "adreno", SHA, "1")
-    assert read_manifest(found[1].encode(), key).claims.pull_request == 42
+    assert read_manifest(match[1].encode(), key).claims.pull_request == 42
     table = GUIDE.partition("| key | needed |")[2].partition("\n\n")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.count("|") > 1]
     described = {name for cell in rows for name in re.findall(r"`(\w+)`", cell)}
@@ -303,8 +307,8 @@ def test_a_lab_reads_which_commit_to_test(how: str, aws_world: World) -> None:
 
 
 def test_the_documented_file_is_what_the_bot_writes() -> None:
-    shown = json.loads(GUIDE.partition("nightly.json`.\n\n```json\n")[2].partition("```")[0])
-    assert tuple(shown) == ("repository", *FOR_LABS)
+    documented = json.loads(GUIDE.partition("nightly.json`.\n\n```json\n")[2].partition("```")[0])
+    assert tuple(documented) == ("repository", *FOR_LABS)
 
 
 @pytest.mark.parametrize("how", ["aws", "curl"])
@@ -334,5 +338,5 @@ def test_an_upload_without_our_kit_is_valid(how: str, tmp_path: Path, aws_world:
     sent = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{folder}operators.jsonl")["Body"].read()
     assert (entry.bytes, entry.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     assert sent == content
-    again = subprocess.run(["bash", "-c", text], cwd=tmp_path, env=env, check=False, capture_output=True)
-    assert again.returncode != 0  # write-once
+    repeated = subprocess.run(["bash", "-c", text], cwd=tmp_path, env=env, check=False, capture_output=True)
+    assert repeated.returncode != 0  # write-once

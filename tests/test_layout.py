@@ -60,13 +60,16 @@ def test_the_root_of_the_bot_contains_only_its_folders() -> None:
 
 def test_an_effect_is_applied_in_only_one_place() -> None:
     """No effect applies another: what follows from an outcome is a plan of its own."""
-    found = {path: list(applies(tree)) for path, tree in modules().items()}
-    assert [path for path, lines in found.items() if lines] == ["bot/app/processor.py", "bot/engine/worker/tasks.py"]
+    lines_by_path = {path: list(applies(tree)) for path, tree in modules().items()}
+    assert [path for path, lines in lines_by_path.items() if lines] == [
+        "bot/app/processor.py",
+        "bot/engine/worker/tasks.py",
+    ]
 
 
 def test_no_decision_reads_a_text_for_people() -> None:
-    found = {path: list(decided_by_text(tree)) for path, tree in modules().items()}
-    assert {path: lines for path, lines in found.items() if lines and path not in PARSES_OUR_TEXT} == {}
+    lines_by_path = {path: list(decided_by_text(tree)) for path, tree in modules().items()}
+    assert {path: lines for path, lines in lines_by_path.items() if lines and path not in PARSES_OUR_TEXT} == {}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_a_decision_by_text_is_detected(code: str) -> None:
 
 def test_the_name_of_a_deciding_function_says_about_what() -> None:
     """Commands of click are left out: their names are those of the command line."""
-    where: dict[str, list[str]] = defaultdict(list)
+    paths_by_name: dict[str, list[str]] = defaultdict(list)
     for path, tree in modules().items():
         for node in tree.body:
             if (
@@ -91,7 +94,7 @@ def test_the_name_of_a_deciding_function_says_about_what() -> None:
                 and node.name.startswith("decide")
                 and not node.decorator_list
             ):
-                where[node.name].append(path)
-    assert len(where) > 5
-    assert "decide" not in where
-    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+                paths_by_name[node.name].append(path)
+    assert len(paths_by_name) > 5
+    assert "decide" not in paths_by_name
+    assert {name: paths for name, paths in paths_by_name.items() if len(paths) > 1} == {}

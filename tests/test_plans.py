@@ -37,16 +37,16 @@ STILL_TO_BE_WRITTEN = "it reads what check runs are still to be written, which a
 class Exempt(NamedTuple):
     """Why a function's statements may read much of some tables, or sort much (`SORTS`)."""
 
-    why: str
-    what: tuple[str, ...]
+    reason: str
+    patterns: tuple[str, ...]
 
     def holds(self, step: str) -> bool:
         """Return whether a step is exempt."""
-        return any(f" {subject} " in f"{step} " for subject in self.what)
+        return any(f" {subject} " in f"{step} " for subject in self.patterns)
 
 
-def exempt(why: str, *what: str) -> Exempt:
-    return Exempt(why, what)
+def exempt(reason: str, *patterns: str) -> Exempt:
+    return Exempt(reason, patterns)
 
 
 EXCEPTIONS = {
@@ -126,30 +126,32 @@ def scans(on_sqlite: SqlitePlans, on_postgres: PostgresPlans, statements: list[S
 
     SQLite does not say how many rows a step sorts; PostgreSQL does, for the same function's statements.
     """
-    found, most = defaultdict[str, set[str]](set), dict[str, float]()
-    for one in statements:
-        if one.database == POSTGRES:
-            found[one.asker] |= {f"{POSTGRES}: {step}" for step in on_postgres.steps(one)}
-            most[one.asker] = max(on_postgres.most, most.get(one.asker, 0))
-    for one in statements:
-        if one.database == SQLITE:
-            few = most.get(one.asker, MANY + 1) <= MANY
-            steps = (step for step in on_sqlite.steps(one) if not (few and step.startswith("sorts")))
-            found[one.asker] |= {f"{SQLITE}: {step}" for step in steps}
-    return {asker: steps for asker, steps in found.items() if steps}
+    steps_by_asker, most = defaultdict[str, set[str]](set), dict[str, float]()
+    for statement in statements:
+        if statement.database == POSTGRES:
+            steps_by_asker[statement.asker] |= {f"{POSTGRES}: {step}" for step in on_postgres.steps(statement)}
+            most[statement.asker] = max(on_postgres.most, most.get(statement.asker, 0))
+    for statement in statements:
+        if statement.database == SQLITE:
+            few = most.get(statement.asker, MANY + 1) <= MANY
+            steps = (step for step in on_sqlite.steps(statement) if not (few and step.startswith("sorts")))
+            steps_by_asker[statement.asker] |= {f"{SQLITE}: {step}" for step in steps}
+    return {asker: steps for asker, steps in steps_by_asker.items() if steps}
 
 
 def test_no_statement_reads_a_whole_table_or_sorts_one(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
     statements = collected.statements()
     assert statements
-    found = [
+    wrong = [
         f"{asker}: {step}"
         for asker, steps in sorted(scans(on_sqlite, on_postgres, statements).items())
         for step in sorted(steps)
         if not (asker in EXCEPTIONS and EXCEPTIONS[asker].holds(step))
     ]
-    assert found == [], "\n".join(found)
-    assert EXCEPTIONS.keys() - {one.asker for one in statements} == set(), "these functions no longer need an exemption"
+    assert wrong == [], "\n".join(wrong)
+    assert EXCEPTIONS.keys() - {statement.asker for statement in statements} == set(), (
+        "these functions no longer need an exemption"
+    )
 
 
 def test_a_scan_and_a_sort_are_detected(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
@@ -159,15 +161,15 @@ def test_a_scan_and_a_sort_are_detected(on_sqlite: SqlitePlans, on_postgres: Pos
         "SELECT id FROM procrastinate_jobs AS job WHERE job.id > 5",
         "SELECT id FROM nightjar_runs AS run WHERE run.state = 'stored'",
     ):
-        both = [Statement(database, text, {}, "a test") for database in (SQLITE, POSTGRES)]
-        (steps,) = scans(on_sqlite, on_postgres, both).values()
+        statements = [Statement(database, text, {}, "a test") for database in (SQLITE, POSTGRES)]
+        (steps,) = scans(on_sqlite, on_postgres, statements).values()
         assert {step.partition(":")[0] for step in steps} == {SQLITE, POSTGRES}, text
 
 
 def test_a_single_row_is_found_by_its_index(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
     text = "SELECT status FROM procrastinate_jobs AS job WHERE job.id = 5 ORDER BY job.priority"
-    both = [Statement(database, text, {}, "a test") for database in (SQLITE, POSTGRES)]
-    assert scans(on_sqlite, on_postgres, both) == {}
+    statements = [Statement(database, text, {}, "a test") for database in (SQLITE, POSTGRES)]
+    assert scans(on_sqlite, on_postgres, statements) == {}
 
 
 def test_every_table_is_filled_or_short(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:

@@ -8,14 +8,7 @@ import pytest
 
 from bot.core.events import Delivery, Repository, lock_key
 from bot.core.payload import Payload
-from bot.effects.section_state import (
-    SECTION_EVENT,
-    SECTION_TEXT,
-    SectionEvent,
-    SectionState,
-    SectionText,
-    with_mark,
-)
+from bot.effects.section_state import SECTION_EVENT, SECTION_TEXT, SectionEvent, SectionState, SectionText, with_mark
 from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.github.text.sticky import with_section
 
@@ -55,22 +48,24 @@ def test_a_text_is_written_in_order_with_all_other_work_of_its_pull_request() ->
 
 def test_computing_a_section_delays_nothing_else() -> None:
     locks = {
-        SECTION_EVENT.lock(7, SectionEvent("runtime", number, A, {}, asked)) for number in (12, 13) for asked in "ab"
+        SECTION_EVENT.lock(7, SectionEvent("runtime", number, A, {}, request))
+        for number in (12, 13)
+        for request in "ab"
     }
     assert len(locks) == 2
     assert not any(lock.startswith(("pr:", "sha:")) for lock in locks)
 
 
 def test_each_request_is_announced_under_its_own_name() -> None:
-    def name(section: str = "runtime", number: int = 12, asked: str = "asked") -> str:
-        return SECTION_EVENT.guid(7, SectionEvent(section, number, A, {}, asked))
+    def name(section: str = "runtime", number: int = 12, request: str = "asked") -> str:
+        return SECTION_EVENT.guid(7, SectionEvent(section, number, A, {}, request))
 
-    def named(asked: str) -> str:
-        return SECTION_TEXT.guid(7, SectionText("runtime", 12, A, "", 0.0, asked))
+    def named(request: str) -> str:
+        return SECTION_TEXT.guid(7, SectionText("runtime", 12, A, "", 0.0, request))
 
     assert (name(), named("asked")) == (name(), named("asked"))
-    others = {name(), name(section="docs-link"), name(number=13), name(asked="again"), named("asked"), named("again")}
-    assert len(others) == 6
+    names = {name(), name(section="docs-link"), name(number=13), name(request="again"), named("asked"), named("again")}
+    assert len(names) == 6
 
 
 def test_a_repository_with_an_unknown_installation_is_announced_without_it() -> None:
@@ -81,7 +76,7 @@ def test_a_repository_with_an_unknown_installation_is_announced_without_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("shown", "head", "mark"),
+    ("state", "head", "mark"),
     [
         (SectionState(A, 1.0, "digest"), A, ""),
         (SectionState(A, 1.0, "digest"), B, B),
@@ -91,16 +86,16 @@ def test_a_repository_with_an_unknown_installation_is_announced_without_it() -> 
     ],
     ids=["of the head", "of another", "of another, with_mark before", "of the head again", "nothing is shown"],
 )
-def test_a_section_of_another_commit_needs_a_mark(shown: SectionState, head: str, mark: str) -> None:
-    assert shown.mark(head) == mark
+def test_a_section_of_another_commit_needs_a_mark(state: SectionState, head: str, mark: str) -> None:
+    assert state.mark(head) == mark
 
 
 def test_a_mark_is_one_line_that_names_both_commits() -> None:
-    once = with_mark(TEXT, A, B)
-    assert once == OF_A + TEXT
-    assert with_mark(once, A, B) == once
-    assert with_mark(once, A, C) == OF_A.replace("bbbbbbb", "ccccccc") + TEXT
-    assert with_mark(once, A, "") == TEXT
+    marked_once = with_mark(TEXT, A, B)
+    assert marked_once == OF_A + TEXT
+    assert with_mark(marked_once, A, B) == marked_once
+    assert with_mark(marked_once, A, C) == OF_A.replace("bbbbbbb", "ccccccc") + TEXT
+    assert with_mark(marked_once, A, "") == TEXT
     assert with_mark(TEXT, A, "") == TEXT
 
 
@@ -115,7 +110,7 @@ def test_a_mark_survives_reading_and_writing_the_sticky_comment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "shown"),
+    ("moment_text", "text"),
     [
         ("2026-11-20T05:10:59Z", "2026-11-20 05:10 UTC"),
         ("2026-11-20T05:10:00+05:30", "2026-11-19 23:40 UTC"),
@@ -123,8 +118,8 @@ def test_a_mark_survives_reading_and_writing_the_sticky_comment() -> None:
         ("", "1970-01-01 00:00 UTC"),
     ],
 )
-def test_times_are_shown_in_utc(at: str | float, shown: str) -> None:
-    assert moment(at) == shown
+def test_times_are_shown_in_utc(moment_text: str | float, text: str) -> None:
+    assert moment(moment_text) == text
 
 
 def test_an_invalid_time_counts_as_long_ago() -> None:

@@ -91,18 +91,18 @@ def test_an_image_on_an_older_python_than_the_newest_of_its_series_is_refused(tm
 
 
 def test_an_image_that_runs_next_to_ours_has_one_full_version() -> None:
-    found = re.findall(r"image: (\S+:\S+)", (ROOT / "compose.yaml").read_text())
-    assert found
-    for image in found:
+    images = re.findall(r"image: (\S+:\S+)", (ROOT / "compose.yaml").read_text())
+    assert images
+    for image in images:
         assert re.fullmatch(r"[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z]+(@sha256:[0-9a-f]{64})?", image), image
 
 
 def test_updates_are_proposed_for_everything_pinned() -> None:
     updates = YAML(typ="safe").load(ROOT / ".github/dependabot.yml")["updates"]
     watched = {
-        (one["package-ecosystem"], folder)
-        for one in updates
-        for folder in one.get("directories", [one.get("directory")])
+        (update["package-ecosystem"], folder)
+        for update in updates
+        for folder in update.get("directories", [update.get("directory")])
     }
     pinned = {
         ("github-actions", "/"),
@@ -142,12 +142,12 @@ def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
 def test_packages_that_another_python_needs_are_locked_too(name: str, python: str) -> None:
     """A lock file made with one Python lacks packages that only another needs; installing by hash then fails."""
     locked = {canonicalize_name(line.split("==")[0]) for line in logical_lines(ROOT / name)}
-    there = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
     missing = {
         f"{package} needs {needed.name}"
         for package in locked
         for needed in map(Requirement, distribution(package).requires or ())
-        if needed.marker is None or needed.marker.evaluate(there)
+        if needed.marker is None or needed.marker.evaluate(environment)
         if canonicalize_name(needed.name) not in locked
     }
     assert missing == set()
@@ -184,7 +184,7 @@ def test_an_installation_from_a_checkout_takes_the_lab_kit_from_its_folder(
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *options, *links]
     subprocess.run([*pip, *arguments], cwd=checkout, check=True)
     installed = json.loads((checkout / "report.json").read_text())["install"]
-    [lab] = [one["download_info"] for one in installed if one["metadata"]["name"] == "nightjar-lab"]
+    [lab] = [package["download_info"] for package in installed if package["metadata"]["name"] == "nightjar-lab"]
     assert lab["url"] == (checkout / "lab").as_uri()
 
 

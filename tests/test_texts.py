@@ -59,23 +59,28 @@ def trees() -> dict[Path, ast.Module]:
 def shown_errors(parsed: list[ast.Module]) -> set[str]:
     """Return the names of all classes of errors that people read."""
     classes = [node for tree in parsed for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    shown = SHOWN | CLICK
-    while more := {one.name for one in classes if {_name(base) for base in one.bases} & shown} - shown:
-        shown |= more
-    return shown
+    shown_names = SHOWN | CLICK
+    while (
+        subclasses := {
+            error_class.name for error_class in classes if {_name(base) for base in error_class.bases} & shown_names
+        }
+        - shown_names
+    ):
+        shown_names |= subclasses
+    return shown_names
 
 
-def inline(tree: ast.AST, shown: set[str]) -> Iterator[tuple[int, str]]:
+def inline(tree: ast.AST, shown_names: set[str]) -> Iterator[tuple[int, str]]:
     """Yield each sentence that is written inline where an error is raised."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _name(node.func) in shown:
-            for one in (part for argument in node.args for part in ast.walk(argument)):
+        if isinstance(node, ast.Call) and _name(node.func) in shown_names:
+            for constant in (part for argument in node.args for part in ast.walk(argument)):
                 if (
-                    isinstance(one, ast.Constant)
-                    and isinstance(one.value, str)
-                    and len(one.value.split()) >= LEAST_WORDS
+                    isinstance(constant, ast.Constant)
+                    and isinstance(constant.value, str)
+                    and len(constant.value.split()) >= LEAST_WORDS
                 ):
-                    yield one.lineno, one.value
+                    yield constant.lineno, constant.value
 
 
 def _name(node: ast.expr) -> str:
@@ -84,9 +89,9 @@ def _name(node: ast.expr) -> str:
 
 def test_no_error_for_people_has_its_sentence_inline() -> None:
     parsed = trees()
-    shown = shown_errors(list(parsed.values()))
-    assert {"TooMuch", "EndsEarly", "RefusedToPerson"} <= shown
-    assert [f"{path}:{line}: {text}" for path, tree in parsed.items() for line, text in inline(tree, shown)] == []
+    shown_names = shown_errors(list(parsed.values()))
+    assert {"TooMuch", "EndsEarly", "RefusedToPerson"} <= shown_names
+    assert [f"{path}:{line}: {text}" for path, tree in parsed.items() for line, text in inline(tree, shown_names)] == []
 
 
 @pytest.mark.parametrize("raised", ['raise Refused(f"{name} is too long")', 'UserError("it is not here".format())'])

@@ -213,9 +213,9 @@ def explained(place: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _answered(place, error) from None
+        raise _error_of_answer(place, error) from None
     except BotoCoreError as error:
-        raise _unanswered(place, error) from None
+        raise _error_without_answer(place, error) from None
 
 
 def code_of(error: Any) -> tuple[str, int]:
@@ -224,7 +224,7 @@ def code_of(error: Any) -> tuple[str, int]:
     return code, int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _answered(place: str, error: Any) -> Exception:
+def _error_of_answer(place: str, error: Any) -> Exception:
     """Return our error for one that the service answered with (a `ClientError`)."""
     code, status = code_of(error)
     message = str(error.response.get("Error", {}).get("Message") or "")
@@ -249,7 +249,7 @@ def _answered(place: str, error: Any) -> Exception:
     return UserError(texts.REFUSED.format(place=place, action=action, reason=refusal_reason(reason, message)))
 
 
-def _unanswered(place: str, error: Exception) -> Exception:
+def _error_without_answer(place: str, error: Exception) -> Exception:
     """Return our error for a request without an answer. It only names the kind: the text may contain an address."""
     from botocore import exceptions as of
 

@@ -2,6 +2,29 @@
 
 GitHub lists workflow runs by commit. A commit may be the head of a pull request, of a release branch and of a tag, so
 the list may contain deployments. A pull request whose head is a commit of `main` must not start these again.
+
+Every earlier bot had a list of jobs, and every list became outdated. So this bot reads from the commit which jobs
+exist. But a link in a status is text from outside: a status that links to `/job/deploy/1/` must not let a comment start
+a deployment. The effect checks the rule again before it writes.
+
+- A Jenkins job is started only if the status links to a server that `app.yaml` names and to the pull request's own
+  multibranch job: `PR-12`, `PR-12-head` or `PR-12-merge`.
+- A workflow run is started only if an event of the pull request started it (`pull_request`, `merge_group`), and its
+  head repository and branch are the pull request's.
+- The answer names every job that the bot did not start, with the reason.
+
+An approval is not a rerun. GitHub would start a run that waits for approval (`action_required`) for whoever requests a
+rerun, so `@ci rerun` leaves it alone. `@ci approve ci` approves it: that needs the write role, which `rerun: allow:`
+cannot lower, and applies to one commit.
+
+A build that was aborted may leave its status pending. The bot asks Jenkins about at most 20 pending builds of the pull
+request's jobs, five seconds each. A finished build that is not green counts as failed; without a clear answer a build
+counts as running. Merges use the status, as GitHub's rules do; `@ci rerun` replaces a status that stays pending.
+
+GitHub counts attempts, so a rerun is never repeated. A Jenkins job counts as started if it is queued, building, or has
+a build newer than the link and the command. If no status on the head links to a build, a build that began before the
+command does not count, because it is of an older head. If Jenkins' clock is some minutes behind and the bot crashes
+right after the request, it may start a second build.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def decide(
     # Standard error holds the reasons: a shell that evaluates it must read nothing but comments.
     logging.disable(logging.CRITICAL)
     with asyncio.Runner() as runner:
-        decision, late = runner.run(_answered(question))
+        decision, late = runner.run(_decide_in_time(question))
         _print(decision, form)
         if late:
             # A normal exit waits for threads that resolve host names, which may take longer than a step of CI should.
@@ -176,7 +176,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuery:
-    """What to decide. `branch` is used if `number` is 0; `named`: app.yaml was given by --config."""
+    """A build to decide about. `branch` counts only if `number` is 0; `named` says whether --config names app.yaml."""
 
     number: int
     branch: str
@@ -212,7 +212,7 @@ def _only_repository(path: Path) -> str:
     return names[0]
 
 
-async def _answered(question: DecisionQuery) -> tuple[CiDecision, bool]:
+async def _decide_in_time(question: DecisionQuery) -> tuple[CiDecision, bool]:
     """Return a decision in any case, and whether a request is still running."""
     try:
         async with asyncio.timeout(DEADLINE):

@@ -152,10 +152,10 @@ def replay(
         raise SystemExit(status)
     with stopping_at_faults():
         if dry_run:
-            plan = asyncio.run(_planned(guid, config_path))
+            plan = asyncio.run(_preview(guid, config_path))
             click.echo(json.dumps(plan, indent=2))
             raise SystemExit(1 if any("error" in handler_plan for handler_plan in plan["plans"]) else 0)
-        record = asyncio.run(_replayed(guid, config_path, timeout))
+        record = asyncio.run(_replay(guid, config_path, timeout))
     if as_json:
         click.echo(json.dumps(record.as_json(), indent=2))
     else:
@@ -165,7 +165,7 @@ def replay(
     raise SystemExit(0 if record.settled and record.state != FAILED else 1)
 
 
-async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
+async def _preview(guid: str, config_path: Path) -> dict[str, Any]:
     from bot.app.serve import open_bot
 
     config, settings = load_config(config_path), Settings.from_environment()
@@ -176,7 +176,7 @@ async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
         return await bot.engine.dry_run(guid)
 
 
-async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRecord:
+async def _replay(guid: str, config_path: Path, patience: float) -> DeliveryRecord:
     """Replay a delivery: a server does the work if there is one, this process if it can have the file alone."""
     async with reading_engine() as engine:
         await stored_record(engine.journal, guid)

@@ -29,7 +29,7 @@ _QUOTES = "\"'"
 def read_env_file(path: Path) -> dict[str, str]:
     """Return the variables of a file, none if it does not exist.
 
-    Raises `SettingsError`, whose text names lines and never repeats what stands there.
+    Raises `SettingsError`, whose text has the numbers of wrong lines, never their content.
     """
     try:
         with path.open("rb") as file:
@@ -58,7 +58,7 @@ def read_env_file(path: Path) -> dict[str, str]:
 
 
 def add_to_environment(variables: Mapping[str, str], environ: MutableMapping[str, str]) -> None:
-    """Set the variables of a file; what the environment has already, and is not blank, stays."""
+    """Set the variables of a file, except those that the environment already has with a value that is not blank."""
     for name, value in variables.items():
         if not environ.get(name, "").strip():
             environ[name] = value
@@ -70,9 +70,9 @@ def lacks_credentials(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def wants_setup(env_file: Path, config: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a server has no credentials, or those of a set-up that ended before app.yaml was there.
+    """Return whether a server has no credentials, or only those of a set-up that ended before it wrote app.yaml.
 
-    Raises what `read_env_file` raises.
+    Raises the errors of `read_env_file`.
     """
     return lacks_credentials(environ) or (
         not config.exists() and _credentials(environ) <= _credentials(read_env_file(env_file))

@@ -27,7 +27,10 @@ TIME_SPAN = Matching(r"[1-9][0-9]{0,4}[smhd]", TIME_SPAN_WORDS)
 
 @dataclass(frozen=True, slots=True)
 class BulkReplay:
-    """Which failures to replay: those of the last `since` seconds, of one `repository` or of all, so many a minute."""
+    """The failures to replay: those of the last `since` seconds, of one `repository` or of all (empty).
+
+    `per_minute` is the pace; `patience` is in seconds.
+    """
 
     since: float
     repository: str
@@ -39,22 +42,22 @@ class BulkReplay:
         return await failed_since(engine.journal, time.time() - self.since, self.repository)
 
     async def replay(self, engine: Engine, records: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:
-        """Replay them, and return their final records."""
+        """Replay deliveries, and return their final records."""
         return await engine.replay_all(
             [record.guid for record in records],
             interval=60 / self.per_minute,
             patience=self.patience,
-            progress=_show,
+            progress=_show_progress,
         )
 
 
 def replay_failed(replay: BulkReplay, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
-    """Run the command; return its exit status. Raises the error that keeps it from starting."""
+    """Replay failed deliveries and print the results; return the exit status. Raises errors of the database."""
     if dry_run:
-        records = asyncio.run(_listed(replay))
+        records = asyncio.run(_list_failed(replay))
         _print_selection(records, as_json=as_json)
         return 0
-    records = asyncio.run(_replayed(replay, config_path))
+    records = asyncio.run(_replay(replay, config_path))
     states = Counter(_state(record) for record in records)
     if as_json:
         counts = {name: states[name] for name in ("done", "failed", "waiting")}
@@ -69,13 +72,13 @@ def replay_failed(replay: BulkReplay, config_path: Path, *, dry_run: bool, as_js
     return 0 if states["done"] == len(records) else 1
 
 
-async def _listed(replay: BulkReplay) -> list[DeliveryRecord]:
+async def _list_failed(replay: BulkReplay) -> list[DeliveryRecord]:
     async with reading_engine() as engine:
         return await replay.failed(engine)
 
 
-async def _replayed(replay: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
-    """Replay by the server if there is one, else by this process."""
+async def _replay(replay: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
+    """Let the server replay if there is one, otherwise this process."""
     async with reading_engine() as engine:
         records = await replay.failed(engine)
         if not records or not is_free(engine.database):
@@ -84,7 +87,7 @@ async def _replayed(replay: BulkReplay, config_path: Path) -> list[DeliveryRecor
         return await replay.replay(engine, records)
 
 
-def _show(queued: int, ended: int, count: int) -> None:
+def _show_progress(queued: int, ended: int, count: int) -> None:
     click.echo(REPLAY_PROGRESS.format(queued=queued, ended=ended, count=count), err=True)
 
 
@@ -92,7 +95,7 @@ def _print_selection(records: Sequence[DeliveryRecord], *, as_json: bool) -> Non
     if as_json:
         click.echo(json.dumps({"count": len(records), "deliveries": list(map(_as_json, records))}, indent=2))
     elif records:
-        click.echo(table(FAILED_HEADERS, [(r.guid, _event(r), _about(r), r.reason) for r in records]))
+        click.echo(table(FAILED_HEADERS, [(r.guid, _event(r), _subject(r), r.reason) for r in records]))
         click.echo(TO_REPLAY.format(count=len(records)), err=True)
     else:
         click.echo(NOTHING_FAILED)
@@ -108,7 +111,7 @@ def _event(record: DeliveryRecord) -> str:
     return f"{record.event}.{record.action}" if record.action else record.event
 
 
-def _about(record: DeliveryRecord) -> str:
+def _subject(record: DeliveryRecord) -> str:
     return f"{record.repository}#{record.number}" if record.number else record.repository
 
 

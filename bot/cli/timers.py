@@ -100,12 +100,12 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
     """
     with stopping_at_faults():
         if dry_run:
-            plans = asyncio.run(_planned(name, repo, config_path))
+            plans = asyncio.run(_preview(name, repo, config_path))
             click.echo(json.dumps(plans, indent=2))
             raise SystemExit(
                 1 if any("error" in handler_plan for plan in plans for handler_plan in plan["plans"]) else 0
             )
-        records = asyncio.run(_ran(name, repo, config_path, timeout))
+        records = asyncio.run(_run_timers(name, repo, config_path, timeout))
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     else:
@@ -116,24 +116,24 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
     raise SystemExit(0 if settled and all(record.state != FAILED for record in records) else 1)
 
 
-async def _planned(name: str, only: str | None, config_path: Path) -> list[dict[str, Any]]:
+async def _preview(name: str, only: str | None, config_path: Path) -> list[dict[str, Any]]:
     config = load_config(config_path)
     repositories = repositories_with(config, name, only)
-    async with _opened(config) as bot:
+    async with _open_bot(config) as bot:
         return [await bot.engine.preview(await bot.timers.delivery(repository, name)) for repository in repositories]
 
 
-async def _ran(name: str, only: str | None, config_path: Path, patience: float) -> list[DeliveryRecord]:
+async def _run_timers(name: str, only: str | None, config_path: Path, patience: float) -> list[DeliveryRecord]:
     config = load_config(config_path)
     repositories = repositories_with(config, name, only)
-    async with _opened(config) as bot, _worker(bot):
+    async with _open_bot(config) as bot, _worker(bot):
         moment = manual_run()
         guids = [await bot.timers.announce(repository, name, moment) for repository in repositories]
         return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
 
 
 @asynccontextmanager
-async def _opened(config: Config) -> AsyncIterator[Bot]:
+async def _open_bot(config: Config) -> AsyncIterator[Bot]:
     from bot.app.serve import open_bot
 
     settings = Settings.from_environment()
@@ -143,13 +143,13 @@ async def _opened(config: Config) -> AsyncIterator[Bot]:
     async with open_bot(config, settings) as bot:
         try:
             yield bot
-        except (TryAgain, GitHubException) as error:  # we could not ask GitHub for the ID of the repository
+        except (TryAgain, GitHubException) as error:  # GitHub did not return the ID of the repository
             raise UserError(str(error)) from None
 
 
 @asynccontextmanager
 async def _worker(bot: Bot) -> AsyncIterator[None]:
-    """Work while the block runs, where no server does."""
+    """Run jobs in this process while the block runs, unless a server may use the database."""
     from bot.app.serve import end
 
     if not is_free(bot.engine.database):

@@ -119,17 +119,17 @@ class TokenKind:
         return (token.id, token.subject, iso_utc(token.created_at), *moments, token.note)
 
 
-def _repository(config: Config, name: str) -> str | None:
+def _find_repository(config: Config, name: str) -> str | None:
     return name.lower() if config.repository(name) is not None else None
 
 
-def _lab(config: Config, name: str) -> str | None:
+def _find_lab(config: Config, name: str) -> str | None:
     labs = {lab for keys in config.repositories.values() for lab in labs_of(keys)}
     return name if name in labs else None
 
 
-API_TOKENS = TokenKind(API, "repository", _repository, NOT_CONFIGURED, NO_TOKENS, UNKNOWN_TOKEN, SHOWN_ONCE)
-LAB_TOKENS = TokenKind(LAB, "lab", _lab, UNKNOWN_LAB, NO_LAB_TOKENS, UNKNOWN_LAB_TOKEN, SHOWN_ONCE_LAB)
+API_TOKENS = TokenKind(API, "repository", _find_repository, NOT_CONFIGURED, NO_TOKENS, UNKNOWN_TOKEN, SHOWN_ONCE)
+LAB_TOKENS = TokenKind(LAB, "lab", _find_lab, UNKNOWN_LAB, NO_LAB_TOKENS, UNKNOWN_LAB_TOKEN, SHOWN_ONCE_LAB)
 LAB_NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "the name of a lab in app.yaml, as in example-lab")
 
 expires_option = click.option(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.config.types import Role
 
 
-def shown(command: Command | BadCommand) -> str:
+def command_as_code(command: Command | BadCommand) -> str:
     """Show a command in an answer, as code, so that it mentions nobody; truncate a long one."""
     return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
 
@@ -39,13 +39,13 @@ def not_allowed(command: Command, override: Sequence[Role] | None = None) -> str
     allowed = command.spec.who(override)
     access = _access(allowed)
     if "author" in allowed:
-        return texts.ONLY_THESE.format(who=who_may(allowed), command=shown(command))
-    return texts.NEED_ACCESS.format(access=access, command=shown(command)) if access else texts.NOBODY_MAY
+        return texts.ONLY_THESE.format(who=who_may(allowed), command=command_as_code(command))
+    return texts.NEED_ACCESS.format(access=access, command=command_as_code(command)) if access else texts.NOBODY_MAY
 
 
 def not_own_words(command: Command, author: str) -> str:
     """Say that a command does not run if somebody edits it into another person's comment."""
-    return texts.NOT_OWN_WORDS.format(author=code(author), command=shown(command))
+    return texts.NOT_OWN_WORDS.format(author=code(author), command=command_as_code(command))
 
 
 def switched_off(spec: CommandSpec, repository: str, config: RepositoryConfig) -> str:

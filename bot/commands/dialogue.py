@@ -2,6 +2,20 @@
 
 This is a handler like the others, except that features register their commands with it: a declaration and a function
 for each. However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
+
+Whose command it is: the sender of the event runs it, identified by ID, because a login can pass to another account. The
+ID in GitHub's permission response must match. A command that an edit adds belongs to the editor. If the editor is not
+the author of the comment, only commands without `own_words` run: readers would think that the author wrote the others.
+The bot answers neither itself nor other bots, because two bots that answer each other would never stop.
+
+Which commit: a command acts on the newest head that a `pull_request` delivery reported before it, because the payload
+of `issue_comment` names no commit. `@ci rerun` is refused if GitHub reports another head. `@ci merge`, `@ci update` and
+`@ci approve ci` are also refused if the head may have moved since the comment was written. Without a record (the pull
+request is older than the installation) `approve ci` asks for the SHA. `merge` goes ahead: it merges only an approved
+commit, and would otherwise be refused every time. `@ci run slow tests` belongs to the pull request, not to a commit.
+
+A person without any permission gets no reply to an invalid command, but one to a valid command that says why the bot
+refuses. Otherwise anybody could make the bot write comments in a public repository.
 """
 
 from __future__ import annotations
@@ -205,7 +219,7 @@ class Dialogue:
         if not any(isinstance(item, Command) for item in commands):
             # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why=texts.WHY_NO_COMMAND)
-        items = tuple(Item(answers.shown(command), message, done=False) for command in commands)
+        items = tuple(Item(answers.command_as_code(command), message, done=False) for command in commands)
         page = pull_page_url(context, comment.number)
         effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {}, page)
         return Plan(effects, why=texts.WHY_NOT_PLANNED)
@@ -334,7 +348,7 @@ def _brief_plan(
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
-    item = Item(answers.shown(commands[0]), text.format(limit=limit), done=False)
+    item = Item(answers.command_as_code(commands[0]), text.format(limit=limit), done=False)
     conclusion = decide_conclusion(CommandResults.of(comment, [item]), EffectOutcomes(), {})
     return Plan((count, *conclusion), why=texts.WHY_OVER_LIMIT, rank=rank)
 
@@ -346,7 +360,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     effects, moved = merge_reruns_by_run([React.to(comment, EYES), *planned])
     items = [
         Item(
-            answers.shown(command),
+            answers.command_as_code(command),
             answer.say,
             done=answer.done,
             targets=tuple(moved.get(effect.effect_key, effect.effect_key) for effect in answer.effects),

@@ -216,7 +216,7 @@ def comment_in(delivery: Delivery) -> UserComment | None:
     return None
 
 
-ASKED_OF_US = ("rerequested", "requested_action")
+CHECK_BUTTON_ACTIONS = ("rerequested", "requested_action")
 """The actions of buttons on a check run; GitHub notifies only the App that created the run."""
 
 
@@ -271,7 +271,7 @@ def lock_key(event: str, body: Json) -> str:
         return pull_lock(repository, number)
     if event == "push":
         return f"ref:{repository}:{_get(body, 'ref')}"
-    if event == "check_run" and _get(body, "action") in ASKED_OF_US:
+    if event == "check_run" and _get(body, "action") in CHECK_BUTTON_ACTIONS:
         return check_lock(repository, _get(body, "check_run", "name"))
     if event == MERGE_GROUP and (queued := queued_pull(_get(body, MERGE_GROUP, "head_ref"))):
         return group_lock(repository, queued)

@@ -65,7 +65,7 @@ class Redactor:
         stripped = {secret.strip() for secret in secrets}
         # Replace the longest first: a secret that contains another one must disappear as a whole.
         ordered = sorted(
-            (secret for secret in stripped if len(secret) >= SHORTEST_SECRET), key=lambda one: (-len(one), one)
+            (secret for secret in stripped if len(secret) >= SHORTEST_SECRET), key=lambda secret: (-len(secret), secret)
         )
         patterns = ["".join(map(_encoded, secret)) for secret in ordered]
         self._configured = Pattern("|".join(patterns)) if patterns else None

@@ -30,11 +30,11 @@ TOO_LONG = "{host} answered GET {path} with more than {limit:,} bytes"
 
 
 class Reader:
-    """Reads from configured web addresses. `now` returns seconds since 1970."""
+    """Reads from configured web addresses. `clock` returns seconds since 1970."""
 
-    def __init__(self, session: aiohttp.ClientSession, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, session: aiohttp.ClientSession, *, clock: Callable[[], float] = time.time) -> None:
         self._session = session
-        self._now = now
+        self._clock = clock
 
     async def json(
         self,
@@ -81,7 +81,7 @@ class Reader:
         """
         wait = seconds_in(response.headers.get("Retry-After"))
         until = _number_in(response.headers.get("X-Retry-After"))
-        return wait if wait is not None or until is None else min(max(0.0, until - self._now()), LONGEST_PAUSE)
+        return wait if wait is not None or until is None else min(max(0.0, until - self._clock()), LONGEST_PAUSE)
 
 
 READER = PartKey[Reader]("reader")

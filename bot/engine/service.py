@@ -2,6 +2,16 @@
 
 A process has one `Engine`. Web servers accept deliveries, workers run jobs, commands read and replay; a process may do
 all of it.
+
+Procrastinate 3.10 is the queue: on PostgreSQL through its own connector, on one SQLite file through ours
+(`bot.engine.sqlite`), because most installations are one machine that should not need a database server. Other engines
+did not order jobs by key, lost work on `kill -9`, or required a server. We chose neither two code paths nor an ORM
+between the bot and the queue. The jobs table is outbox and audit log; our own tables are notes (the outcome of each
+job), records (what handlers store), and the inbox.
+
+Our connector answers 22 named queries, a semi-internal interface. So the version is pinned, the bot refuses to start if
+the set of queries differs, and every test run applies the same random operations to both databases and compares the
+results.
 """
 
 from __future__ import annotations

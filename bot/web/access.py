@@ -2,6 +2,13 @@
 
 `create_app` wraps every route of a repository with `guarded`, by the route's path, so no route can forget it. A
 stranger gets the same answer for a private repository as for one that does not exist.
+
+No open route shows deliveries, which contain names of private repositories, titles and comments. `nightjar deliveries`
+and `nightjar replay` do, because whoever can run them can read the database anyway, and the pages below `/operate` show
+them to operators who have signed in. A route for loopback only would not be safe: behind a reverse proxy on the same
+machine, every request comes from loopback. `/healthz`, `/readyz` and `/metrics` show counts, names of events and
+handlers, and numbers of installations; errors in `/readyz` name the kind of fault, never an address. The decision API
+is open for public repositories, because CI asks without credentials.
 """
 
 from __future__ import annotations
@@ -24,9 +31,9 @@ from bot.web.sign_in.operators import Operators, no_operators
 from bot.web.sign_in.viewers import Viewers
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
-OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
+API_OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
 API = "/api/"
-OF_OPERATORS = ("/operate", "/api/v1/operate")
+OPERATOR_PATHS = ("/operate", "/api/v1/operate")
 
 UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository, nor that it is public or for labs"
 
@@ -64,9 +71,9 @@ class ApiAccess:
         """Return an operation that requires a token if necessary. Raises ValueError if its path does not say."""
         if operation.path == PAGES_OF_A_REPOSITORY or operation.path.startswith(f"{PAGES_OF_A_REPOSITORY}/"):
             return replace(operation, handler=self._for_readers(operation))
-        if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OF_OPERATORS):
+        if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OPERATOR_PATHS):
             return replace(operation, handler=self._for_operators(operation))
-        if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
+        if not operation.path.startswith(f"{API_OF_A_REPOSITORY}/"):
             if operation.path.startswith(API) and not (operation.public or operation.for_labs):
                 raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
             return operation

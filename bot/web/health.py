@@ -20,7 +20,7 @@ OK, NOT_READY = "ok", "not ready"
 
 
 class HealthAnswer(BaseModel):
-    """The health of the process. `reason` says why it is not ready; with `warnings` it works nevertheless."""
+    """The health of the process. `reason` says why it is not ready, `warnings` what does not keep it from working."""
 
     status: str
     reason: str = ""

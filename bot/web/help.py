@@ -19,7 +19,7 @@ API = "/api/v1/help"
 
 
 class HelpQuery(BaseModel):
-    """The repository whose commands are listed."""
+    """Whose commands are listed."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,14 @@
-"""Report the nightly branch to labs: by a status on its commit, and by a file next to the folders of their results."""
+"""Report the nightly branch to labs: by a status on its commit, and by a file next to the folders of their results.
+
+Labs have credentials for the bucket, but may not reach the bot's API. So `nightly.json` in the bucket, in the folder
+that contains the labs' folders, says where the branch is. It does not say when the bot last scanned, or why the branch
+did not move, so it changes only when the branch moves: S3 can notify a lab, and each notification means a new commit to
+test.
+
+This is the only object that the bot overwrites; the bucket's write-once rule begins one folder deeper. Each write names
+the version that it replaces (`If-Match`), so a stalled worker cannot overwrite a newer file. The write is the last
+effect of the plan: a bucket that refuses it blocks neither the branch nor its status or issue.
+"""
 
 from __future__ import annotations
 

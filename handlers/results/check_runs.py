@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.config.types import seconds
-from bot.core.events import ASKED_OF_US, Person, person_or_ghost
+from bot.core.events import CHECK_BUTTON_ACTIONS, Person, person_or_ghost
 from bot.core.page_paths import run_path
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
@@ -101,7 +101,7 @@ async def request_all_check_runs(context: Context) -> Plan:
 
 
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
-@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
+@router.on(CHECK_RUN, *CHECK_BUTTON_ACTIONS, name=NAME, feature=KEY)
 async def write_check_run(context: Context) -> Plan:
     """Plan the check run of a target on a commit."""
     # The clock is read before the results: an older plan must not overwrite the check run of a newer one

@@ -3,6 +3,17 @@
 Neither the commit nor an earlier job may start a program through git, or see what the agent knows: the repository is a
 new one for each job, git gets none of our variables that may hold a secret, and no attribute of the commit counts.
 After the test has run, git is never started inside the worktree, because a stranger's code may have changed it.
+
+An earlier agent had one bare repository for each address, and linked a worktree to it for each job. A job runs a
+stranger's code as the agent's user, so it could write filters, attributes, hooks, replaced objects or links into that
+repository, and the next job's git followed them. To rewrite its configuration and attributes would not be enough:
+replacements, alternates, `shallow`, `FETCH_HEAD`, links and packs remain, and git does not hash the objects of a pack
+again when it reads them. To keep only the objects saved nothing: a fetch with `--depth 1` offers the server only
+commits that a reference names, and the repository has no references, so each fetch got all objects again.
+
+So no job shares objects with an earlier one, and a lab that wants short fetches uses a mirror in its own network
+(`--clone-url`). Of the configuration files, only the fetch reads one: `/etc/gitconfig`. Credentials and
+`safe.directory` in `~/.gitconfig` do not count.
 """
 
 from __future__ import annotations

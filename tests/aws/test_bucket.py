@@ -247,9 +247,9 @@ async def test_an_overwritten_object_has_the_new_content_and_must_not_be_cached(
     bucket = Bucket(aws_world.aws, aws_world.name)
     assert await bucket.write_over("nightly.json", b'{"sha": 1}', content_type="application/json") is True
     assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is True
-    there = aws_world.s3.get_object(Bucket=aws_world.name, Key="nightly.json")
-    assert there["Body"].read() == b"{}"
-    assert (there["ContentType"], there["CacheControl"]) == ("application/json", "no-cache")
+    stored = aws_world.s3.get_object(Bucket=aws_world.name, Key="nightly.json")
+    assert stored["Body"].read() == b"{}"
+    assert (stored["ContentType"], stored["CacheControl"]) == ("application/json", "no-cache")
 
 
 async def test_the_same_content_is_not_written_again(aws_world: World) -> None:
@@ -268,7 +268,7 @@ async def test_a_large_foreign_object_is_overwritten_unread(aws_world: World) ->
 
 
 @pytest.mark.parametrize(
-    ("there", "header", "version", "refusal"),
+    ("answer", "header", "version", "refusal"),
     [
         (web.Response(body=b"old", headers={"ETag": '"e1"'}), "If-Match", '"e1"', fault(412, "PreconditionFailed")),
         (web.Response(body=b"old", headers={"ETag": '"e1"'}), "If-Match", '"e1"', fault(404, "NoSuchKey")),
@@ -277,9 +277,9 @@ async def test_a_large_foreign_object_is_overwritten_unread(aws_world: World) ->
     ],
 )
 async def test_an_object_that_somebody_else_wrote_meanwhile_is_read_again_before_it_is_overwritten(
-    there: web.Response, header: str, version: str, refusal: web.Response, script: Script, aws: Aws
+    answer: web.Response, header: str, version: str, refusal: web.Response, script: Script, aws: Aws
 ) -> None:
-    script.answers = [there, refusal]
+    script.answers = [answer, refusal]
     with pytest.raises(TryAgain):
         await Bucket(aws, "device-results").write_over("nightly.json", b"new", content_type="application/json")
     read, written = script.requests

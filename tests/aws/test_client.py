@@ -159,7 +159,7 @@ async def test_a_store_without_conditional_writes_is_a_permanent_error_with_its_
 
 
 @pytest.mark.parametrize(
-    ("message", "shown"),
+    ("message", "sentence"),
     [
         ("Part number must be\n  an integer.", "(InvalidArgument: Part number must be an integer)"),
         ("", "(InvalidArgument)"),
@@ -167,12 +167,12 @@ async def test_a_store_without_conditional_writes_is_a_permanent_error_with_its_
     ],
 )
 async def test_an_unknown_refusal_keeps_the_stores_sentence_in_one_line(
-    script: Script, aws: Aws, message: str, shown: str
+    script: Script, aws: Aws, message: str, sentence: str
 ) -> None:
     script.answers = [fault(400, "InvalidArgument", message)]
     with pytest.raises(UserError) as refused:
         await anext(Bucket(aws, "device-results").manifests(""))
-    assert shown in str(refused.value)
+    assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_message_without_a_new_object_has_no_arrival(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "reason"),
     [
         ("", "it is not JSON"),
         ("hello", "it is not JSON"),
@@ -165,8 +165,8 @@ def test_a_message_without_a_new_object_has_no_arrival(body: str) -> None:
         (json.dumps({"Type": "Notification"}), "message.Message: is missing"),
     ],
 )
-def test_garbage_is_reported_with_its_fault(body: str, why: str) -> None:
-    with pytest.raises(Garbage, match=why):
+def test_garbage_is_reported_with_its_fault(body: str, reason: str) -> None:
+    with pytest.raises(Garbage, match=reason):
         arrivals(body)
 
 

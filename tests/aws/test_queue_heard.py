@@ -83,7 +83,7 @@ async def test_the_event_loop_is_not_blocked_while_the_queue_is_empty(aws_world:
 
 async def test_only_manifests_of_our_places_are_delivered_and_the_rest_is_deleted(aws_world: World) -> None:
     inbox, queue = Inbox(), aws_world.queue(suffix="")
-    ours = record(bucket=aws_world.name)
+    own_record = record(bucket=aws_world.name)
     bodies = [
         "garbage",
         message(record(bucket="other")),
@@ -91,8 +91,8 @@ async def test_only_manifests_of_our_places_are_delivered_and_the_rest_is_delete
         message(record(bucket=aws_world.name, key="results/run/te.xml")),
         message(record(bucket=aws_world.name, key="results/a%00b/manifest.json")),
         message(record(bucket=aws_world.name, eventName="ObjectRemoved:Delete")),
-        message(ours, ours),
-        message(ours),
+        message(own_record, own_record),
+        message(own_record),
     ]
     aws_world.send(queue, *bodies)
     with capture_logs() as logs:
@@ -100,9 +100,9 @@ async def test_only_manifests_of_our_places_are_delivered_and_the_rest_is_delete
             await until(empty(aws_world, queue))
     assert inbox.arrived == [Arrival(aws_world.name, KEY, ETAG)] * 3
     assert [(log["event"], log.get("reason"), log.get("bucket")) for log in logs if "message" in log["event"]] == [
-        ("message is not understood", "it is not JSON", None),
-        ("message is of another place", None, "other"),
-        ("message is of another place", None, aws_world.name),
+        ("message is unreadable", "it is not JSON", None),
+        ("ignored message for another bucket or prefix", None, "other"),
+        ("ignored message for another bucket or prefix", None, aws_world.name),
     ]
 
 
@@ -134,9 +134,9 @@ async def test_an_arrival_that_could_not_be_stored_comes_again_and_does_not_dela
             assert aws_world.waiting(queue) > 0
             await until(lambda: bad in inbox.arrived)
             await until(empty(aws_world, queue))
-            await until(lambda: logs[-1]["event"] == "queue is heard again")
+            await until(lambda: logs[-1]["event"] == "queue answers again")
     assert (logs[0]["event"], logs[0]["reason"]) == (
-        "queue is not heard",
+        "cannot receive from queue",
         "could not store the notification of a new file: TryAgain",
     )
 
@@ -150,7 +150,7 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_listening_goes_o
             await until(lambda: inbox.tries)
             inbox.fails = None
             await until(lambda: inbox.arrived)
-    (log,) = [log for log in logs if log["event"] == "queue is not heard"]
+    (log,) = [log for log in logs if log["event"] == "cannot receive from queue"]
     assert isinstance(log["exc_info"], LookupError)
 
 
@@ -167,7 +167,7 @@ async def test_listening_goes_on_after_an_outage_of_the_queue(own_world: World) 
             assert own_world.server.create_queue(own_world.name, queue.rsplit("/", 1)[1]) == queue
             own_world.put(KEY)
             await until(lambda: inbox.arrived and len(logs) > 1)
-    assert [log["event"] for log in logs] == ["queue is not heard", "queue is heard again"]
+    assert [log["event"] for log in logs] == ["cannot receive from queue", "queue answers again"]
     assert logs[0]["reason"].startswith(f"queue {queue}")
 
 
@@ -195,19 +195,19 @@ async def test_an_unusable_queue_is_reported_once_with_the_remedy(
 
 
 async def test_a_queue_that_answers_at_once_with_nothing_is_not_asked_again_at_once(script: Script, aws: Aws) -> None:
-    asked = list[float]()
+    poll_times = list[float]()
 
     async def welcome(_: web.Request) -> web.StreamResponse:
-        asked.append(asyncio.get_running_loop().time())
+        poll_times.append(asyncio.get_running_loop().time())
         return web.Response(text="<html>Welcome</html>", content_type="text/html")
 
     script.answers = [welcome]
     task = asyncio.create_task(Notifications(aws, f"{script.url}/1/arrivals", [], pause=PAUSE).run(Inbox().deliver))
-    await until(lambda: len(asked) >= 2)
+    await until(lambda: len(poll_times) >= 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert asked[1] - asked[0] > 0.9 * PAUSE  # which no slow machine makes shorter
+    assert poll_times[1] - poll_times[0] > 0.9 * PAUSE  # which no slow machine makes shorter
 
 
 async def test_a_stop_does_not_wait_for_the_poll(script: Script, aws: Aws) -> None:
@@ -238,4 +238,4 @@ async def test_messages_that_cannot_be_deleted_are_reported(script: Script, aws:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert [log["event"] for log in logs[:2]] == ["message is not understood", "messages were not deleted"]
+    assert [log["event"] for log in logs[:2]] == ["message is unreadable", "messages were not deleted"]

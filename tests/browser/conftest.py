@@ -87,11 +87,11 @@ class Walk:
 
     async def audit(self, options: Mapping[str, object] | None = None) -> None:
         """Raise AssertionError for barriers that keep people from using the page."""
-        found = (await Axe().run(self.page, options=options)).response["violations"]
+        violations = (await Axe().run(self.page, options=options)).response["violations"]
         serious = [
-            (one["id"], one["help"], [node["html"][:200] for node in one["nodes"][:3]])
-            for one in found
-            if one["impact"] in SERIOUS
+            (violation["id"], violation["help"], [node["html"][:200] for node in violation["nodes"][:3]])
+            for violation in violations
+            if violation["impact"] in SERIOUS
         ]
         assert not serious, f"{self.page.url}: {serious}"
 
@@ -113,10 +113,10 @@ class Walk:
         await self.page.set_viewport_size({"width": WIDE, "height": 900})
         assert not self.complaints, self.complaints
 
-    async def foreign_links(self, *known: str) -> list[str]:
-        """Return the addresses of the page's links, except those of our own pages and with the `known` beginnings."""
+    async def foreign_links(self, *own_beginnings: str) -> list[str]:
+        """Return the addresses of links that are neither to our own pages nor begin with one of `own_beginnings`."""
         links = await self.page.eval_on_selector_all("a[href], area, form, iframe", "all => all.map(one => one.href)")
-        return [link for link in links if link and not link.startswith((f"{self.url}/", *known))]
+        return [link for link in links if link and not link.startswith((f"{self.url}/", *own_beginnings))]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -129,7 +129,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashbo
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Start Debian's Chromium."""
-    command = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    command = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     assert command is not None, NO_BROWSER
     # Chromium does not run as root in its own sandbox; the pages are our own.
     rights = ["--no-sandbox"] if os.geteuid() == 0 else []

@@ -15,16 +15,16 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
+async def operated(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
     """Return a town with the operator hubot and a failed delivery."""
     async with operated_town(tmp_path_factory.mktemp("operate")) as place:
         yield place
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def walk(browser: Browser, here: OperatedTown) -> AsyncIterator[Walk]:
+async def walk(browser: Browser, operated: OperatedTown) -> AsyncIterator[Walk]:
     """Return a new tab on the town's bot."""
-    async with walking(browser, here.town.url) as walker:
+    async with walking(browser, operated.town.url) as walker:
         yield walker
 
 
@@ -36,7 +36,7 @@ async def sign_in(walk: Walk, login: str) -> None:
     await walk.page.wait_for_load_state()
 
 
-async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: Walk, here: OperatedTown) -> None:
+async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: Walk, operated: OperatedTown) -> None:
     await sign_in(walk, "hubot")
     assert "Deliveries have failed" in await walk.text()
     await walk.seen("operate", colors=True)
@@ -53,8 +53,8 @@ async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: W
     await walk.page.get_by_role("button", name="Replay").click()
     await walk.page.wait_for_load_state()
     assert "requested by @hubot" in await walk.text()
-    await here.town.quiet()
-    assert "✗ failed" not in await walk.go(f"/operate/deliveries/{here.failed}")
+    await operated.town.quiet()
+    assert "✗ failed" not in await walk.go(f"/operate/deliveries/{operated.failed}")
     await walk.seen("operate-replayed")
     assert "This process runs jobs" in await walk.follow("State")
     await walk.seen("operate-state", colors=True)
@@ -64,9 +64,9 @@ async def test_an_operator_finds_a_failure_reads_the_plan_and_replays_it(walk: W
 
 @pytest.mark.parametrize(("login", "operates"), [("hubot", 1), ("octocat", 0)])
 async def test_links_alone_lead_an_operator_from_the_first_page_to_a_replay(
-    walk: Walk, here: OperatedTown, login: str, operates: int
+    walk: Walk, operated: OperatedTown, login: str, operates: int
 ) -> None:
-    failed = await fail(here.town)
+    failed = await fail(operated.town)
     await walk.go("/")
     await walk.page.get_by_role("link", name="Sign in", exact=True).click()
     await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
@@ -81,9 +81,9 @@ async def test_links_alone_lead_an_operator_from_the_first_page_to_a_replay(
         assert await walk.page.get_by_role("button", name="Replay").count() == 1
 
 
-async def test_somebody_else_is_refused_with_the_reason(walk: Walk, here: OperatedTown) -> None:
+async def test_somebody_else_is_refused_with_the_reason(walk: Walk, operated: OperatedTown) -> None:
     await sign_in(walk, "octocat")
     assert "Only operators can see this" in await walk.text()
     await walk.seen("operate-refused")
-    await walk.go(f"/operate/deliveries/{here.failed}", status=403)
+    await walk.go(f"/operate/deliveries/{operated.failed}", status=403)
     assert await walk.page.get_by_role("button", name="Replay").count() == 0

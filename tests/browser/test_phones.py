@@ -41,12 +41,12 @@ BROKEN = """() => {
 @pytest.mark.parametrize("paths", [PAGES, MISSING], ids=["pages", "errors"])
 async def test_pages_fit_on_a_small_phone(walk: Walk, paths: list[str]) -> None:
     await walk.page.set_viewport_size({"width": NARROW, "height": 800})
-    found = {}
+    widths = {}
     for path in paths:
         await walk.page.goto(walk.url + path)
         if faults := await walk.page.evaluate(FAULTS):
-            found[path] = faults
-    assert found == {}
+            widths[path] = faults
+    assert widths == {}
 
 
 async def test_a_fault_is_detected(walk: Walk) -> None:

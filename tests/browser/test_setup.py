@@ -39,17 +39,17 @@ class Starting:
     async def printed(self) -> str:
         """Return the address printed in the terminal."""
         assert self.process.stderr is not None
-        while not (found := PRINTED.search("".join(self.output))):
+        while not (match := PRINTED.search("".join(self.output))):
             line = await self.process.stderr.readline()
             assert line, "".join(self.output)
             self.output.append(line.decode())
-        return found[0]
+        return match[0]
 
     async def stop(self) -> str:
         """Stop the process; return everything that it printed."""
         self.process.terminate()
-        out, err = await self.process.communicate()
-        return "".join(self.output) + out.decode() + err.decode()
+        output, err = await self.process.communicate()
+        return "".join(self.output) + output.decode() + err.decode()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -122,7 +122,7 @@ async def test_the_setup_leads_from_the_printed_address_to_the_first_delivery(
         # A pull request gets an answer.
         pull = starting.github.repositories["octocat/compiler"].open_pull_request("octocat", "Fuse", "Saves a pass.")
         pull.comment("octocat", "@ci help")
-        await starting.github.until(lambda: any(one.user.type == "Bot" for one in pull.comments))
+        await starting.github.until(lambda: any(comment.user.type == "Bot" for comment in pull.comments))
         assert not walk.complaints
     # Strangers, who reach the same port through the public address, see nothing of the setup.
     async with aiohttp.ClientSession() as stranger:
@@ -240,8 +240,8 @@ def hostile_listing() -> dict[str, object]:
     return {"total_count": 2, "repositories": [{"full_name": "octocat/compiler"}, {"full_name": f"octocat/{ATTACK}"}]}
 
 
-async def only_text(walk: Walk, github: GitHubSandbox, shown: str = "") -> None:
+async def only_text(walk: Walk, github: GitHubSandbox, text: str = "") -> None:
     """Require that a page shows a text from outside, and that nothing on it leads elsewhere or runs."""
-    assert shown in await walk.text()
+    assert text in await walk.text()
     assert await walk.foreign_links(f"{github.url}/") == []
     assert await walk.page.eval_on_selector_all("main script, main [onclick], main [onerror]", "all => all.length") == 0

@@ -24,7 +24,7 @@ SECRET = "/r/octocat/secret/nightly"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def sign_in_town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     """Return a town where people can sign in, and where hubot may read the private repository."""
     url = f"sqlite:///{tmp_path_factory.mktemp('sign-in')}/nightjar.db"
     async with town(url, config=CONFIG, environment=SIGN_IN) as place:
@@ -35,9 +35,9 @@ async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def walk(browser: Browser, here: Town) -> AsyncIterator[Walk]:
+async def walk(browser: Browser, sign_in_town: Town) -> AsyncIterator[Walk]:
     """Return a new tab on the town's bot."""
-    async with walking(browser, here.url) as walker:
+    async with walking(browser, sign_in_town.url) as walker:
         yield walker
 
 

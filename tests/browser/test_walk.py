@@ -54,11 +54,11 @@ async def test_the_grid_by_keyboard(walk: Walk) -> None:
 async def test_typing_filters_the_tests_of_the_page(walk: Walk) -> None:
     await walk.go("/r/octocat/compiler/slow")
     rows = walk.page.locator("table[data-tests] tbody tr:visible")
-    before = await rows.count()
+    row_count = await rows.count()
     await walk.page.keyboard.press("/")
     await walk.page.keyboard.type("SOFTMAX[float16")
     assert await rows.count() == 2
-    assert f"2 of {before} on this page" in await walk.text()
+    assert f"2 of {row_count} on this page" in await walk.text()
     await walk.page.keyboard.press("Enter")
     await walk.page.wait_for_url("**q=SOFTMAX*")
     assert await rows.count() == 3

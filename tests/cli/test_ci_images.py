@@ -42,8 +42,8 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 
 async def ci(folder: Path, hub: RegistrySandbox, *arguments: str) -> Finished:
     """Run the command in this process, which is faster than in a separate one."""
-    given = ["--file", str(ini(folder)), "--registry", hub.url, *arguments]
-    result = await asyncio.to_thread(CliRunner().invoke, docker_images, given)
+    options = ["--file", str(ini(folder)), "--registry", hub.url, *arguments]
+    result = await asyncio.to_thread(CliRunner().invoke, docker_images, options)
     return Finished(result.exit_code, result.stdout, result.stderr.replace(f"{folder}/", ""))
 
 
@@ -57,8 +57,8 @@ async def test_an_existing_image_is_used_and_for_a_missing_one_its_staging_image
 ) -> None:
     hub.push("tlcpack/ci-arm", TAG)
     ini(tmp_path)
-    asked = ("ci_arm", "ci_minimal", "CI_ECR", "--file", "images.ini", "--output-dir", ".docker-image-names")
-    ended = await run("ci", "docker-images", *asked, env={"NIGHTJAR_REGISTRY": hub.url}, cwd=tmp_path)
+    arguments = ("ci_arm", "ci_minimal", "CI_ECR", "--file", "images.ini", "--output-dir", ".docker-image-names")
+    ended = await run("ci", "docker-images", *arguments, env={"NIGHTJAR_REGISTRY": hub.url}, cwd=tmp_path)
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.splitlines() == [
         f"ci_arm=tlcpack/ci-arm:{TAG}",

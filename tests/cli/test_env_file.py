@@ -61,8 +61,8 @@ def test_variables_of_the_environment_win_over_the_file() -> None:
 def test_a_key_may_be_one_line() -> None:
     line = one_line(PEM)
     assert set(line) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
-    given = {"GITHUB_APP_ID": "1", "GITHUB_PRIVATE_KEY": line, "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01"}
-    assert Settings.from_environment(given).private_key.get_secret_value() == PEM
+    variables = {"GITHUB_APP_ID": "1", "GITHUB_PRIVATE_KEY": line, "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01"}
+    assert Settings.from_environment(variables).private_key.get_secret_value() == PEM
 
 
 async def test_commands_read_the_file(tmp_path: Path) -> None:

@@ -188,8 +188,8 @@ async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path
 
 
 async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Path) -> None:
-    own = 'nightly: {}, merge: {required: [ci/slow-tests]}, last_good: {require: ["*/branch", nightly]}'
-    text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{own}}}\n"
+    settings = 'nightly: {}, merge: {required: [ci/slow-tests]}, last_good: {require: ["*/branch", nightly]}'
+    text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{settings}}}\n"
     (tmp_path / "app.yaml").write_text(text)
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert finished.status == 0
@@ -238,9 +238,9 @@ async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str,
 
 async def test_a_missing_database_is_not_shown_as_an_empty_one(tmp_path: Path, env: dict[str, str]) -> None:
     for command in (("deliveries",), ("replay", "guid-1"), ("replay", "guid-1", "--dry-run")):
-        asked = await run(*command, env={**env, "DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
+        finished = await run(*command, env={**env, "DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
         problem = f"DATABASE_URL: {tmp_path}/typo.db does not exist: no server has used it yet, or the path is wrong\n"
-        assert (asked.status, asked.out, asked.err) == (1, "", problem)
+        assert (finished.status, finished.out, finished.err) == (1, "", problem)
     assert "typo.db" not in os.listdir(tmp_path)  # noqa: PTH208  # Path.iterdir is refused in async code
 
 
@@ -254,7 +254,9 @@ async def test_deliveries_are_a_table_for_people_and_json_for_programs(tmp_path:
     assert [row.split()[1:4] for row in rows] == [["guid-2", "push", "waiting"], ["guid-1", "ping", "waiting"]]
     assert {row.index("guid-") for row in rows} == {header.index("DELIVERY")}
     as_json = json.loads((await run("deliveries", "--json", "--limit", "1", env=env, cwd=tmp_path)).out)
-    assert [(one["guid"], one["event"], one["state"]) for one in as_json] == [("guid-2", "push", "waiting")]
+    assert [(delivery["guid"], delivery["event"], delivery["state"]) for delivery in as_json] == [
+        ("guid-2", "push", "waiting")
+    ]
     assert "refs/heads/main" not in json.dumps(as_json)
     failed = await run("deliveries", "--failed", env=env, cwd=tmp_path)
     assert (failed.status, failed.out) == (0, "no deliveries match\n")
@@ -264,10 +266,10 @@ async def handled(folder: Path) -> dict[str, str]:
     """Store deliveries as a worker leaves them, and return the environment in which commands find them."""
     env = await received(folder, *((guid, event, "{}") for guid, event, *_ in HANDLED))
     async with Engine(env["DATABASE_URL"]) as engine:
-        for guid, _, outcome, text, about in HANDLED:
+        for guid, _, outcome, text, subject in HANDLED:
             record = await engine.journal.delivery(guid)
             assert record is not None
-            await write_note(engine.database.connector, record.job.job_id, Note(outcome, text, about=about))
+            await write_note(engine.database.connector, record.job.job_id, Note(outcome, text, about=subject))
     return env
 
 
@@ -298,7 +300,7 @@ async def test_deliveries_are_filtered_and_ignored_ones_are_hidden(
     tmp_path: Path, arguments: list[str], listed: str
 ) -> None:
     finished = await run("deliveries", "--json", *arguments, env=await handled(tmp_path), cwd=tmp_path)
-    assert [one["guid"][-1] for one in json.loads(finished.out)] == list(listed)
+    assert [delivery["guid"][-1] for delivery in json.loads(finished.out)] == list(listed)
 
 
 async def test_deliveries_fit_the_terminal_and_their_json_has_times_in_iso_8601(tmp_path: Path) -> None:
@@ -321,8 +323,8 @@ async def test_text_from_outside_cannot_move_the_cursor(tmp_path: Path) -> None:
 
 async def test_a_replay_of_an_unknown_delivery_says_so(tmp_path: Path, env: dict[str, str]) -> None:
     await received(tmp_path)
-    for more in ([], ["--dry-run"], ["--json"]):
-        line = one_line(await run("replay", "guid-0", *more, env=env, cwd=tmp_path))
+    for options in ([], ["--dry-run"], ["--json"]):
+        line = one_line(await run("replay", "guid-0", *options, env=env, cwd=tmp_path))
         assert line == "No delivery guid-0 is stored. `nightjar deliveries` lists the stored ones."
 
 
@@ -360,12 +362,12 @@ async def test_a_worker_does_what_others_accepted_and_ends_with_0(
 
             await until(done)
         process.terminate()
-        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+        output, err = await asyncio.wait_for(process.communicate(), DEADLINE)
     finally:
         if process.returncode is None:
             process.kill()
             await process.communicate()
-    assert (process.returncode, out) == (0, b"")
+    assert (process.returncode, output) == (0, b"")
     assert {"working", "stopped"} <= {json.loads(line)["event"] for line in err.splitlines()}
 
 

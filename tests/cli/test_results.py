@@ -83,12 +83,12 @@ async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world:
     assert finished.out == f"s3://{aws_world.name}/{RUN}manifest.json\n"
     assert "ops.xml (93 bytes): uploaded\nmanifest.json: uploaded\n" in finished.err
     assert f"hardware/example-lab/adreno appears on {SHA}" in finished.err
-    there = content(aws_world)
-    assert there[f"{RUN}ops.xml"] == JUNIT.encode()
-    manifest = json.loads(there[f"{RUN}manifest.json"])
+    objects = content(aws_world)
+    assert objects[f"{RUN}ops.xml"] == JUNIT.encode()
+    manifest = json.loads(objects[f"{RUN}manifest.json"])
     assert (manifest["shard"], manifest["environment"]) == ({"index": 1, "total": 4}, {"device": "Pixel 9"})
-    again = upload(aws_world, "ops.xml", "--json", **message)
-    assert json.loads(again.stdout)["uploaded"] == {"ops.xml": False, "manifest.json": False}
+    repeated = upload(aws_world, "ops.xml", "--json", **message)
+    assert json.loads(repeated.stdout)["uploaded"] == {"ops.xml": False, "manifest.json": False}
 
 
 def test_upload_invents_a_run_id_that_differs_every_time(aws_world: World) -> None:
@@ -127,8 +127,8 @@ def test_an_unknown_lab_or_target_is_reported_before_anything_is_sent(folder: Pa
     unknown = upload(aws_world, target="hexagon")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
     assert "app.yaml has no target hexagon for the lab example-lab; available: adreno" in unknown.stderr
-    other = upload(aws_world, repository="octocat/other", bucket=None)
-    assert "app.yaml has no results for octocat/other" in other.stderr
+    refused = upload(aws_world, repository="octocat/other", bucket=None)
+    assert "app.yaml has no results for octocat/other" in refused.stderr
     assert content(aws_world) == {}
 
 
@@ -136,9 +136,9 @@ def test_a_repository_missing_in_app_yaml_is_refused_even_if_the_bucket_is_given
     folder: Path, aws_world: World
 ) -> None:
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
-    other = upload(aws_world, repository="octocat/other")
-    assert (other.exit_code, other.stdout) == (1, "")
-    assert "app.yaml has no results for octocat/other; nothing was uploaded" in other.stderr
+    refused = upload(aws_world, repository="octocat/other")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "app.yaml has no results for octocat/other; nothing was uploaded" in refused.stderr
     assert content(aws_world) == {}
 
 
@@ -226,12 +226,12 @@ def test_an_unusable_s3_is_named_in_a_line_without_secrets(aws_world: World) -> 
 async def test_an_upload_killed_before_its_manifest_leaves_none_and_a_repetition_continues_it(
     folder: Path, aws_world: World, script: Script
 ) -> None:
-    at_the_manifest, over = asyncio.Event(), asyncio.Event()
+    at_the_manifest, ended = asyncio.Event(), asyncio.Event()
 
     async def sharing_files(request: web.Request) -> web.StreamResponse:
         if request.path.endswith("manifest.json"):
             at_the_manifest.set()
-            await over.wait()
+            await ended.wait()
             return web.Response(status=503)
         url = aws_world.server.url + request.path_qs
         async with (
@@ -247,11 +247,11 @@ async def test_an_upload_killed_before_its_manifest_leaves_none_and_a_repetition
     await asyncio.wait_for(at_the_manifest.wait(), 60)
     process.kill()
     await process.communicate()
-    over.set()
+    ended.set()
     assert set(content(aws_world)) == {f"{RUN}ops.xml"}
-    again = await run("results", *words, env=aws_world.server.environment, cwd=folder)
-    assert again.status == 0, again
-    assert "ops.xml (93 bytes): already uploaded\nmanifest.json: uploaded\n" in again.err
+    repeated = await run("results", *words, env=aws_world.server.environment, cwd=folder)
+    assert repeated.status == 0, repeated
+    assert "ops.xml (93 bytes): already uploaded\nmanifest.json: uploaded\n" in repeated.err
     assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
 
 

@@ -116,7 +116,7 @@ async def test_a_folder_is_ingested_and_the_running_server_writes_the_check_runs
     finally:
         await bot.stop()
     assert beside.status == 0, beside
-    assert sorted(one["state"] for one in json.loads(beside.out)) == ["known", "known", "stored"]
+    assert sorted(run["state"] for run in json.loads(beside.out)) == ["known", "known", "stored"]
     assert "the check runs are written" in beside.err
     conclusions = [[check.conclusion for check in operator.repo.check_runs(sha, HARDWARE)] for sha in (*shas, third)]
     assert conclusions == [["success"]] * 3
@@ -137,7 +137,7 @@ async def test_a_rebuild_reads_everything_from_the_bucket_whatever_the_quota(ope
     assert header.split()[:4] == ["RECEIVED", "REPOSITORY", "LAB", "TARGET"]
     assert len(rows) == 4
     refused = await operator.nightjar("runs", "--state", "refused", "--lab", "example-lab", "--json")
-    assert [one["reason"] for one in json.loads(refused.out)] == [f"there is no commit {'f' * 40} in octocat/compiler"]
+    assert [run["reason"] for run in json.loads(refused.out)] == [f"there is no commit {'f' * 40} in octocat/compiler"]
 
 
 async def test_a_run_that_was_not_stored_is_reported_and_ends_with_1(operator: Operator) -> None:

@@ -32,16 +32,16 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResultsSt
         yield store
 
 
-def explain(*more: str, test: str = TEST, commit: int = 3, target: str = TARGET) -> Result:
-    return CliRunner().invoke(results, ["explain", "--test", test, "--target", target, "--sha", sha(commit), *more])
+def explain(*options: str, test: str = TEST, commit: int = 3, target: str = TARGET) -> Result:
+    return CliRunner().invoke(results, ["explain", "--test", test, "--target", target, "--sha", sha(commit), *options])
 
 
 def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStore) -> None:
     store_story(store, "PFF")
     store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
-    found = explain()
-    assert found.exit_code == 0, found.output
-    assert found.output.splitlines() == [
+    explained = explain()
+    assert explained.exit_code == 0, explained.output
+    assert explained.output.splitlines() == [
         "test_a",
         "operators on example-lab/adreno at 0000000000 (octocat/compiler)",
         "",
@@ -61,12 +61,12 @@ def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStor
 def test_programs_get_everything_as_json(store: ResultsStore) -> None:
     store_story(store, "PFF")
     store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
-    (found,) = json.loads(explain("--json", "--repo", "octocat/compiler").output)
-    assert (found["class"], found["since"], found["last_passed"]) == ("regression", sha(2), sha(1))
-    assert found["baseline"] == {"sha": sha(2), "url": "/commit/2"}
-    assert [run["status"] for run in found["runs"]] == ["failed", "failed", "passed"]
-    assert found["messages"][0]["reported_at"] == "2026-11-20T05:26:40Z"
-    assert found["messages"][0]["ended_at"] is None
+    (explanation,) = json.loads(explain("--json", "--repo", "octocat/compiler").output)
+    assert (explanation["class"], explanation["since"], explanation["last_passed"]) == ("regression", sha(2), sha(1))
+    assert explanation["baseline"] == {"sha": sha(2), "url": "/commit/2"}
+    assert [run["status"] for run in explanation["runs"]] == ["failed", "failed", "passed"]
+    assert explanation["messages"][0]["reported_at"] == "2026-11-20T05:26:40Z"
+    assert explanation["messages"][0]["ended_at"] is None
 
 
 def test_the_number_of_listed_runs_is_limited(store: ResultsStore) -> None:
@@ -101,17 +101,17 @@ def test_an_unknown_name_ends_with_1_and_one_helpful_line(
     store: ResultsStore, arguments: dict[str, object], problem: str
 ) -> None:
     store_story(store, "PFF")
-    found = explain(**arguments)  # type: ignore[arg-type]
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr.startswith(problem)
-    assert len(found.stderr.splitlines()) == 1
+    explained = explain(**arguments)  # type: ignore[arg-type]
+    assert (explained.exit_code, explained.stdout) == (1, "")
+    assert explained.stderr.startswith(problem)
+    assert len(explained.stderr.splitlines()) == 1
 
 
 def test_without_a_database_a_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/none.db")
-    found = explain()
-    assert found.exit_code == 1
-    assert "none.db" in found.stderr
+    explained = explain()
+    assert explained.exit_code == 1
+    assert "none.db" in explained.stderr
 
 
 def test_a_quarantine_is_shown_with_owner_and_reason(store: ResultsStore, tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_quarantine_is_shown_with_owner_and_reason(store: ResultsStore, tmp_pa
         "Quarantine  until 2999-12-31 (octocat): Old firmware, https://example.org/12. No message is sent about new "
         "failures until then." in explain("--config", str(config)).output.splitlines()
     )
-    (found,) = json.loads(explain("--json", "--config", str(config)).output)
-    assert found["quarantine"] == item
+    (explanation,) = json.loads(explain("--json", "--config", str(config)).output)
+    assert explanation["quarantine"] == item
     config.write_text(json.dumps({"repositories": {"octocat/compiler": {"results": results_of_lab}}}))
     assert "Quarantine" not in explain("--config", str(config)).output
     assert json.loads(explain("--json", "--config", str(config)).output)[0]["quarantine"] is None
@@ -134,9 +134,9 @@ def test_a_quarantine_is_shown_with_owner_and_reason(store: ResultsStore, tmp_pa
 
 def test_a_named_configuration_file_must_exist(store: ResultsStore, tmp_path: Path) -> None:
     store_story(store, "PFF")
-    found = explain("--config", str(tmp_path / "none.yaml"))
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert "none.yaml" in found.stderr
+    explained = explain("--config", str(tmp_path / "none.yaml"))
+    assert (explained.exit_code, explained.stdout) == (1, "")
+    assert "none.yaml" in explained.stderr
 
 
 def test_names_are_accepted_as_they_are_copied(store: ResultsStore) -> None:
@@ -150,8 +150,8 @@ def test_names_are_accepted_as_they_are_copied(store: ResultsStore) -> None:
 
 def test_an_unknown_commit_is_answered_with_a_few_abbreviated_ones(store: ResultsStore) -> None:
     store_story(store, "PFFPFFPFF")
-    found = explain(commit=99)
-    assert found.stderr.strip().partition("newest commits: ")[2] == ", ".join([sha(1)[:10]] * 5)
+    explained = explain(commit=99)
+    assert explained.stderr.strip().partition("newest commits: ")[2] == ", ".join([sha(1)[:10]] * 5)
 
 
 def test_flakiness_is_shown_with_its_proof(store: ResultsStore) -> None:
@@ -161,9 +161,10 @@ def test_flakiness_is_shown_with_its_proof(store: ResultsStore) -> None:
             number, {"test_flaky": "failed" if letter == "F" else "passed", "test_ok": "passed"}, flaky=flaky
         )
         store.put(upload.run, upload.columns)
-    shown = explain(test="test_flaky", commit=14)
+    explained = explain(test="test_flaky", commit=14)
     assert (
-        "Flakiness  too few runs for a rate; proven: it passed and failed on one commit, in runs: 1\n" in shown.output
+        "Flakiness  too few runs for a rate; proven: it passed and failed on one commit, in runs: 1\n"
+        in explained.output
     )
-    (found,) = json.loads(explain("--json", test="test_flaky", commit=14).output)
-    assert found["flakiness"] == {"runs": 3, "failed": 0, "proved": 1, "suspected": 0, "row": 1, "needed": 3}
+    (explanation,) = json.loads(explain("--json", test="test_flaky", commit=14).output)
+    assert explanation["flakiness"] == {"runs": 3, "failed": 0, "proved": 1, "suspected": 0, "row": 1, "needed": 3}

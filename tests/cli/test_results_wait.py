@@ -26,8 +26,8 @@ async def upload_to_bot(
 ) -> tuple[int, str]:
     """Upload with the address of a bot that gives these answers in order; return the exit status and standard error."""
     script.answers += answers
-    given = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
-    finished = await run("results", *given, env=world.server.environment, cwd=folder)
+    command_line = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
+    finished = await run("results", *command_line, env=world.server.environment, cwd=folder)
     return finished.status, finished.err + finished.out
 
 

@@ -22,9 +22,9 @@ async def test_a_server_that_others_can_reach_starts_no_setup(tmp_path: Path) ->
     assert "without --host" in lines[-1]
 
 
-@pytest.mark.parametrize("again", [False, True])
-async def test_a_setup_prints_its_address_and_ends_with_a_signal(tmp_path: Path, again: bool) -> None:
-    if again:  # the credentials exist, but app.yaml does not
+@pytest.mark.parametrize("repeated", [False, True])
+async def test_a_setup_prints_its_address_and_ends_with_a_signal(tmp_path: Path, repeated: bool) -> None:
+    if repeated:  # the credentials exist, but app.yaml does not
         lines = [f"{name}={value}\n" for name, value in {**GOOD, "GITHUB_PRIVATE_KEY": one_line(PEM)}.items()]
         (tmp_path / "nightjar.env").write_text("".join(lines))
     process = await start("serve", "--port", "0", env={}, cwd=tmp_path)
@@ -34,9 +34,9 @@ async def test_a_setup_prints_its_address_and_ends_with_a_signal(tmp_path: Path,
         line = await asyncio.wait_for(process.stderr.readline(), DEADLINE)
         assert line, printed
         printed += line.decode()
-    assert ("continue the set-up" in printed) == again
+    assert ("continue the set-up" in printed) == repeated
     assert "http://127.0.0.1:" in printed
     process.terminate()
-    out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-    assert (process.returncode, out) == (0, b""), err
+    output, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    assert (process.returncode, output) == (0, b""), err
     assert b"Traceback" not in err

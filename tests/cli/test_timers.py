@@ -59,9 +59,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def test_without_a_server_the_command_runs_the_timer_and_lists_its_outcome(desk: Desk) -> None:
-    before = await desk.nightjar("timer", "list", "--json")
-    assert before.status == 0, before.err
-    (timer,) = json.loads(before.out)
+    first_list = await desk.nightjar("timer", "list", "--json")
+    assert first_list.status == 0, first_list.err
+    (timer,) = json.loads(first_list.out)
     assert (timer["repository"], timer["name"], timer["outcome"]) == ("octocat/compiler", "nightly", "never")
     assert timer["next_run"].endswith("T03:00:00Z")
     sha = desk.repo.branch("main")

@@ -44,11 +44,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def arguments(*more: str, **options: Any) -> list[str]:
+def arguments(*words: str, **options: Any) -> list[str]:
     """Return the arguments that upload ops.xml; `options` replace the defaults, None leaves one out."""
-    whole = {**OPTIONS, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
-    given = [part for name, value in whole.items() if value is not None for part in (name, str(value))]
-    return ["upload", *given, *(more or ("ops.xml",))]
+    all_options = {**OPTIONS, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
+    option_words = [part for name, value in all_options.items() if value is not None for part in (name, str(value))]
+    return ["upload", *option_words, *(words or ("ops.xml",))]
 
 
 def nightjar(*words: str, env: dict[str, str] | None = None) -> Result:
@@ -58,10 +58,10 @@ def nightjar(*words: str, env: dict[str, str] | None = None) -> Result:
     return finished
 
 
-def upload(world: World | None, *more: str, env: dict[str, str] | None = None, **options: Any) -> Result:
+def upload(world: World | None, *words: str, env: dict[str, str] | None = None, **options: Any) -> Result:
     if world is not None:
         options.setdefault("bucket", world.name)
-    return nightjar(*arguments(*more, **options), env=env)
+    return nightjar(*arguments(*words, **options), env=env)
 
 
 def content(world: World) -> dict[str, bytes]:

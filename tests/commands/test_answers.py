@@ -21,7 +21,7 @@ def typo(text: str) -> BadCommand:
 
 def test_a_typo_is_answered_with_the_nearest_command() -> None:
     bad = typo("@ci rerunn")
-    assert answers.shown(bad) == "`@ci rerunn`"
+    assert answers.command_as_code(bad) == "`@ci rerunn`"
     assert answers.bad_command(bad) == (
         "I don't know this command. Did you mean `@ci rerun`? `@ci help` lists all commands."
     )
@@ -30,13 +30,13 @@ def test_a_typo_is_answered_with_the_nearest_command() -> None:
 def test_answers_use_the_mention_that_the_person_used() -> None:
     bad = typo("@tvm-bot nonsense")
     assert answers.bad_command(bad).endswith("`@tvm-bot help` lists all commands.")
-    assert answers.shown(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
+    assert answers.command_as_code(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
 
 
 def test_the_list_of_commands_is_a_link_if_the_bot_has_an_address() -> None:
     bad = BadCommand("rerunn", "I don't know this command.", "rerun", mention="@ci")
-    said = answers.bad_command(bad, "https://ci.example.org/help")
-    assert said.endswith("[`@ci help`](https://ci.example.org/help) lists all commands.")
+    answer = answers.bad_command(bad, "https://ci.example.org/help")
+    assert answer.endswith("[`@ci help`](https://ci.example.org/help) lists all commands.")
 
 
 @pytest.mark.parametrize(
@@ -53,37 +53,37 @@ def test_roles_are_written_in_words(allowed: tuple[Role, ...], words: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("allowed", "said"),
+    ("allowed", "answer"),
     [
         (("write", "admin"), "You need write access for this. Ask a maintainer to comment `@ci rerun`."),
         (("author",), "Only the pull request's author can do this. Ask one of them to comment `@ci rerun`."),
         ((), "Nobody may use this command here: `app.yaml` allows no role."),
     ],
 )
-def test_a_refusal_says_who_can_run_the_command(allowed: tuple[Role, ...], said: str) -> None:
-    assert said == answers.not_allowed(Command(RERUN, mention="@ci"), allowed)
+def test_a_refusal_says_who_can_run_the_command(allowed: tuple[Role, ...], answer: str) -> None:
+    assert answer == answers.not_allowed(Command(RERUN, mention="@ci"), allowed)
 
 
 def test_a_disabled_command_is_answered_with_where_to_switch_it_on() -> None:
-    said = answers.switched_off(RUN_SLOW, "octocat/compiler", repository_config())
-    assert "`octocat/compiler`" in said
-    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in said
+    answer = answers.switched_off(RUN_SLOW, "octocat/compiler", repository_config())
+    assert "`octocat/compiler`" in answer
+    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in answer
 
 
 def test_the_answer_to_a_disabled_command_names_only_files_that_can_switch_it_on() -> None:
     merge = CommandSpec(name="merge", summary="Merge.", example="merge", feature="merge")
     for spec, reads_own in ((merge, True), (merge, False), (RUN_SLOW, False)):
-        said = answers.switched_off(spec, "octocat/compiler", repository_config(repository_file=reads_own))
-        assert said.endswith(f"add `{spec.feature}` to `app.yaml`.")
+        answer = answers.switched_off(spec, "octocat/compiler", repository_config(repository_file=reads_own))
+        assert answer.endswith(f"add `{spec.feature}` to `app.yaml`.")
 
 
 def test_help_lists_what_is_enabled_here_and_who_may_use_it_here() -> None:
     config = MODEL.model_validate({"rerun": Rerun(allow=("write",)), "slow_tests": False})
-    said = answers.help_text(REGISTRY, MENTIONS, config, {})
-    assert "`@ci`, `@tvm-bot`" in said
-    page = rendered(said)
+    answer = answers.help_text(REGISTRY, MENTIONS, config, {})
+    assert "`@ci`, `@tvm-bot`" in answer
+    page = rendered(answer)
     assert page.count("<tr>") == 3
-    assert "<code>@ci rerun [failed | all | NAME…]</code>" in rendered(said, raw_html=True)
+    assert "<code>@ci rerun [failed | all | NAME…]</code>" in rendered(answer, raw_html=True)
     assert "people with write access" in page
     assert "slow" not in page
 
@@ -98,8 +98,8 @@ def test_the_table_of_all_commands_has_a_row_for_each() -> None:
 def test_no_answer_mentions_the_bot_or_anybody_else(text: str) -> None:
     bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
     helped = answers.help_text(REGISTRY, MENTIONS, repository_config(), {})
-    said = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{helped}"
-    assert parse(said, registry=REGISTRY, mentions=MENTIONS) == []
-    answer = rendered(f"{answers.shown(bad)}: {answers.bad_command(bad)}")
+    texts_of_answers = f"{answers.command_as_code(bad)}\n{answers.bad_command(bad)}\n{helped}"
+    assert parse(texts_of_answers, registry=REGISTRY, mentions=MENTIONS) == []
+    answer = rendered(f"{answers.command_as_code(bad)}: {answers.bad_command(bad)}")
     outside_code = "".join(part.split("</code>")[-1] for part in answer.split("<code>"))
     assert "@" not in outside_code.replace("@\u200b", "")

@@ -26,9 +26,12 @@ LIMITS = Commands(per_person=4, per_pull_request=6)
 ME = 7
 
 
-def tally(*counted: tuple[CommandOutcome, int], at: float = NOW - 10, notified: Sequence[int] = ()) -> CommandTally:
+def tally(
+    *counted: tuple[CommandOutcome, int], written_at: float = NOW - 10, notified: Sequence[int] = ()
+) -> CommandTally:
     return CommandTally(
-        {str(place): CountedComment(at, many, kind) for place, (kind, many) in enumerate(counted)}, tuple(notified)
+        {str(place): CountedComment(written_at, many, kind) for place, (kind, many) in enumerate(counted)},
+        tuple(notified),
     )
 
 
@@ -37,7 +40,7 @@ def question(commands: int = 1, *, refused: bool = False, writer: bool = False) 
 
 
 @pytest.mark.parametrize(
-    ("before", "commands", "response"),
+    ("earlier", "commands", "response"),
     [
         (2, 1, CommandResponse.RUN),
         (3, 1, CommandResponse.RUN),
@@ -50,14 +53,14 @@ def question(commands: int = 1, *, refused: bool = False, writer: bool = False) 
 )
 @pytest.mark.parametrize("writer", [True, False])
 def test_a_persons_limit_applies_to_everybody(
-    before: int, commands: int, response: CommandResponse, writer: bool
+    earlier: int, commands: int, response: CommandResponse, writer: bool
 ) -> None:
-    asked = question(commands, writer=writer)
-    assert decide_response(asked, tally((CommandOutcome.RUN, before)), tally(), LIMITS) is response
+    comment = question(commands, writer=writer)
+    assert decide_response(comment, tally((CommandOutcome.RUN, earlier)), tally(), LIMITS) is response
 
 
 @pytest.mark.parametrize(
-    ("before", "writer", "response"),
+    ("earlier", "writer", "response"),
     [
         (5, False, CommandResponse.RUN),
         (6, False, CommandResponse.PULL_OVER),
@@ -66,18 +69,18 @@ def test_a_persons_limit_applies_to_everybody(
     ],
 )
 def test_a_pull_requests_limit_applies_to_people_without_the_write_role(
-    before: int, writer: bool, response: CommandResponse
+    earlier: int, writer: bool, response: CommandResponse
 ) -> None:
-    assert decide_response(question(writer=writer), tally(), tally((CommandOutcome.RUN, before)), LIMITS) is response
+    assert decide_response(question(writer=writer), tally(), tally((CommandOutcome.RUN, earlier)), LIMITS) is response
 
 
 def test_over_a_limit_one_answer_says_so() -> None:
-    full, said = tally((CommandOutcome.RUN, 4)), tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1))
+    full, answered = tally((CommandOutcome.RUN, 4)), tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1))
     assert decide_response(question(), full, tally(), LIMITS) is CommandResponse.PERSON_OVER
-    assert decide_response(question(), said, tally(), LIMITS) is CommandResponse.NOTHING
-    full, said = tally((CommandOutcome.RUN, 6)), tally((CommandOutcome.RUN, 6), (CommandOutcome.OVER, 1))
+    assert decide_response(question(), answered, tally(), LIMITS) is CommandResponse.NOTHING
+    full, answered = tally((CommandOutcome.RUN, 6)), tally((CommandOutcome.RUN, 6), (CommandOutcome.OVER, 1))
     assert decide_response(question(), tally(), full, LIMITS) is CommandResponse.PULL_OVER
-    assert decide_response(question(), tally(), said, LIMITS) is CommandResponse.NOTHING
+    assert decide_response(question(), tally(), answered, LIMITS) is CommandResponse.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_over_a_limit_one_answer_says_so() -> None:
         (tally((CommandOutcome.RUN, 3), (CommandOutcome.OVER, 2)), False),  # one command would still run
         (tally((CommandOutcome.RUN, 4)), False),
         (tally((CommandOutcome.RUN, 4), (CommandOutcome.REFUSED, 1)), False),
-        (tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1), at=NOW - HOUR), False),
+        (tally((CommandOutcome.RUN, 4), (CommandOutcome.OVER, 1), written_at=NOW - HOUR), False),
         (tally(), False),
     ],
 )
@@ -97,10 +100,12 @@ def test_a_person_is_ignored_at_the_limit_after_the_answer_about_it(person: Comm
 
 
 @pytest.mark.parametrize(
-    ("at", "response"), [(NOW - HOUR, CommandResponse.RUN), (NOW - HOUR + 1, CommandResponse.PERSON_OVER)]
+    ("written_at", "response"), [(NOW - HOUR, CommandResponse.RUN), (NOW - HOUR + 1, CommandResponse.PERSON_OVER)]
 )
-def test_requests_older_than_an_hour_do_not_count(at: float, response: CommandResponse) -> None:
-    assert decide_response(question(), tally((CommandOutcome.RUN, 4), at=at), tally(), LIMITS) is response
+def test_requests_older_than_an_hour_do_not_count(written_at: float, response: CommandResponse) -> None:
+    assert (
+        decide_response(question(), tally((CommandOutcome.RUN, 4), written_at=written_at), tally(), LIMITS) is response
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,9 +134,9 @@ def test_refusals_use_up_nobodys_commands() -> None:
 
 
 def test_a_comment_counts_once_however_often_it_is_planned() -> None:
-    known = CommandTally({"this": CountedComment(NOW, 4, CommandOutcome.RUN)})
-    assert decide_response(question(4), known, known, LIMITS) is CommandResponse.RUN
-    assert len(known.with_comment("this", CountedComment(NOW, 4, CommandOutcome.RUN)).counted) == 1
+    tally_with_it = CommandTally({"this": CountedComment(NOW, 4, CommandOutcome.RUN)})
+    assert decide_response(question(4), tally_with_it, tally_with_it, LIMITS) is CommandResponse.RUN
+    assert len(tally_with_it.with_comment("this", CountedComment(NOW, 4, CommandOutcome.RUN)).counted) == 1
 
 
 def test_a_tally_stays_small() -> None:

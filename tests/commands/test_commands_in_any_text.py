@@ -23,9 +23,11 @@ def written(command: Command) -> str:
 
 @pytest.mark.no_cover
 @given(COMMANDS, PROSE, PROSE, st.sampled_from(["\n", "\r\n", "\n\n"]), st.sampled_from(["", "- ", "**", "### "]))
-def test_every_command_is_found_in_any_prose(command: Command, before: str, after: str, end: str, bullet: str) -> None:
+def test_every_command_is_found_in_any_prose(
+    command: Command, beginning: str, ending: str, end: str, bullet: str
+) -> None:
     line = f"{bullet}{written(command)}{bullet if bullet == '**' else ''}"
-    assert read(f"{before}{end}{line}{end}{after}") == [command]
+    assert read(f"{beginning}{end}{line}{end}{ending}") == [command]
 
 
 @pytest.mark.no_cover
@@ -60,9 +62,9 @@ HIDING += [
 @pytest.mark.no_cover
 @given(COMMANDS.filter(lambda command: not command.names), PROSE, PROSE, st.sampled_from(HIDING))
 def test_no_command_is_found_outside_the_authors_own_words(
-    command: Command, before: str, after: str, hiding: str
+    command: Command, beginning: str, ending: str, hiding: str
 ) -> None:
-    assert read(f"{before}\n\n{hiding.format(written(command))}\n\n{after}") == []
+    assert read(f"{beginning}\n\n{hiding.format(written(command))}\n\n{ending}") == []
 
 
 MARKUP = [
@@ -103,9 +105,9 @@ MARKUP += [
 
 @pytest.mark.no_cover
 @given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=20))
-def test_any_text_is_read_without_an_error(text: str, more: str) -> None:
-    found = read(text)
-    assert len(set(found)) == len(found) <= MOST_COMMANDS + 1
+def test_any_text_is_read_without_an_error(text: str, new_text: str) -> None:
+    commands = read(text)
+    assert len(set(commands)) == len(commands) <= MOST_COMMANDS + 1
     assert set(new_commands(text, text, registry=REGISTRY, mentions=MENTIONS)) == set()
-    assert all(command.mention in MENTIONS and command.line >= 1 for command in found)
-    assert set(new_commands("", text + more, registry=REGISTRY, mentions=MENTIONS)) == set(read(text + more))
+    assert all(command.mention in MENTIONS and command.line >= 1 for command in commands)
+    assert set(new_commands("", text + new_text, registry=REGISTRY, mentions=MENTIONS)) == set(read(text + new_text))

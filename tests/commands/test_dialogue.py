@@ -28,12 +28,12 @@ async def planned(world: World, delivered: SentDelivery) -> PlannedEffects:
     return await world.pipeline.plan(delivery, "commands", intent_key(delivery))
 
 
-async def plan_of(world: World, text: str, by: str = "octocat") -> PlannedEffects:
+async def plan_of(world: World, text: str, login: str = "octocat") -> PlannedEffects:
     """Return the plan for a comment on a pull request with one failed workflow."""
     pull = world.open()
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
     await world.happen()
-    pull.comment(by, text)
+    pull.comment(login, text)
     return await planned(world, world.github.webhooks.held[-1])
 
 
@@ -100,7 +100,7 @@ async def test_text_without_a_command_plans_nothing(world: World, text: str) -> 
 async def test_without_the_right_to_run_commands_typos_plan_nothing_and_commands_only_an_answer(
     world: World, text: str, concluded: list[tuple[str, bool]] | None
 ) -> None:
-    plan = await plan_of(world, text, by="passer-by")
+    plan = await plan_of(world, text, login="passer-by")
     assert kinds(plan) == ([] if concluded is None else ["React", "CountCommands"])
     assert concluded is None or items(plan) == concluded
 

@@ -247,9 +247,9 @@ def test_a_repeated_command_runs_once_in_its_last_place() -> None:
 
 
 def test_of_too_many_commands_the_first_run_and_the_rest_are_reported_as_left_out() -> None:
-    found = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
-    assert [command.text for command in found] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
-    assert found[-1] == BadCommand("rerun n20", texts.TOO_MANY_COMMANDS)
+    commands = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
+    assert [command.text for command in commands] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
+    assert commands[-1] == BadCommand("rerun n20", texts.TOO_MANY_COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,8 @@ def test_of_too_many_commands_the_first_run_and_the_rest_are_reported_as_left_ou
     ],
 )
 def test_an_edit_runs_only_new_commands(old: str, new: str, added: list[str]) -> None:
-    found = new_commands(old, new, registry=REGISTRY, mentions=MENTIONS)
-    assert [command.text for command in found] == added
+    commands = new_commands(old, new, registry=REGISTRY, mentions=MENTIONS)
+    assert [command.text for command in commands] == added
 
 
 AROUND = ("```", "<!--", "-->", "<details>", "</details>", "> so", "", "| a |", "|-|", "    x", "words", "`", "---")
@@ -298,8 +298,8 @@ ASKED = ("@ci rerun", "> @ci rerun all", "  @ci help", "@tvm-bot skip slow", "`@
 )
 def test_an_edit_that_only_removes_lines_runs_nothing(lines: list[str], stays: list[bool]) -> None:
     """Whatever hid a command before, nobody has written it now."""
-    left = [line for line, stay in zip(lines, stays, strict=False) if stay]
-    assert new_commands("\n".join(lines), "\n".join(left), registry=REGISTRY, mentions=MENTIONS) == []
+    remaining = [line for line, stay in zip(lines, stays, strict=False) if stay]
+    assert new_commands("\n".join(lines), "\n".join(remaining), registry=REGISTRY, mentions=MENTIONS) == []
 
 
 PAIRS = (
@@ -318,10 +318,10 @@ PAIRS = (
 )
 
 
-@pytest.mark.parametrize("asked", [asked.strip("> `") for asked in ASKED])
-@pytest.mark.parametrize(("before", "after"), PAIRS)
-def test_an_edit_that_removes_marks_around_a_command_runs_nothing(before: str, asked: str, after: str) -> None:
-    assert new_commands(f"{before}{asked}{after}", asked, registry=REGISTRY, mentions=MENTIONS) == []
+@pytest.mark.parametrize("written", [written.strip("> `") for written in ASKED])
+@pytest.mark.parametrize(("prefix", "suffix"), PAIRS)
+def test_an_edit_that_removes_marks_around_a_command_runs_nothing(prefix: str, written: str, suffix: str) -> None:
+    assert new_commands(f"{prefix}{written}{suffix}", written, registry=REGISTRY, mentions=MENTIONS) == []
 
 
 def test_a_long_invalid_line_is_truncated_in_the_answer() -> None:

@@ -18,7 +18,7 @@ def spec(
 
 
 @pytest.mark.parametrize(
-    ("allowed", "role", "is_author", "may"),
+    ("allowed", "role", "is_author", "is_allowed"),
     [
         (("author", "triage"), "none", True, True),
         (("author", "triage"), "read", False, False),
@@ -34,10 +34,10 @@ def spec(
     ],
 )
 def test_a_role_includes_lower_ones_and_authorship_is_separate(
-    allowed: tuple[Role, ...], role: str, is_author: bool, may: bool
+    allowed: tuple[Role, ...], role: str, is_author: bool, is_allowed: bool
 ) -> None:
-    assert spec(allowed=allowed).allows(role=role, is_author=is_author) is may
-    assert spec(allowed=("admin",)).allows(role=role, is_author=is_author, override=allowed) is may
+    assert spec(allowed=allowed).allows(role=role, is_author=is_author) is is_allowed
+    assert spec(allowed=("admin",)).allows(role=role, is_author=is_author, override=allowed) is is_allowed
 
 
 def test_settings_override_the_roles_that_the_command_declares() -> None:
@@ -65,8 +65,8 @@ def test_usage_says_which_arguments_are_allowed() -> None:
 
 
 def test_only_commands_of_enabled_features_are_enabled() -> None:
-    rerun, other = spec(), CommandSpec("help", "Lists.", "help", feature="help")
-    assert CommandRegistry([rerun, other]).enabled({"help", "slow_tests"}) == [other]
+    rerun, help_spec = spec(), CommandSpec("help", "Lists.", "help", feature="help")
+    assert CommandRegistry([rerun, help_spec]).enabled({"help", "slow_tests"}) == [help_spec]
 
 
 def test_an_empty_registry_has_no_commands() -> None:

@@ -16,7 +16,7 @@ CHAIN = Aliases([("a", "b"), ("b", "c.x"), ("c.*", "d.*")])
 
 
 @pytest.mark.parametrize(
-    ("aliases", "name", "now"),
+    ("aliases", "name", "current"),
     [
         (DROPPED, "kernel.poll.wait", "poll.wait"),
         (DROPPED, "kernel.pollution", "kernel.pollution"),
@@ -31,8 +31,8 @@ CHAIN = Aliases([("a", "b"), ("b", "c.x"), ("c.*", "d.*")])
         (Aliases(), "a", "a"),
     ],
 )
-def test_one_name_stands_for_all_names_of_a_test(aliases: Aliases, name: str, now: str) -> None:
-    assert aliases.canonical(name) == now
+def test_one_name_stands_for_all_names_of_a_test(aliases: Aliases, name: str, current: str) -> None:
+    assert aliases.canonical(name) == current
 
 
 def test_an_exact_name_wins_over_a_prefix_and_a_longer_prefix_over_a_shorter_one() -> None:
@@ -86,7 +86,7 @@ def test_all_other_names_of_a_test_stand_for_it(pairs: list[tuple[str, str]], na
     aliases = Aliases(pairs)
     assume(not aliases.loops())  # app.yaml refuses them
     assert name not in aliases.others(name)
-    assert {aliases.canonical(other) for other in aliases.others(name)} <= {aliases.canonical(name)}
+    assert {aliases.canonical(other_name) for other_name in aliases.others(name)} <= {aliases.canonical(name)}
 
 
 def of_many(size: int) -> Callable[[], object]:

@@ -95,10 +95,10 @@ def test_one_comment_delivered_by_two_hooks_is_one_intent() -> None:
 def test_an_edit_is_another_intent_than_the_comment_and_than_the_next_edit() -> None:
     created = intent_key(delivery("issue_comment", comment_body()))
     edited = intent_key(delivery("issue_comment", comment_body() | {"action": "edited"}))
-    again = intent_key(
+    edited_again = intent_key(
         delivery("issue_comment", comment_body(updated_at="2026-11-20T05:11:00Z") | {"action": "edited"})
     )
-    assert len({created, edited, again}) == 3
+    assert len({created, edited, edited_again}) == 3
 
 
 def test_two_labels_added_in_one_second_are_two_intents() -> None:

@@ -45,9 +45,9 @@ def restored() -> Iterator[None]:
 
 @pytest.fixture
 def stream(restored: None) -> Stream:
-    out = Stream()
-    logs.configure(SECRETS, stream=out, pretty=False)
-    return out
+    output = Stream()
+    logs.configure(SECRETS, stream=output, pretty=False)
+    return output
 
 
 def test_a_line_is_json_with_time_level_and_event(stream: Stream) -> None:
@@ -65,9 +65,13 @@ def test_every_line_of_a_job_has_the_delivery_even_those_of_libraries(stream: St
         structlog.get_logger().info("ours")
         logging.getLogger("some.library").warning("theirs: %s", "detail")
     structlog.get_logger().info("outside")
-    ours, theirs, outside = stream.lines()
-    assert (ours["delivery"], ours["handler"]) == ("guid-1", "rerun")
-    assert (theirs["delivery"], theirs["event"], theirs["level"]) == ("guid-1", "theirs: detail", "warning")
+    own_line, library_line, outside = stream.lines()
+    assert (own_line["delivery"], own_line["handler"]) == ("guid-1", "rerun")
+    assert (library_line["delivery"], library_line["event"], library_line["level"]) == (
+        "guid-1",
+        "theirs: detail",
+        "warning",
+    )
     assert "delivery" not in outside
 
 
@@ -161,24 +165,24 @@ def test_text_from_outside_cannot_forge_a_line(stream: Stream) -> None:
 
 
 def test_for_people_control_characters_are_shown_and_have_no_effect(restored: None) -> None:
-    out = io.StringIO()
-    logs.configure(stream=out, pretty=True)
+    output = io.StringIO()
+    logs.configure(stream=output, pretty=True)
     structlog.get_logger().info("comment", text="x\nforged line\x1b[7m")
-    assert len(out.getvalue().splitlines()) == 1
-    assert "\x1b[7m" not in out.getvalue()
-    assert "forged line" in out.getvalue()
+    assert len(output.getvalue().splitlines()) == 1
+    assert "\x1b[7m" not in output.getvalue()
+    assert "forged line" in output.getvalue()
 
 
 def test_for_people_a_line_begins_with_its_time_and_has_color_only_if_wanted(
     restored: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    out = io.StringIO()
-    logs.configure(stream=out, pretty=True)
+    output = io.StringIO()
+    logs.configure(stream=output, pretty=True)
     structlog.get_logger().info("serving", port=8080)
-    assert out.getvalue().startswith("20")
-    assert out.getvalue().endswith("port=8080\n")
-    assert "\x1b" not in out.getvalue()
+    assert output.getvalue().startswith("20")
+    assert output.getvalue().endswith("port=8080\n")
+    assert "\x1b" not in output.getvalue()
 
 
 def test_an_object_whose_repr_fails_does_not_lose_the_line(stream: Stream) -> None:

@@ -25,16 +25,16 @@ SOURCES = {
 @example(text="a\ud800b")
 @example(text="é1 a😀b")
 def test_it_finds_what_re_finds(source: str, text: str) -> None:
-    ours = [(found.start(), found.end(), found[0]) for found in Pattern(source).finditer(text)]
-    theirs = [(found.start(), found.end(), found[0]) for found in re.finditer(SOURCES[source], text)]
-    assert ours == theirs
+    matches = [(match.start(), match.end(), match[0]) for match in Pattern(source).finditer(text)]
+    expected = [(match.start(), match.end(), match[0]) for match in re.finditer(SOURCES[source], text)]
+    assert matches == expected
 
 
 @given(text=ANY)
 def test_unmatched_text_stays_as_it_is(text: str) -> None:
     assert Pattern("[ab]").sub("-", text) == re.sub("[ab]", "-", text)
     assert Pattern("[ab]+").split(text) == re.split("[ab]+", text)
-    assert Pattern("([ab])1").sub(lambda found: f"{found[1]}!", text) == re.sub("([ab])1", r"\1!", text)
+    assert Pattern("([ab])1").sub(lambda match: f"{match[1]}!", text) == re.sub("([ab])1", r"\1!", text)
 
 
 def test_an_empty_match_is_found_once() -> None:
@@ -46,16 +46,16 @@ def test_a_replacement_is_text() -> None:
 
 
 def test_half_a_surrogate_pair_counts_as_u_fffd() -> None:
-    found = Pattern(r"a(?P<half>\x{fffd})(b)").search("éa\ud800b")
-    assert found is not None
-    assert (found.start(), found.end(), found["half"], found.groups()) == (1, 4, "\ud800", ("\ud800", "b"))
+    match = Pattern(r"a(?P<half>\x{fffd})(b)").search("éa\ud800b")
+    assert match is not None
+    assert (match.start(), match.end(), match["half"], match.groups()) == (1, 4, "\ud800", ("\ud800", "b"))
     assert without_half_pairs("a\ud800\udc00b") == "a\ufffd\ufffdb"
 
 
 def test_a_group_that_took_no_part_is_none() -> None:
-    found = Pattern("(?P<x>a)|(b)").fullmatch("b")
-    assert found is not None
-    assert (found["x"], found[2]) == (None, "b")
+    match = Pattern("(?P<x>a)|(b)").fullmatch("b")
+    assert match is not None
+    assert (match["x"], match[2]) == (None, "b")
 
 
 def test_a_pattern_that_re2_cannot_match_in_linear_time_is_refused() -> None:
@@ -86,7 +86,7 @@ def test_a_glob_matches_what_fnmatch_matches(pattern: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "matching", "others"),
+    ("pattern", "matching", "not_matching"),
     [
         ("*", ["", "a", "a/b\n"], []),
         ("a?c", ["abc", "a\nc"], ["ac", "abbc"]),
@@ -110,6 +110,6 @@ def test_a_glob_matches_what_fnmatch_matches(pattern: str, name: str) -> None:
         ("[a]b[c]", ["abc"], ["ab[c]"]),
     ],
 )
-def test_a_glob_reads_each_form_of_a_set(pattern: str, matching: list[str], others: list[str]) -> None:
-    assert [name for name in (*matching, *others) if glob(pattern).fullmatch(name)] == matching
-    assert [name for name in (*matching, *others) if fnmatch.fnmatchcase(name, pattern)] == matching
+def test_a_glob_reads_each_form_of_a_set(pattern: str, matching: list[str], not_matching: list[str]) -> None:
+    assert [name for name in (*matching, *not_matching) if glob(pattern).fullmatch(name)] == matching
+    assert [name for name in (*matching, *not_matching) if fnmatch.fnmatchcase(name, pattern)] == matching

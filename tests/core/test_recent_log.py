@@ -12,15 +12,15 @@ from bot.core.recent_log import LAST_SECONDS, LONGEST_LINE, MOST_LINES, RECENT_L
 
 
 def test_lines_are_few_short_and_recent() -> None:
-    now = [0.0]
-    log = RecentLog(lambda: now[0])
+    clock = [0.0]
+    log = RecentLog(lambda: clock[0])
     for number in range(MOST_LINES + 10):
         log.add({"event": "x" * 9_000, "level": "info", "number": number, "text": "y" * 9_000})
     lines = log.lines()
     assert len(lines) == MOST_LINES
     assert {(len(line.event), len(line.fields)) for line in lines} == {(LONGEST_LINE, LONGEST_LINE + 1)}
     assert f'"number": {MOST_LINES + 9}' in lines[0].fields
-    now[0] = LAST_SECONDS + 1
+    clock[0] = LAST_SECONDS + 1
     assert log.lines() == []
 
 

@@ -19,10 +19,14 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "in a parameter": lambda text: quote(text, safe=""),
     "in a form": quote_plus,
     "in lower case": lambda text: "".join(
-        one if one.isascii() and one.isalnum() else quote(one, safe="").lower() for one in text
+        character if character.isascii() and character.isalnum() else quote(character, safe="").lower()
+        for character in text
     ),
     "of all but letters": lambda text: "".join(
-        one if one.isascii() and one.isalnum() else "".join(f"%{octet:02X}" for octet in one.encode()) for one in text
+        character
+        if character.isascii() and character.isalnum()
+        else "".join(f"%{octet:02X}" for octet in character.encode())
+        for character in text
     ),
     "in an address in an address": lambda text: quote(quote(text, safe=""), safe=""),
     "in JSON": json.dumps,
@@ -31,14 +35,16 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "in a repr": repr,
     "in HTML": html.escape,
     "in XML": escape,
-    "in XML by number": lambda text: "".join(f"&#{ord(one)};" if one in "&<>\"'" else one for one in text),
+    "in XML by number": lambda text: "".join(
+        f"&#{ord(character)};" if character in "&<>\"'" else character for character in text
+    ),
 }
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_secret_is_removed_in_each_encoding(encoding: str) -> None:
-    shown = Redactor([SECRET]).text(f"before {ENCODINGS[encoding](SECRET)} after")
-    assert shown.replace('\\"', "").translate({34: None, 39: None}) == "before [redacted] after"
+    redacted = Redactor([SECRET]).text(f"before {ENCODINGS[encoding](SECRET)} after")
+    assert redacted.replace('\\"', "").translate({34: None, 39: None}) == "before [redacted] after"
 
 
 @given(st.text(min_size=4).filter(lambda text: len(text.strip()) >= 4), st.sampled_from(sorted(ENCODINGS)))
@@ -63,12 +69,12 @@ def test_a_signature_in_an_address_is_removed_however_often_the_address_is_encod
     text = f"{address}?{urlencode(SIGNED[address])}"
     for _ in range(times):
         text = quote(text, safe="")
-    shown = Redactor().text(f'got "{text}" for it')
-    assert "Ab" not in shown
-    assert shown.startswith(f'got "{text[:20]}')
-    assert shown.endswith('" for it')
+    redacted = Redactor().text(f'got "{text}" for it')
+    assert "Ab" not in redacted
+    assert redacted.startswith(f'got "{text[:20]}')
+    assert redacted.endswith('" for it')
     if times == 0:
-        assert [name for name in SIGNED[address] if f"{name}=" in shown] == list(SIGNED[address])
+        assert [name for name in SIGNED[address] if f"{name}=" in redacted] == list(SIGNED[address])
 
 
 def test_the_password_of_an_encoded_address_is_removed() -> None:

@@ -18,8 +18,8 @@ from bot.core.run_in_thread import LONG_TEXT, run_in_thread, shorten_thread_swit
     ],
 )
 async def test_only_long_texts_are_read_in_a_thread(texts: tuple[str | None, ...], in_thread: bool) -> None:
-    here = threading.get_ident()
-    assert (await run_in_thread(threading.get_ident, *texts) != here) is in_thread
+    own_thread = threading.get_ident()
+    assert (await run_in_thread(threading.get_ident, *texts) != own_thread) is in_thread
 
 
 async def test_an_exception_in_the_thread_is_raised() -> None:
@@ -31,9 +31,9 @@ async def test_an_exception_in_the_thread_is_raised() -> None:
 
 
 def test_threads_switch_more_often_than_by_default() -> None:
-    before = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     try:
         shorten_thread_switch_interval()
-        assert sys.getswitchinterval() < before
+        assert sys.getswitchinterval() < interval
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)

@@ -24,15 +24,15 @@ def shown(moment: float) -> str:
 
 
 def walk(schedule: Schedule, start: str, count: int) -> list[str]:
-    moment, found = utc(start), []
+    moment, moments = utc(start), []
     for _ in range(count):
         moment = schedule.next_time(moment)
-        found.append(shown(moment))
-    return found
+        moments.append(shown(moment))
+    return moments
 
 
 @pytest.mark.parametrize(
-    ("at", "zone", "start", "expected"),
+    ("time_of_day", "zone", "start", "expected"),
     [
         # The clocks change far from the time: only its UTC offset changes.
         ("21:00", LOS_ANGELES, "2026-03-07", ["2026-03-07 05:00", "2026-03-08 05:00", "2026-03-09 04:00"]),
@@ -55,26 +55,26 @@ def walk(schedule: Schedule, start: str, count: int) -> list[str]:
     ],
 )
 def test_a_time_of_day_is_right_across_changes_of_the_clocks(
-    at: str, zone: str, start: str, expected: list[str]
+    time_of_day: str, zone: str, start: str, expected: list[str]
 ) -> None:
-    assert walk(Daily(at, zone), start, len(expected)) == expected
+    assert walk(Daily(time_of_day, zone), start, len(expected)) == expected
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("zone", [LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, KATHMANDU, "UTC"])
-@pytest.mark.parametrize("at", ["00:00", "01:30", "02:30", "21:00", "23:59"])
-def test_each_day_of_two_years_has_one_scheduled_time(zone: str, at: str) -> None:
+@pytest.mark.parametrize("time_of_day", ["00:00", "01:30", "02:30", "21:00", "23:59"])
+def test_each_day_of_two_years_has_one_scheduled_time(zone: str, time_of_day: str) -> None:
     moment, days = utc("2026-01-01 12:00"), []
     while moment < utc("2028-01-01"):
-        moment = Daily(at, zone).next_time(moment)
+        moment = Daily(time_of_day, zone).next_time(moment)
         days.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).date())
     assert days == [days[0] + timedelta(days=n) for n in range(len(days))]
 
 
 def test_after_a_week_of_absence_only_the_latest_time_counts() -> None:
-    schedule, before = Daily("21:00", LOS_ANGELES), utc("2026-03-05 06:00")
-    back = before + 7 * 86400
-    assert shown(schedule.last_time(before)) == "2026-03-05 05:00"
+    schedule, last_start = Daily("21:00", LOS_ANGELES), utc("2026-03-05 06:00")
+    back = last_start + 7 * 86400
+    assert shown(schedule.last_time(last_start)) == "2026-03-05 05:00"
     assert shown(schedule.last_time(back)) == "2026-03-12 04:00"
     assert shown(schedule.next_time(back)) == "2026-03-13 04:00"
 
@@ -103,16 +103,16 @@ SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(FixedInterval, s
 
 @settings(deadline=None, max_examples=150)
 @given(SCHEDULES, st.integers(int(utc("2005-01-01")), int(utc("2035-01-01"))))
-def test_there_is_no_time_between_the_last_and_the_next_one(schedule: Schedule, now: int) -> None:
-    last, upcoming = schedule.last_time(now), schedule.next_time(now)
-    assert last <= now < upcoming
+def test_there_is_no_time_between_the_last_and_the_next_one(schedule: Schedule, moment: int) -> None:
+    last, upcoming = schedule.last_time(moment), schedule.next_time(moment)
+    assert last <= moment < upcoming
     assert schedule.next_time(last) == upcoming
     assert schedule.last_time(upcoming) == upcoming
     assert schedule.last_time(upcoming - 1) == last
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(45, "45s"), (90, "90s"), (900, "15m"), (5400, "90m"), (7200, "2h"), (86400, "1d")]
+    ("seconds", "text"), [(45, "45s"), (90, "90s"), (900, "15m"), (5400, "90m"), (7200, "2h"), (86400, "1d")]
 )
-def test_an_interval_is_shown_as_it_is_written_in_app_yaml(seconds: int, said: str) -> None:
-    assert str(FixedInterval(seconds)) == f"every {said}"
+def test_an_interval_is_shown_as_it_is_written_in_app_yaml(seconds: int, text: str) -> None:
+    assert str(FixedInterval(seconds)) == f"every {text}"

@@ -65,10 +65,10 @@ async def test_an_error_is_cached_only_briefly() -> None:
 async def test_an_answer_that_is_forgotten_before_it_arrives_is_not_cached() -> None:
     source = Source()
     source.answering.clear()
-    before = asyncio.ensure_future(source.get())
+    earlier_call = asyncio.ensure_future(source.get())
     await until(lambda: source.asked)
     source.remembered.forget("a")
-    after = asyncio.ensure_future(source.get())
+    later_call = asyncio.ensure_future(source.get())
     source.answering.set()
-    assert (await after, await before) == (2, 1)
+    assert (await later_call, await earlier_call) == (2, 1)
     assert await source.get() == 2

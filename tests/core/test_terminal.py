@@ -34,11 +34,11 @@ def test_the_last_column_is_truncated_to_the_width() -> None:
 @given(st.text(alphabet="ab日本e\u0301\u0300 ", max_size=80))
 def test_a_truncated_cell_holds_as_many_characters_as_fit(text: str) -> None:
     [_, line] = table(("",), [(text,)], width=30).splitlines() if text.strip() else ["", ""]
-    shown = line.removesuffix("…")
-    assert text.startswith(shown)
+    visible = line.removesuffix("…")
+    assert text.startswith(visible)
     assert _width(line) <= 30
-    if shown != text.rstrip():
-        assert _width(shown + text[len(shown)]) > 29
+    if visible != text.rstrip():
+        assert _width(visible + text[len(visible)]) > 29
 
 
 def test_a_truncated_cell_keeps_a_minimum_width_even_if_the_line_becomes_too_long() -> None:

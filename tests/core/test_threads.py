@@ -23,17 +23,17 @@ async def release() -> AsyncIterator[threading.Event]:
 async def test_an_exhausted_thread_pool_is_reported_and_a_short_wait_is_not(
     release: threading.Event,
 ) -> None:
-    now = 100.0
-    probe = ThreadProbe(lambda: now)
+    current_time = 100.0
+    probe = ThreadProbe(lambda: current_time)
     await probe.probe()
     assert probe.problem() is None
     busy = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
     await asyncio.sleep(0)  # the tasks take the threads
     asking = asyncio.create_task(probe.probe())
     await asyncio.sleep(0)
-    now += PATIENCE
+    current_time += PATIENCE
     assert probe.problem() is None
-    now += 0.5
+    current_time += 0.5
     assert probe.problem() == (
         "all 16 threads for blocking work have been busy for 16 s, so results and long texts wait; check the database "
         "and the log, and restart the process if this lasts"

@@ -42,7 +42,9 @@ def unit_settings(path: Path = UNIT) -> list[tuple[str, str]]:
 def of_systemd(state: Path, credentials: Path, path: Path = UNIT) -> Deployed:
     """Return the command of systemd, with its specifiers replaced: systemd.unit(5)."""
     specifiers = {"%S": str(state), "%d": str(credentials), "%%": "%"}
-    settings = [(name, re.sub("%[Sd%]", lambda one: specifiers[one[0]], value)) for name, value in unit_settings(path)]
+    settings = [
+        (name, re.sub("%[Sd%]", lambda match: specifiers[match[0]], value)) for name, value in unit_settings(path)
+    ]
     [command] = [value for name, value in settings if name == "ExecStart"]
     environment = dict(value.split("=", 1) for name, value in settings if name == "Environment")
     return Deployed(tuple(shlex.split(command)[1:]), environment)
@@ -51,7 +53,9 @@ def of_systemd(state: Path, credentials: Path, path: Path = UNIT) -> Deployed:
 def of_chart(database: str) -> Deployed:
     """Return the command of a pod; `database` is the URL in the Secret."""
     done = template("image.repository=nightjar", "existingSecret=nightjar", "config=@app.yaml")
-    [deployment] = [one for one in YAML(typ="safe").load_all(done.stdout) if one and one["kind"] == "Deployment"]
+    [deployment] = [
+        manifest for manifest in YAML(typ="safe").load_all(done.stdout) if manifest and manifest["kind"] == "Deployment"
+    ]
     container = deployment["spec"]["template"]["spec"]["containers"][0]
-    environment = {one["name"]: one.get("value", database) for one in container["env"]}
+    environment = {variable["name"]: variable.get("value", database) for variable in container["env"]}
     return Deployed(tuple(container["args"]), environment)

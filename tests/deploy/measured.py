@@ -20,8 +20,8 @@ Labels = Mapping[str, frozenset[str]]
 
 async def bot_metrics(tmp_path: Path) -> Labels:
     """Return the metrics of a bot with all features; histograms under each of their three names."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
-        registry = here.bot.metrics.registry
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as bot_town:
+        registry = bot_town.bot.metrics.registry
         # The library only shows the labels of a metric in its series, and most have none yet.
         names = registry._collector_to_names.items()
         labels = {
@@ -31,7 +31,7 @@ async def bot_metrics(tmp_path: Path) -> Labels:
         }
         # The metrics of the process are created when they are read.
         samples = (sample for metric in registry.collect() for sample in metric.samples)
-        labels |= {one.name: SERVED_BY_PROMETHEUS for one in samples if one.name.startswith("process_")}
+        labels |= {sample.name: SERVED_BY_PROMETHEUS for sample in samples if sample.name.startswith("process_")}
     assert "nightjar_deliveries_total" in labels
     return labels
 

@@ -129,7 +129,7 @@ def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     assert set(annotations) == {"summary", "action", "runbook"}
     page, _, anchor = annotations["runbook"].partition("#")
     assert anchor == rule["alert"].lower()
-    assert anchor in {one for *_, one in headings((ROOT / page).read_text())}
+    assert anchor in {anchor_of_page for *_, anchor_of_page in headings((ROOT / page).read_text())}
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
@@ -154,7 +154,7 @@ def _case(names: str, series: dict[str, str], minute: int, *, fires: bool = True
     return {
         "name": names,
         "interval": "5m",
-        "input_series": [{"series": one, "values": values} for one, values in series.items()],
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
         "promql_expr_test": [
             {
                 "expr": condition,

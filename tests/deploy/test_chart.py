@@ -39,8 +39,8 @@ def rendered(*settings: str) -> dict[str, dict[str, Any]]:
     """Return the chart's resources by kind and name."""
     done = template(*REQUIRED, *settings)
     assert done.returncode == 0, done.stderr
-    made = [one for one in YAML(typ="safe").load_all(done.stdout) if one]
-    return {f"{one['kind']}/{one['metadata']['name']}": one for one in made}
+    made = [manifest for manifest in YAML(typ="safe").load_all(done.stdout) if manifest]
+    return {f"{manifest['kind']}/{manifest['metadata']['name']}": manifest for manifest in made}
 
 
 def pod(*settings: str) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def test_helm_finds_no_fault() -> None:
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("settings", [(), ALL, SQLITE], ids=["default", "all", "sqlite"])
 def test_kubernetes_accepts_everything(settings: tuple[str, ...], version: str) -> None:
-    for one in rendered(*settings).values():
-        if one["kind"] not in CUSTOM:
-            kubernetes_validate.validate(one, version, strict=True)
+    for manifest in rendered(*settings).values():
+        if manifest["kind"] not in CUSTOM:
+            kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def test_an_unknown_field_of_kubernetes_is_detected() -> None:
@@ -72,8 +72,13 @@ def test_the_chart_renders_the_right_parts_by_default_and_with_all_options() -> 
     few = {"Deployment/nightjar", "Service/nightjar", "Service/nightjar-metrics", "ConfigMap/nightjar"}
     few |= {"PodDisruptionBudget/nightjar", "NetworkPolicy/nightjar"}
     assert set(rendered()) == few
-    more = {"Ingress/nightjar", "ServiceMonitor/nightjar", "PrometheusRule/nightjar", "ConfigMap/nightjar-dashboard"}
-    assert set(rendered(*ALL)) == few | more
+    optional = {
+        "Ingress/nightjar",
+        "ServiceMonitor/nightjar",
+        "PrometheusRule/nightjar",
+        "ConfigMap/nightjar-dashboard",
+    }
+    assert set(rendered(*ALL)) == few | optional
     # A disruption budget for one replica would block every drain of a node.
     assert set(rendered(*SQLITE)) == few - {"PodDisruptionBudget/nightjar"} | {"PersistentVolumeClaim/nightjar"}
 

@@ -25,10 +25,10 @@ def board() -> dict[str, Any]:
 
 
 def expressions() -> list[str]:
-    found = [target["expr"] for panel in board()["panels"] for target in panel.get("targets", ())]
+    queries = [target["expr"] for panel in board()["panels"] for target in panel.get("targets", ())]
     for variable, value in VARIABLES.items():
-        found = [expression.replace(variable, value) for expression in found]
-    return found
+        queries = [expression.replace(variable, value) for expression in queries]
+    return queries
 
 
 def test_prometheus_accepts_every_expression(tmp_path: Path) -> None:
@@ -40,7 +40,9 @@ def test_prometheus_accepts_every_expression(tmp_path: Path) -> None:
 
 async def test_the_panels_use_metrics_and_labels_that_the_bot_has(tmp_path: Path) -> None:
     labels = await bot_metrics(tmp_path)
-    assert [(one, wrong) for one in expressions() if (wrong := list(unknown_in(one, labels)))] == []
+    assert [
+        (expression, wrong) for expression in expressions() if (wrong := list(unknown_in(expression, labels)))
+    ] == []
 
 
 def test_every_metric_of_the_bot_is_on_the_dashboard() -> None:
@@ -49,7 +51,7 @@ def test_every_metric_of_the_bot_is_on_the_dashboard() -> None:
 
 
 def test_every_variable_is_defined_and_the_reader_chooses_every_source() -> None:
-    defined = {f"${one['name']}" for one in board()["templating"]["list"]} | {"$__rate_interval"}
+    defined = {f"${variable['name']}" for variable in board()["templating"]["list"]} | {"$__rate_interval"}
     used = set(re.findall(r"\$[a-z_]+", " ".join(map(json.dumps, board()["panels"]))))
     assert used <= defined
     sources = {target["datasource"]["uid"] for panel in board()["panels"] for target in panel.get("targets", ())}
@@ -65,8 +67,8 @@ def test_panels_have_their_own_numbers_and_titles_and_do_not_overlap() -> None:
     assert [pair for pair in combinations(places, 2) if _overlap(*pair)] == []
 
 
-def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+def _overlap(first: dict[str, int], second: dict[str, int]) -> bool:
     return all(
-        one[start] < other[start] + other[size] and other[start] < one[start] + one[size]
+        first[start] < second[start] + second[size] and second[start] < first[start] + first[size]
         for start, size in (("x", "w"), ("y", "h"))
     )

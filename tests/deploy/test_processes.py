@@ -56,14 +56,16 @@ def postgres_here(postgres_server: PostgresServer) -> Iterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def serving(what: Deployed, env: dict[str, str], folder: Path) -> AsyncIterator[tuple[Program, dict[str, int]]]:
+async def serving(
+    deployed: Deployed, env: dict[str, str], folder: Path
+) -> AsyncIterator[tuple[Program, dict[str, int]]]:
     """Start the server as given and yield its ports, by the log line that names them."""
     config = folder / "app.yaml"
     config.write_text("repositories:\n  octocat/compiler:\n")
     replaced = PORTS | {IN_IMAGE: str(config)}
-    arguments = [replaced.get(argument, argument) for argument in what.arguments]
-    assert {*PORTS, IN_IMAGE} <= set(what.arguments)
-    process = await start(*arguments, env={**env, **what.environment}, cwd=folder)
+    arguments = [replaced.get(argument, argument) for argument in deployed.arguments]
+    assert {*PORTS, IN_IMAGE} <= set(deployed.arguments)
+    process = await start(*arguments, env={**env, **deployed.environment}, cwd=folder)
     ports: dict[str, int] = {}
     lines: list[str] = []
     try:
@@ -83,9 +85,9 @@ async def serving(what: Deployed, env: dict[str, str], folder: Path) -> AsyncIte
             await process.wait()
 
 
-async def check(what: Deployed, env: dict[str, str], folder: Path) -> None:
+async def check(deployed: Deployed, env: dict[str, str], folder: Path) -> None:
     """Check that probes, Prometheus and a stop get what they expect."""
-    async with serving(what, env, folder) as (process, ports), aiohttp.ClientSession() as client:
+    async with serving(deployed, env, folder) as (process, ports), aiohttp.ClientSession() as client:
         main, metrics = (f"http://127.0.0.1:{ports[name]}" for name in ("serving", "serving metrics"))
 
         async def status(url: str) -> int:

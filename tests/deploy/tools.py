@@ -23,12 +23,12 @@ LONGEST = 60
 
 def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a program installed on the machine or by scripts/deploy-tools-for-tests."""
-    found = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
-    if found is None and name == "systemd-analyze":
+    path = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
+    if path is None and name == "systemd-analyze":
         pytest.skip("this machine has no systemd")
-    if found is None:
+    if path is None:
         pytest.fail(f"these tests need {name}: run scripts/deploy-tools-for-tests", pytrace=False)
-    return subprocess.run([found, *arguments], cwd=cwd, capture_output=True, text=True, timeout=LONGEST)
+    return subprocess.run([path, *arguments], cwd=cwd, capture_output=True, text=True, timeout=LONGEST)
 
 
 def promtool(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> str:
@@ -47,5 +47,5 @@ def helm(*arguments: str | os.PathLike[str]) -> str:
 
 def template(*settings: str) -> subprocess.CompletedProcess[str]:
     """Render the chart as a release named nightjar; `key=@file` sets a value to the content of a file."""
-    options = (("--set-file" if "=@" in one else "--set", one.replace("=@", "=")) for one in settings)
+    options = (("--set-file" if "=@" in setting else "--set", setting.replace("=@", "=")) for setting in settings)
     return run("helm", "template", "nightjar", CHART, *chain.from_iterable(options), cwd=ROOT)

@@ -60,7 +60,7 @@ class RuleErrors:
 
     def within(self, runs: int) -> float:
         """Return the share of real failures that were reported within so many failed runs."""
-        return sum(count for after, count in self.reported.items() if after <= runs) / self.reported.total()
+        return sum(count for failed_runs, count in self.reported.items() if failed_runs <= runs) / self.reported.total()
 
 
 def measured_errors(rate: float, proof: float, tests: int) -> RuleErrors:
@@ -77,20 +77,20 @@ def measured_errors(rate: float, proof: float, tests: int) -> RuleErrors:
 
 
 def _count(letters: str, errors: RuleErrors) -> None:
-    known = known_of_two = False
+    is_reported = known_of_two = False
     for end in range(BEFORE + 1, RUNS + 1):
         history = letters[:end]
         errors.runs += 1
         if not history.endswith(FAILED):
-            known = known_of_two = False
+            is_reported = known_of_two = False
             continue
         if not history.endswith(FAILED * 2):
             errors.failures += 1
             errors.listed += flakiness_of(_segments(history), end).explains
         of_two, reported = lasting_failure(_segments(history), end) is not None, _is_reported(history)
         errors.of_two += of_two and not known_of_two
-        errors.wrong += reported and not known
-        known, known_of_two = known or reported, known_of_two or of_two
+        errors.wrong += reported and not is_reported
+        is_reported, known_of_two = is_reported or reported, known_of_two or of_two
 
 
 def _is_reported(history: str) -> bool:
@@ -99,11 +99,11 @@ def _is_reported(history: str) -> bool:
 
 
 def _segments(history: str) -> list[Segment]:
-    found, begin = list[Segment](), 0
-    for letter, those in groupby(history):
-        found.append((begin, SEEN[letter]))
-        begin += len(list(those))
-    return found
+    segments, begin = list[Segment](), 0
+    for letter, group in groupby(history):
+        segments.append((begin, SEEN[letter]))
+        begin += len(list(group))
+    return segments
 
 
 def rows(tests: int) -> Iterator[tuple[str, ...]]:
@@ -112,8 +112,8 @@ def rows(tests: int) -> Iterator[tuple[str, ...]]:
         errors = measured_errors(rate, proof, tests)
         listed = f"{errors.listed / errors.failures:.1%}" if errors.failures else "-"
         wrong, of_two = (f"{1_000 * count / errors.runs:.1f}" for count in (errors.wrong, errors.of_two))
-        found = (f"{errors.within(runs):.1%}" for runs in (MOST_NEEDED - 1, MOST_NEEDED))
-        yield (f"{rate:.0%}", f"{proof:.0%}", listed, wrong, of_two, *found)
+        shares = (f"{errors.within(runs):.1%}" for runs in (MOST_NEEDED - 1, MOST_NEEDED))
+        yield (f"{rate:.0%}", f"{proof:.0%}", listed, wrong, of_two, *shares)
 
 
 @click.command()

@@ -63,10 +63,10 @@ def lab_of(seed: int) -> SimulatedLab:
     renames = []
     for name, renaming in rng.sample(sorted((RENAMINGS | DECOYS).items()), 2):
         made = renaming(rng, rng.randint(12, 30))
-        at = _boundary(rng, slots, usable)
-        tests += stories.renamed(made, at) if name in RENAMINGS else stories.replaced(made, at)
-        others = frozenset(one for pair in made for one in pair)
-        renames.append(RenameEvent(name, dict(made) if name in RENAMINGS else {}, others))
+        start = _boundary(rng, slots, usable)
+        tests += stories.renamed(made, start) if name in RENAMINGS else stories.replaced(made, start)
+        all_names = frozenset(name for pair in made for name in pair)
+        renames.append(RenameEvent(name, dict(made) if name in RENAMINGS else {}, all_names))
     runs = [_run(rng, slot, tests) for slot in slots]
     return SimulatedLab(seed, runs, tests, renames)
 
@@ -75,9 +75,9 @@ def _slots(rng: Random) -> list[_Slot]:
     gap = rng.choice(GAPS)
     lateness = rng.choices(("none", "some", "all"), (6, 2, 2))[0]
     position, usable = 100, 0
-    slots, wanted = list[_Slot](), rng.randint(*USABLE)
+    slots, usable_runs = list[_Slot](), rng.randint(*USABLE)
     for number in count():
-        if usable == wanted:
+        if usable == usable_runs:
             return slots
         position += rng.randint(*gap)
         chance = rng.random()
@@ -134,7 +134,7 @@ class _Stories:
         tests += [self._lasting(TruthClass.REGRESSION, self._begin()) for _ in range(3)]
         tests += [self._single() for _ in range(6)]
         tests += [self._flaky(TruthClass.FLAKY) for _ in range(2)]
-        tests += [self._of_class(one) for one in one_each]
+        tests += [self._of_class(truth) for truth in one_each]
         if self._rng.random() < 0.4:
             tests += self._mass()
         if self._rng.random() < 0.4:
@@ -142,48 +142,48 @@ class _Stories:
             tests += [self._broken(TruthClass.ONE_RUN_MASS, [(begin, begin)]) for _ in range(self._mass_size())]
         return tests
 
-    def renamed(self, pairs: Sequence[tuple[str, str]], at: int) -> list[SimulatedTest]:
+    def renamed(self, pairs: Sequence[tuple[str, str]], start: int) -> list[SimulatedTest]:
         """Return tests that have other names from a usable run on; one of them fails meanwhile."""
         tests = [self._steady() for _ in pairs]
-        begin = self._rng.randint(min(2, at - 2), at - 2) if at > 2 else 1
-        tests[0] = self._lasting(TruthClass.RENAMED, begin, end=self._rng.choice((self._count - 1, at + 2)))
+        begin = self._rng.randint(min(2, start - 2), start - 2) if start > 2 else 1
+        tests[0] = self._lasting(TruthClass.RENAMED, begin, end=self._rng.choice((self._count - 1, start + 2)))
         for test, (old, new) in zip(tests, pairs, strict=True):
-            test.names = [old] * at + [new] * (self._count - at)
+            test.names = [old] * start + [new] * (self._count - start)
         return tests
 
-    def replaced(self, pairs: Sequence[tuple[str, str]], at: int) -> list[SimulatedTest]:
+    def replaced(self, pairs: Sequence[tuple[str, str]], start: int) -> list[SimulatedTest]:
         """Return tests that end before a usable run, and others that begin with it."""
         tests = []
         for old, new in pairs:
             tests += [self._steady(old), self._steady(new)]
-            tests[-2].letters[at:] = ABSENT * (self._count - at)
-            tests[-1].letters[:at] = ABSENT * at
+            tests[-2].letters[start:] = ABSENT * (self._count - start)
+            tests[-1].letters[:start] = ABSENT * start
         return tests
 
-    def _of_class(self, one: TruthClass) -> SimulatedTest:
+    def _of_class(self, truth: TruthClass) -> SimulatedTest:
         begin, end = self._begin(), self._count - 1
-        match one:
+        match truth:
             case TruthClass.TWO_RUNS:
-                return self._broken(one, [(begin, begin + 1)])
+                return self._broken(truth, [(begin, begin + 1)])
             case TruthClass.AGAIN:
                 first = self._rng.randint(FIRST_EPISODE, max(FIRST_EPISODE, self._count - 10))
-                return self._broken(one, [(first, first + 2), (first + 6, first + 8)])
+                return self._broken(truth, [(first, first + 2), (first + 6, first + 8)])
             case TruthClass.SKIPPED_FIRST | TruthClass.ABSENT_FIRST:
-                test = self._lasting(one, begin)
-                test.letters[begin - 1] = SKIPPED if one is TruthClass.SKIPPED_FIRST else ABSENT
+                test = self._lasting(truth, begin)
+                test.letters[begin - 1] = SKIPPED if truth is TruthClass.SKIPPED_FIRST else ABSENT
                 return test
             case TruthClass.SKIPPED_INSIDE:
-                test = self._lasting(one, begin - 1)
+                test = self._lasting(truth, begin - 1)
                 test.letters[begin] = SKIPPED
                 return test
             case TruthClass.BORN_FAILING:
-                test = self._broken(one, [(begin, end)])
+                test = self._broken(truth, [(begin, end)])
                 test.letters[:begin] = ABSENT * begin
                 return test
             case TruthClass.ALWAYS_FAILED:
-                return self._broken(one, [(0, self._rng.choice((end, max(begin, 3))))])
+                return self._broken(truth, [(0, self._rng.choice((end, max(begin, 3))))])
             case _:
-                return self._flaky(one)
+                return self._flaky(truth)
 
     def _steady(self, name: str = "") -> SimulatedTest:
         letter = SKIPPED if self._rng.random() < 0.05 else PASSED
@@ -206,10 +206,10 @@ class _Stories:
 
     def _single(self) -> SimulatedTest:
         test = SimulatedTest(TruthClass.SINGLE, [PASSED] * self._count, [self._names.pop()] * self._count)
-        at = self._rng.randint(1, 5)
-        while at < self._count:
-            test.letters[at] = FAILED
-            at += self._rng.randint(3, 15)
+        position = self._rng.randint(1, 5)
+        while position < self._count:
+            test.letters[position] = FAILED
+            position += self._rng.randint(3, 15)
         return test
 
     def _flaky(self, of_class: TruthClass) -> SimulatedTest:

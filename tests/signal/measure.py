@@ -21,8 +21,8 @@ IN_MEMORY = Path("/dev/shm")
 
 def measure(seeds: Iterable[int]) -> Score:
     """Return the combined score of all labs of some seeds."""
-    score, every = Score(), list(seeds)
-    for start in range(0, len(every), LABS_OF_STORE):
+    score, seed_list = Score(), list(seeds)
+    for start in range(0, len(seed_list), LABS_OF_STORE):
         clock = Clock()
         place = IN_MEMORY if IN_MEMORY.is_dir() else None
         with (
@@ -30,7 +30,7 @@ def measure(seeds: Iterable[int]) -> Score:
             closing(ResultsStore(with_tables(f"sqlite:///{folder}/results.db"), clock=clock)) as store,
         ):
             store.open()
-            for seed in every[start : start + LABS_OF_STORE]:
+            for seed in seed_list[start : start + LABS_OF_STORE]:
                 lab = lab_of(seed)
                 score.add(score_of(lab, asyncio.run(Replay(store, lab, clock).arrivals())))
     return score

@@ -18,20 +18,20 @@ FOLDERS = ("te", "relax", "arith", "ir", "runtime", "codegen")
 
 def pytest_names(rng: Random, count: int, folder: str = "") -> list[str]:
     """Return names as pytest writes them: a path, a function, its parameters."""
-    every = [
+    all_names = [
         f"tests/python/{folder or part}/test_{operator}.py::test_{operator}_{quality}[{kind}]"
         for part, operator, quality, kind in product(FOLDERS[:1] if folder else FOLDERS, OPERATORS, QUALITIES, TYPES)
     ]
-    return sorted(rng.sample(every, count))
+    return sorted(rng.sample(all_names, count))
 
 
 def kernel_names(rng: Random, count: int, area: str = "") -> list[str]:
     """Return names as in JUnit files of kernel labs: a dotted class, and a name of many words."""
-    every = [
+    all_names = [
         f"kselftest.{place}.{place}_test::{place}_{cipher}_{number}_{action}"
         for place, cipher, number, action in product((area,) if area else AREAS, CIPHERS, (12, 13), ACTIONS)
     ]
-    return sorted(rng.sample(every, count))
+    return sorted(rng.sample(all_names, count))
 
 
 Renaming = Callable[[Random, int], list[tuple[str, str]]]
@@ -83,8 +83,8 @@ def words_reordered(rng: Random, count: int) -> list[tuple[str, str]]:
 
     def reordered(name: str) -> str:
         place, _, words = name.partition("::")
-        *others, last = words.split("_")
-        return f"{place}::{'_'.join([last, *others])}"
+        *first_words, last = words.split("_")
+        return f"{place}::{'_'.join([last, *first_words])}"
 
     return _each(kernel_names(rng, count, "order"), reordered)
 

@@ -171,7 +171,7 @@ class Replay:
 
     async def _arrive(self, run: SimulatedRun) -> Observed:
         self._clock.now = run.received_at
-        before, asked = self._known, self._github.requests
+        reported_before, requests = self._known, self._github.requests
         self._store.put(self._run(run), _columns(run))
         messages = rechecked = 0
         for pending in self._store.scheduled_checks(self._about.repository, run.received_at, 0.0, 0.0):
@@ -179,12 +179,20 @@ class Replay:
             self._store.announced(pending)
             messages += self._applied(plan)
             rechecked += 1
-        asked = self._github.requests - asked
+        requests = self._github.requests - requests
         check_run = self._pool.compared.get(run.sha)
         if check_run is None and self._is_of_interest(run):
             check_run = await self._compared(run)
-        after = self._known = self._reported()
-        return Observed(run, check_run, after - before, before - after, messages, rechecked, asked)
+        reported_after = self._known = self._reported()
+        return Observed(
+            run,
+            check_run,
+            reported_after - reported_before,
+            reported_before - reported_after,
+            messages,
+            rechecked,
+            requests,
+        )
 
     def _is_of_interest(self, run: SimulatedRun) -> bool:
         """Return whether to compute a check run:
@@ -192,10 +200,10 @@ class Replay:
         tests came, went, flaked or broke with the lab; otherwise some in turn.
         """
         self._arrived += 1
-        names, before = run.tests.keys(), self._names
+        names, earlier_names = run.tests.keys(), self._names
         if run.counts:
             self._names = names
-        return names != before or bool(run.flaky) or run.fault is not None or self._arrived % IN_TURN == 0
+        return names != earlier_names or bool(run.flaky) or run.fault is not None or self._arrived % IN_TURN == 0
 
     async def _compared(self, run: SimulatedRun) -> ComparedSuite:
         """Compare a run that the handler did not have compared."""
@@ -205,7 +213,7 @@ class Replay:
 
     def _reported(self) -> frozenset[str]:
         """Return the tests that people know to fail."""
-        return frozenset(one.test for one in self._store.failures.reported(self._about))
+        return frozenset(failure.test for failure in self._store.failures.reported(self._about))
 
     def _applied(self, plan: Plan) -> int:
         """Store the planned records, and count the messages."""

@@ -40,13 +40,13 @@ class Count:
     missing: int = 0
     late: Counter[int] = field(default_factory=Counter)
 
-    def add(self, other: Count) -> None:
+    def add(self, added: Count) -> None:
         """Add the counts of another lab."""
-        self.cases += other.cases
-        self.right += other.right
-        self.wrong += other.wrong
-        self.missing += other.missing
-        self.late += other.late
+        self.cases += added.cases
+        self.right += added.right
+        self.wrong += added.wrong
+        self.missing += added.missing
+        self.late += added.late
 
     @property
     def precision(self) -> float | None:
@@ -74,18 +74,18 @@ class Score:
     requests: int = 0
     rechecked: int = 0
 
-    def add(self, other: Score) -> None:
+    def add(self, added: Score) -> None:
         """Add the score of another lab."""
-        _add(self.failures, other.failures)
-        _add(self.renames, other.renames)
-        _add(self.faults, other.faults)
-        _add(self.baselines, other.baselines)
-        _add(self.others, other.others)
-        self.messages += other.messages
-        self.labs += other.labs
-        self.runs += other.runs
-        self.requests += other.requests
-        self.rechecked += other.rechecked
+        _add(self.failures, added.failures)
+        _add(self.renames, added.renames)
+        _add(self.faults, added.faults)
+        _add(self.baselines, added.baselines)
+        _add(self.others, added.others)
+        self.messages += added.messages
+        self.labs += added.labs
+        self.runs += added.runs
+        self.requests += added.requests
+        self.rechecked += added.rechecked
 
     @property
     def alarms(self) -> Count:
@@ -96,16 +96,16 @@ class Score:
         return total
 
 
-def _add(ours: dict[K, Count], theirs: dict[K, Count]) -> None:
-    for key, count in theirs.items():
-        ours[key].add(count)
+def _add(total: dict[K, Count], added: dict[K, Count]) -> None:
+    for key, count in added.items():
+        total[key].add(count)
 
 
 def score_of(lab: SimulatedLab, observed: Sequence[Observed]) -> Score:
     """Return the score of one lab."""
-    score = Score(labs=1, runs=len(observed), messages=sum(one.messages for one in observed))
-    score.requests = sum(one.requests for one in observed)
-    score.rechecked = sum(one.rechecked for one in observed)
+    score = Score(labs=1, runs=len(observed), messages=sum(observation.messages for observation in observed))
+    score.requests = sum(observation.requests for observation in observed)
+    score.rechecked = sum(observation.rechecked for observation in observed)
     _failures(lab, observed, score)
     _renames(lab, observed, score)
     _faults(observed, score)
@@ -127,13 +127,13 @@ class _Episode:
 def _failures(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
     began, ended = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
     number_of = lab.tests_by_name()
-    for arrival, one in enumerate(observed):
-        now, before = ({number_of[name] for name in names} for names in (one.began, one.ended))
-        for test in now - before:
+    for arrival, observation in enumerate(observed):
+        began_now, ended_now = ({number_of[name] for name in names} for names in (observation.began, observation.ended))
+        for test in began_now - ended_now:
             began[test].add(arrival)
-        for test in before - now:
+        for test in ended_now - began_now:
             ended[test].add(arrival)
-    order = [one.run for one in observed]
+    order = [observation.run for observation in observed]
     for number, simulated in enumerate(lab.tests):
         _walk(simulated, order, began[number], ended[number], score)
 
@@ -142,11 +142,11 @@ def _walk(test: SimulatedTest, order: Sequence[SimulatedRun], began: set[int], e
     """Walk through the arrivals like somebody who knows the truth about a test."""
     count = score.failures[test.of_class]
     count.cases += len(test.episodes) or 1
-    episodes = [_Episode(*one) for one in test.episodes]
+    episodes = [_Episode(*episode) for episode in test.episodes]
     arrived = list[SimulatedRun]()
     for arrival, run in enumerate(order):
-        arrived = sorted([*arrived, run], key=lambda one: one.position)
-        newest = max((one.usable for one in arrived if one.usable is not None), default=-1)
+        arrived = sorted([*arrived, run], key=lambda arrived_run: arrived_run.position)
+        newest = max((arrived_run.usable for arrived_run in arrived if arrived_run.usable is not None), default=-1)
         for episode in episodes:
             if episode.possible is None and newest <= episode.last and _is_seen_twice(test, arrived, episode):
                 episode.possible = arrival
@@ -161,7 +161,7 @@ def _walk(test: SimulatedTest, order: Sequence[SimulatedRun], began: set[int], e
             count.late[max(0, episode.reported - (episode.possible or episode.reported))] += 1
         else:
             count.missing += episode.possible is not None
-    newest = max((one.usable for one in arrived if one.usable is not None), default=-1)
+    newest = max((arrived_run.usable for arrived_run in arrived if arrived_run.usable is not None), default=-1)
     believed = max(began, default=-1) > max(ended, default=-1)
     score.others[RECOVERY].missing += believed and newest >= 0 and test.letters[newest] == PASSED
 
@@ -170,9 +170,9 @@ def _begin(
     episodes: Sequence[_Episode], arrived: Sequence[SimulatedRun], newest: int, arrival: int, count: Count
 ) -> None:
     """Count a report that a test fails: it is right once for each episode that has begun and not ended."""
-    known = {run.usable for run in arrived}
+    known_positions = {run.usable for run in arrived}
     for episode in episodes:
-        stands = newest <= episode.last and known & set(range(episode.first, episode.last + 1))
+        stands = newest <= episode.last and known_positions & set(range(episode.first, episode.last + 1))
         if stands and episode.reported is None:
             episode.reported = arrival
             count.right += 1
@@ -188,53 +188,60 @@ def _is_seen_twice(test: SimulatedTest, arrived: Sequence[SimulatedRun], episode
 
 
 def _renames(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
-    pairs = {pair for one in observed if one.check_run for pair in one.check_run.comparison.renamed}
+    pairs = {
+        pair for observation in observed if observation.check_run for pair in observation.check_run.comparison.renamed
+    }
     for event in lab.renames:
         count, true = score.renames[event.kind], set(event.pairs.items())
-        found = {pair for pair in pairs if event.others & set(pair)}
+        found_pairs = {pair for pair in pairs if event.others & set(pair)}
         count.cases += len(true) or len(event.others) // 2
-        count.right += len(found & true)
-        count.wrong += len(found - true)
-        count.missing += len(true - found)
+        count.right += len(found_pairs & true)
+        count.wrong += len(found_pairs - true)
+        count.missing += len(true - found_pairs)
 
 
 def _faults(observed: Sequence[Observed], score: Score) -> None:
-    for one in observed:
-        if one.check_run is None:
+    for observation in observed:
+        if observation.check_run is None:
             continue
-        fault, found = one.run.fault, bool(one.check_run.comparison.infra)
+        fault, is_infra = observation.run.fault, bool(observation.check_run.comparison.infra)
         if fault is not None:
             count = score.faults[fault]
             count.cases += 1
-            count.right += found
-            count.missing += not found
-        elif found:
+            count.right += is_infra
+            count.missing += not is_infra
+        elif is_infra:
             score.others["wrongly called a lab fault"].wrong += 1
 
 
 def _baselines(observed: Sequence[Observed], score: Score) -> None:
     """Count the runs that were compared with the nearest known run before them."""
-    for number, one in enumerate(observed):
-        before = [other.run for other in observed[:number] if other.run.counts]
-        before = [run for run in before if run.position < one.run.position]
-        if one.check_run is None or one.run.fault is not None or not before:
+    for number, observation in enumerate(observed):
+        earlier_runs = [earlier.run for earlier in observed[:number] if earlier.run.counts]
+        earlier_runs = [run for run in earlier_runs if run.position < observation.run.position]
+        if observation.check_run is None or observation.run.fault is not None or not earlier_runs:
             continue
-        nearest = max(before, key=lambda run: run.position)
-        gap = next(gap for gap in GAPS if one.run.position - nearest.position <= gap[1])
-        count, found = score.baselines[gap], one.check_run.baseline
+        nearest = max(earlier_runs, key=lambda run: run.position)
+        gap = next(gap for gap in GAPS if observation.run.position - nearest.position <= gap[1])
+        count, baseline = score.baselines[gap], observation.check_run.baseline
         count.cases += 1
-        count.right += found is not None and found.sha == nearest.sha
-        count.wrong += found is not None and found.sha != nearest.sha
-        count.missing += found is None
+        count.right += baseline is not None and baseline.sha == nearest.sha
+        count.wrong += baseline is not None and baseline.sha != nearest.sha
+        count.missing += baseline is None
 
 
 def _proved(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
     """Count the tests that check runs call flaky, against those with both outcomes on one commit."""
     number_of = lab.tests_by_name()
-    found = {number_of[test] for one in observed if one.check_run for test in one.check_run.comparison.flaky}
+    flaky = {
+        number_of[test]
+        for observation in observed
+        if observation.check_run
+        for test in observation.check_run.comparison.flaky
+    }
     true = {number for number, test in enumerate(lab.tests) if test.proved}
     count = score.others[PROVED]
     count.cases += len(true)
-    count.right += len(found & true)
-    count.wrong += len(found - true)
-    count.missing += len(true - found)
+    count.right += len(flaky & true)
+    count.wrong += len(flaky - true)
+    count.missing += len(true - flaky)

@@ -33,19 +33,19 @@ def tables(score: Score) -> str:
 
 def _reported(score: Score) -> Iterator[tuple[str, ...]]:
     total = Count()
-    for one in TruthClass:
-        if one not in SILENT | UNRELIABLE:
-            total.add(score.failures[one])
-            yield _row(one.value, score.failures[one])
+    for truth in TruthClass:
+        if truth not in SILENT | UNRELIABLE:
+            total.add(score.failures[truth])
+            yield _row(truth.value, score.failures[truth])
     total.wrong = score.alarms.wrong
     yield _row("**all reports**, wrong ones of other tests included", total)
 
 
 def _silent(score: Score) -> Iterator[tuple[str, ...]]:
-    for one in TruthClass:
-        if one in SILENT:
-            count = score.failures[one]
-            yield one.value, f"{count.cases:,}", f"{count.wrong:,}"
+    for truth in TruthClass:
+        if truth in SILENT:
+            count = score.failures[truth]
+            yield truth.value, f"{count.cases:,}", f"{count.wrong:,}"
 
 
 def _others(score: Score) -> Iterator[tuple[str, ...]]:

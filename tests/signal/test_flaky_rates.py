@@ -31,4 +31,4 @@ def test_without_proof_no_test_is_called_flaky_and_no_report_is_delayed(rate: fl
 
 def test_the_rule_for_flaky_tests_makes_fewer_wrong_reports_than_any_two_failures_in_a_row() -> None:
     errors = [measured_errors(rate, proof, TESTS) for rate, proof in CASES if proof and rate >= 0.1]
-    assert all(one.wrong < 0.5 * one.of_two for one in errors)
+    assert all(rule_errors.wrong < 0.5 * rule_errors.of_two for rule_errors in errors)

@@ -26,7 +26,7 @@ WRONG_OF_SILENT = {TruthClass.FLAKY: 15}
 
 def classes(score: Score) -> Iterator[tuple[str, Count]]:
     """Yield all classes with a promise, with their counts."""
-    yield from ((one, score.failures[one]) for one in TruthClass if one not in SILENT | UNRELIABLE)
+    yield from ((truth, score.failures[truth]) for truth in TruthClass if truth not in SILENT | UNRELIABLE)
     yield from ((name, score.renames[name]) for name in RENAMINGS)
     yield from score.faults.items()
     yield from ((f"commits {least} to {most}", count) for (least, most), count in score.baselines.items())
@@ -42,8 +42,8 @@ def test_every_class_has_the_promised_precision_and_recall(part: int) -> None:
         if any(share is not None and share < least for share, least in zip(measured, (precision, recall), strict=True)):
             broken[name] = measured
     assert broken == {}
-    wrong = {one: score.failures[one].wrong for one in SILENT}
-    assert {one: count for one, count in wrong.items() if count > WRONG_OF_SILENT.get(one, 0)} == {}
+    wrong = {truth: score.failures[truth].wrong for truth in SILENT}
+    assert {truth: count for truth, count in wrong.items() if count > WRONG_OF_SILENT.get(truth, 0)} == {}
     assert {name: score.renames[name].wrong for name in DECOYS} == dict.fromkeys(DECOYS, 0)
 
 
@@ -54,7 +54,7 @@ def test_a_seed_always_gives_the_same_lab_and_another_seed_another_one() -> None
 
 def test_labs_have_the_simulators_promised_properties() -> None:
     labs = [lab_of(seed) for seed in range(SEEDS)]
-    gaps = {after.position - before.position for lab in labs for before, after in pairwise(lab.runs)}
+    gaps = {later.position - earlier.position for lab in labs for earlier, later in pairwise(lab.runs)}
     assert (min(gaps), max(gaps) >= GAPS[-1][1]) == (1, True)
     assert any(lab.arrivals != list(lab.runs) for lab in labs)
     assert any(run.received_at - run.committed_at > 7 * 86400 for lab in labs for run in lab.runs)

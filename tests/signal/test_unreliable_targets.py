@@ -13,8 +13,8 @@ WRONG = 0.5
 def test_lasting_failures_are_reported_once_results_are_reliable_and_other_targets_are_not_affected() -> None:
     measured = measure_unreliable(range(LABS), without_rule=False)
     failures = measured.unreliable.failures
-    for one in (TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABLE):
-        assert (failures[one].right, failures[one].wrong, failures[one].missing) == (2 * LABS, 0, 0), one
+    for truth in (TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABLE):
+        assert (failures[truth].right, failures[truth].wrong, failures[truth].missing) == (2 * LABS, 0, 0), truth
     assert failures[TruthClass.STEADY].wrong == 0
     assert failures[TruthClass.BACK_AND_FORTH].wrong <= WRONG * FLIPPING * LABS
     assert {count.missing for count in measured.unreliable.others.values()} == {0}

@@ -50,9 +50,9 @@ class UnreliableScore:
 class EveryTargetReliable(ResultsService):
     """Results that are all called reliable, to compare the rule with."""
 
-    async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
+    async def unreliable(self, target: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
         """Return no unreliable suites."""
-        del about, sha
+        del target, sha
         return {}
 
 
@@ -68,7 +68,7 @@ def unreliable_lab(seed: int) -> SimulatedLab:
         tests.append(test)
     begins = [(TruthClass.BEFORE_UNRELIABLE, rng.randint(1, FIRST - 2)) for _ in range(2)]
     begins += [(TruthClass.WHILE_UNRELIABLE, rng.randint(HELD, LAST)) for _ in range(2)]
-    return _lab(seed, tests + [_lasting(names.pop(), *one) for one in begins])
+    return _lab(seed, tests + [_lasting(names.pop(), *begin) for begin in begins])
 
 
 def neighbor_lab(seed: int) -> SimulatedLab:
@@ -132,12 +132,15 @@ def _scored(
 
 def rows(measured: UnreliableScore) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table."""
-    for one in sorted(UNRELIABLE, key=list(TruthClass).index):
-        count, without = measured.unreliable.failures[one], measured.without_rule.failures[one]
+    for truth in sorted(UNRELIABLE, key=list(TruthClass).index):
+        count, without = measured.unreliable.failures[truth], measured.without_rule.failures[truth]
         reported = (f"{number:,}" for number in (count.cases, count.right, count.missing, count.wrong))
-        yield (one.value, *reported, f"{without.wrong:,}")
-    other = measured.neighbors.failures[TruthClass.REGRESSION]
-    numbers = (f"{number:,}" for number in (other.cases, other.right, other.missing, other.wrong))
+        yield (truth.value, *reported, f"{without.wrong:,}")
+    neighbor_count = measured.neighbors.failures[TruthClass.REGRESSION]
+    numbers = (
+        f"{number:,}"
+        for number in (neighbor_count.cases, neighbor_count.right, neighbor_count.missing, neighbor_count.wrong)
+    )
     yield ("fails and stays, on another target of the repository", *numbers, "-")
 
 

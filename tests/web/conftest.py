@@ -42,7 +42,7 @@ repositories:
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
 DECISION = {
     "sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e",
-    "run_slow_tests": {"value": True, "reason": "asked"},
+    "run_slow_tests": {"value": True, "reason": "queries"},
     "skip_ci": {"value": False, "reason": "codegen.cc matters"},
     "docs_only": {"value": False, "reason": "code is changed"},
     "rebuild_docker": {"value": False, "reason": "nothing is changed"},
@@ -53,7 +53,7 @@ DECISION = {
 class Site:
     """A running web application and its client.
 
-    `decisions` are answered, or raised. `runs` are those of octocat/compiler, and `asked` the queries for them;
+    `decisions` are answered, or raised. `runs` are those of octocat/compiler, and `queries` the queries for them;
     `warnings` says why the check `bucket` fails.
     """
 
@@ -65,7 +65,7 @@ class Site:
     bodies: Bodies
     decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = field(default_factory=dict)
     runs: list[RunWithCheck] = field(default_factory=list)
-    asked: list[RunQuery] = field(default_factory=list)
+    queries: list[RunQuery] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def headers(self, body: bytes, guid: str = "guid-1", secret: bytes = SECRET) -> dict[str, str]:
@@ -82,9 +82,9 @@ class Site:
         self, body: bytes = b"{}", headers: Mapping[str, str | None] | None = None, **basis: Any
     ) -> tuple[int, dict[str, Any]]:
         """Send a webhook; a header that is None is left out. Return the status and the JSON answer."""
-        whole = {**self.headers(body, **basis), **(headers or {})}
-        sent = {name: value for name, value in whole.items() if value is not None}
-        skip = [name for name, value in whole.items() if value is None]
+        all_headers = {**self.headers(body, **basis), **(headers or {})}
+        sent = {name: value for name, value in all_headers.items() if value is not None}
+        skip = [name for name, value in all_headers.items() if value is None]
         async with self.client.post(
             f"{self.url}/webhook", data=io.BytesIO(body), headers=sent, skip_auto_headers=skip
         ) as answer:
@@ -125,16 +125,16 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
             return answer
 
         runs: list[RunWithCheck] = []
-        asked: list[RunQuery] = []
+        queries: list[RunQuery] = []
         warnings: list[str] = []
 
-        async def list_runs(one: RunQuery) -> list[RunWithCheck]:
-            asked.append(one)
-            if one.repository != "octocat/compiler":
-                raise LookupError(one.repository)
-            keys = [one.run.key for one in runs]
-            start = keys.index(one.before) + 1 if one.before else 0
-            return runs[start : start + one.limit]
+        async def list_runs(query: RunQuery) -> list[RunWithCheck]:
+            queries.append(query)
+            if query.repository != "octocat/compiler":
+                raise LookupError(query.repository)
+            keys = [listed.run.key for listed in runs]
+            start = keys.index(query.before) + 1 if query.before else 0
+            return runs[start : start + query.limit]
 
         async def nothing_of(repository: str) -> Any:
             raise LookupError(repository)
@@ -183,7 +183,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
         await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield Site(url, app, client, engine, metrics, bodies, decisions, runs, asked, warnings)
+        yield Site(url, app, client, engine, metrics, bodies, decisions, runs, queries, warnings)
 
 
 @pytest.fixture

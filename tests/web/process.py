@@ -26,9 +26,9 @@ async def serving(
     config: str = CONFIG,
     options: Sequence[str] = (),
     launch: Launch = forked,
-    more: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[BotProcess]:
-    """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`, with `more` variables."""
+    """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`, with `variables` variables."""
     github = GitHubSandbox()
     path = folder / "app.yaml"
     path.write_text(config)
@@ -42,7 +42,7 @@ async def serving(
             "GITHUB_API_URL": url,
             "DATABASE_URL": with_tables(f"sqlite:///{folder / 'nightjar.db'}"),
             "PYTHONWARNINGS": "error",
-            **(more or {}),
+            **(variables or {}),
         }
         bot = BotProcess(environment, config=path, options=options, launch=launch)
         await bot.start()
@@ -52,7 +52,7 @@ async def serving(
             await bot.kill()
 
 
-def webhook_head(length: int, signature: str, *more: str) -> bytes:
+def webhook_head(length: int, signature: str, *more_lines: str) -> bytes:
     """Return the head of a webhook with well-formed headers."""
     lines = [
         "POST /webhook HTTP/1.1",
@@ -62,7 +62,7 @@ def webhook_head(length: int, signature: str, *more: str) -> bytes:
         "X-GitHub-Event: issue_comment",
         "X-GitHub-Delivery: 72d3162e-cc78-11e3-81ab-4c9367dc0958",
         f"X-Hub-Signature-256: {signature}",
-        *more,
+        *more_lines,
     ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
@@ -74,9 +74,9 @@ def signature(body: bytes) -> str:
 
 def memory(pid: int, key: str = "VmRSS") -> int:
     """Return how many MiB a process holds: VmRSS now, VmHWM at its peak (proc(5))."""
-    found = re.search(rf"^{key}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.M)
-    assert found is not None
-    return int(found[1]) // 1024
+    match = re.search(rf"^{key}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.M)
+    assert match is not None
+    return int(match[1]) // 1024
 
 
 async def answer_to(reader: asyncio.StreamReader) -> tuple[int, bytes]:

@@ -32,9 +32,9 @@ async def paths(site: Site) -> list[str]:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_every_route_of_a_repository_asks_strangers_for_a_token(private: Site, method: str) -> None:
-    found = await paths(private)
-    assert len(found) > 5
-    for path in found:
+    addresses = await paths(private)
+    assert len(addresses) > 5
+    for path in addresses:
         status, headers, _ = await private.get(path, method)
         if path in ("/api/v1/openapi.json", "/api/v1/help"):
             assert status == 200

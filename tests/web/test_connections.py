@@ -41,7 +41,7 @@ class Place:
     connections: Connections
     clock: list[float]
     go: asyncio.Event
-    asked: list[str]
+    paths: list[str]
     stack: AsyncExitStack
     open: list[asyncio.StreamWriter] = field(default_factory=list)
 
@@ -49,10 +49,10 @@ class Place:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         self.stack.callback(writer.close)
         self.open.append(writer)
-        count = len(self.asked)
+        count = len(self.paths)
         writer.write(sent)
         if sent == SLOW or sent.startswith(HEAD):
-            await until(lambda: len(self.asked) > count)
+            await until(lambda: len(self.paths) > count)
         return reader
 
     async def waiting(self, count: int) -> None:
@@ -67,7 +67,7 @@ async def closed(reader: asyncio.StreamReader) -> None:
 
 @pytest.fixture
 async def place() -> AsyncIterator[Place]:
-    clock, go, asked = [0.0], asyncio.Event(), list[str]()
+    clock, go, paths = [0.0], asyncio.Event(), list[str]()
     connections = Connections(MOST, clock=lambda: clock[0])
     app = web.Application(middlewares=[connections.middleware()])
 
@@ -75,12 +75,12 @@ async def place() -> AsyncIterator[Place]:
         return web.Response(text="quick")
 
     async def slow(_: web.Request) -> web.Response:
-        asked.append("slow")
+        paths.append("slow")
         await go.wait()
         return web.Response(text="slow")
 
     async def body(request: web.Request) -> web.Response:
-        asked.append("body")
+        paths.append("body")
         await request.read()
         await go.wait()
         return web.Response(text="body")
@@ -94,7 +94,7 @@ async def place() -> AsyncIterator[Place]:
         stack.push_async_callback(runner.cleanup)
         stack.callback(go.set)
         await LimitedSite(runner, "127.0.0.1", 0, connections).start()
-        yield Place(runner.addresses[0][1], connections, clock, go, asked, stack)
+        yield Place(runner.addresses[0][1], connections, clock, go, paths, stack)
 
 
 async def test_a_newcomer_gets_the_place_of_the_oldest_connection_without_a_request(place: Place) -> None:
@@ -127,7 +127,7 @@ async def test_a_new_connection_gets_a_503_while_all_others_are_being_answered(p
     assert head.startswith(b"HTTP/1.1 503 ")
     assert b"Retry-After: 5\r\n" in head
     place.go.set()
-    assert [(await answer_to(one))[0] for one in busy] == [200] * MOST
+    assert [(await answer_to(peer))[0] for peer in busy] == [200] * MOST
     assert (await answer_to(await place.connect(REQUEST)))[0] == 200
 
 
@@ -153,7 +153,7 @@ async def test_a_connection_with_a_complete_body_counts_as_being_answered(
     await until(lambda: place.connections.busy == MOST)
     assert (await (await place.connect(REQUEST)).readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 503 ")
     place.go.set()
-    assert [(await answer_to(one))[0] for one in first] == [200] * MOST
+    assert [(await answer_to(peer))[0] for peer in first] == [200] * MOST
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ async def test_the_sweep_runs_by_itself(place: Place) -> None:
 @contextmanager
 def descriptors(most: int) -> Iterator[None]:
     """Limit the descriptors of processes started in the block."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ async def test_a_silent_crowd_keeps_nobody_out_and_fills_no_log(tmp_path: Path) 
         running = serving(tmp_path, launch=launch)
         bot = await running.__aenter__()
     try:
-        before = sum(map(len, bot.output))
+        printed = sum(map(len, bot.output))
         async with crowd(bot.port, CROWD):
             for _ in range(20):
                 assert await healthy(bot.port)
         assert open_descriptors(bot.pid) < 256
-        assert sum(map(len, bot.output)) - before < 10_000
+        assert sum(map(len, bot.output)) - printed < 10_000
     finally:
         await running.__aexit__(None, None, None)
 
@@ -294,17 +294,17 @@ async def test_no_answer_names_versions_of_software(site: Site, sent: bytes) -> 
 @pytest.mark.parametrize(("name", "count", "status"), [("x", 63, 200), ("x", 64, 400)])
 async def test_the_number_of_headers_is_limited(site: Site, name: str, count: int, status: int) -> None:
     lines = "".join(f"{name}-{number}: 1\r\n" for number in range(count))
-    assert (await asked(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\n{lines}\r\n"))[0] == status
+    assert (await paths(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\n{lines}\r\n"))[0] == status
 
 
 @pytest.mark.parametrize(("length", "status"), [(4000, 200), (5000, 400)])
 async def test_the_length_of_a_header_and_of_a_path_is_limited(site: Site, length: int, status: int) -> None:
     long = "x" * length
-    assert (await asked(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\nX-Long: {long}\r\n\r\n"))[0] == status
-    assert (await asked(site, f"GET /healthz?{long} HTTP/1.1\r\nHost: bot\r\n\r\n"))[0] == status
+    assert (await paths(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\nX-Long: {long}\r\n\r\n"))[0] == status
+    assert (await paths(site, f"GET /healthz?{long} HTTP/1.1\r\nHost: bot\r\n\r\n"))[0] == status
 
 
-async def asked(site: Site, request: str) -> tuple[int, bytes]:
+async def paths(site: Site, request: str) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]))
     try:
         writer.write(request.encode())

@@ -35,9 +35,9 @@ def luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """Return the contrast of two colors: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio."""
-    darker, brighter = sorted((luminance(one), luminance(other)))
+    darker, brighter = sorted((luminance(first), luminance(second)))
     return (brighter + 0.05) / (darker + 0.05)
 
 
@@ -45,14 +45,14 @@ def pairs() -> Iterator[tuple[str, str, str]]:
     """Yield each text color with its background, and the selector that sets them."""
     for selector, body in RULE.findall(STYLE):
         for color in re.findall(r"(?<![a-z-])(?:color|fill): var\(--([a-z-]+)\)", body):
-            own = re.findall(r"background: var\(--([a-z-]+)\)", body)
-            yield from ((selector.strip(), color, behind) for behind in own or EVERYWHERE)
+            own_backgrounds = re.findall(r"background: var\(--([a-z-]+)\)", body)
+            yield from ((selector.strip(), color, behind) for behind in own_backgrounds or EVERYWHERE)
 
 
 def test_the_stylesheet_is_read() -> None:
-    found = set(pairs())
-    assert (".tag.bad", "on-bad", "bad") in found
-    assert (".dim", "dim", "page") in found
+    color_pairs = set(pairs())
+    assert (".tag.bad", "on-bad", "bad") in color_pairs
+    assert (".dim", "dim", "page") in color_pairs
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast(colors_of("light")["page"], colors_of("dark")["page"]) > 15
 
@@ -74,5 +74,5 @@ def test_controls_and_the_focus_are_visible(scheme: str, edge: str) -> None:
     colors = colors_of(scheme)
     assert min(contrast(colors[edge], colors[behind]) for behind in EVERYWHERE) >= EDGE
     for selector in ("input, select, button", "textarea", ":focus-visible"):
-        (body,) = [body for found, body in RULE.findall(STYLE) if found.strip() == selector]
+        (body,) = [body for found_selector, body in RULE.findall(STYLE) if found_selector.strip() == selector]
         assert "var(--control)" in body or "var(--focus)" in body, selector

@@ -26,7 +26,7 @@ async def bot(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[B
     if request.param == "asyncio":
         (tmp_path / "uvloop.py").write_text("raise ImportError\n")
         path = f"{tmp_path}:{path}"
-    async with serving(tmp_path, launch=launch, more={"PYTHONPATH": path}) as bot:
+    async with serving(tmp_path, launch=launch, variables={"PYTHONPATH": path}) as bot:
         assert [line["event_loop"] for line in bot.logs if line["event"] == "serving"] == [request.param]
         yield bot
 
@@ -41,8 +41,8 @@ def complaints(bot: BotProcess) -> list[dict[str, object]]:
 
 async def test_without_descriptors_connections_wait_until_there_are_some(bot: BotProcess) -> None:
     used = open_descriptors(bot.pid)
-    before = resource.prlimit(bot.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (used + 3, before[1]))
+    limits = resource.prlimit(bot.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (used + 3, limits[1]))
     async with AsyncExitStack() as stack:
         readers = []
         # Fewer than may wait to be accepted: the others could not even connect.
@@ -55,6 +55,6 @@ async def test_without_descriptors_connections_wait_until_there_are_some(bot: Bo
         # It is tried about as often as it is logged, and not for each connection.
         assert max(int(str(line["held_back"])) for line in complaints(bot)) <= 1
         assert "Too many open files" in str(complaints(bot)[0]["reason"])
-        resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, before)
+        resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, limits)
         assert {(await answer_to(reader))[0] for reader in readers} == {200}
     assert not [line for line in bot.output if "Traceback" in line]

@@ -89,8 +89,8 @@ async def test_all_metrics_for_operators_exist(site: Site) -> None:
 
 
 async def test_strangers_cannot_make_the_metrics_grow(site: Site) -> None:
-    before = len(await measured(site))
+    count = len(await measured(site))
     for number in range(20):
         site.metrics.delivery(f"event_{'x' * number}", "ignored", 0.1)
         await site.get(f"/no-such-page-{number}")
-    assert len(await measured(site)) < before + 20
+    assert len(await measured(site)) < count + 20

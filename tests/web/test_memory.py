@@ -45,13 +45,13 @@ async def send_large(port: int, head: bytes) -> int:
 
 async def test_many_large_bodies_use_no_more_than_the_budget_and_release_it(tmp_path: Path) -> None:
     async with serving(tmp_path, launch=launch) as bot:
-        before = memory(bot.pid)
+        mib_before = memory(bot.pid)
         head = webhook_head(LARGE, WRONG, "Connection: close")
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
         # 408 if the machine is too busy to send a body in time.
         assert {401, 503} <= set(statuses) <= {401, 408, 503}
-        assert memory(bot.pid, "VmHWM") < before + BUDGET + BESIDE
-        await until(lambda: memory(bot.pid) < before + STORED)
+        assert memory(bot.pid, "VmHWM") < mib_before + BUDGET + BESIDE
+        await until(lambda: memory(bot.pid) < mib_before + STORED)
 
 
 async def test_a_delivery_from_github_gets_through_a_crowd_that_uses_the_whole_budget(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ async def test_a_delivery_from_github_gets_through_a_crowd_that_uses_the_whole_b
 @pytest.mark.parametrize("wrong", ["X-GitHub-Event: Push!", "X-GitHub-Delivery: two words"])
 async def test_a_body_with_refused_headers_is_never_held(tmp_path: Path, wrong: str) -> None:
     async with serving(tmp_path, launch=launch) as bot:
-        before = memory(bot.pid)
+        mib_before = memory(bot.pid)
         name = wrong.partition(":")[0].encode()
         lines = [line for line in webhook_head(LARGE, WRONG).split(b"\r\n") if line and not line.startswith(name)]
         head = b"\r\n".join([*lines, wrong.encode(), b"Connection: close"]) + b"\r\n\r\n"
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
         assert set(statuses) == {400}
-        assert memory(bot.pid, "VmHWM") < before + BESIDE
+        assert memory(bot.pid, "VmHWM") < mib_before + BESIDE

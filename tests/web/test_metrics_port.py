@@ -21,13 +21,13 @@ PRIVATE = "repositories:\n  octocat/secret:\n    api: {private: true}\n    night
 
 async def statuses(port: int) -> dict[str, int]:
     """Return the status of each of these paths."""
-    found = {}
+    status_by_path = {}
     async with aiohttp.ClientSession() as client:
         for path in ("/metrics", "/healthz", "/api/v1/openapi.json"):
             async with client.get(f"http://127.0.0.1:{port}{path}") as answer:
-                found[path] = answer.status
+                status_by_path[path] = answer.status
                 await answer.read()
-    return found
+    return status_by_path
 
 
 async def measurements(port: int) -> str:
@@ -87,17 +87,17 @@ SERIES = [
 
 
 @pytest.mark.parametrize(
-    ("public", "shown"),
+    ("public", "series"),
     [({"octocat/compiler"}, [0, 5, 6, 7]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5, 6, 7])],
 )
-async def test_strangers_read_only_the_names_of_public_repositories(public: set[str], shown: list[int]) -> None:
+async def test_strangers_read_only_the_names_of_public_repositories(public: set[str], series: list[int]) -> None:
     async def is_public(repository: str) -> bool:
         return repository in public
 
     part = PublicPart(["octocat/compiler", "octocat/secret"], is_public)
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [6, 7], "before it was asked"
     await part.refresh()
-    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == shown
+    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == series
 
 
 async def test_while_visibility_is_unknown_no_name_is_shown() -> None:
@@ -123,13 +123,14 @@ def test_a_part_of_the_metrics_has_the_same_form_as_the_whole() -> None:
     for repository, count in (("octocat/compiler", 1), ("octocat/secret", 2)):
         faults.labels(repository).set(count)
     metrics.redelivered(requested=3, recovered=0)
-    whole = metrics.exposition()[0].decode()
+    full_text = metrics.exposition()[0].decode()
     part = metrics.exposition(shows=lambda labels: labels.get("repository") != "octocat/secret")[0].decode()
     # The process's own metrics change between the two reads.
-    ours = [
-        [line for line in text.splitlines() if "nightjar_" in line and "_created" not in line] for text in (whole, part)
+    own_lines = [
+        [line for line in text.splitlines() if "nightjar_" in line and "_created" not in line]
+        for text in (full_text, part)
     ]
-    assert [line for line in ours[0] if line not in ours[1]] == [
+    assert [line for line in own_lines[0] if line not in own_lines[1]] == [
         'nightjar_repository_file_faults{repository="octocat/secret"} 2.0'
     ]
     assert "secret" not in part

@@ -80,7 +80,7 @@ def _requests(paths: dict[str, Any], cookies: bytes) -> Iterator[bytes]:
     for path, item in paths.items():
         names = re.findall(r"{(\w+)}", path)
         for method, described in item.items():
-            queries = [one["name"] for one in described.get("parameters", []) if one["in"] == "query"]
+            queries = [parameter["name"] for parameter in described.get("parameters", []) if parameter["in"] == "query"]
             for odd in ODD:
                 yield from (_head(method, _filled(path, {**GOOD, name: odd}), cookies) for name in names)
                 yield from (
@@ -95,8 +95,8 @@ def _filled(path: str, values: dict[str, bytes]) -> bytes:
 
 def _head(method: str, target: bytes, header: bytes) -> bytes:
     first = b"%s %s HTTP/1.1" % (method.upper().encode(), target)
-    more = (b"Host: 127.0.0.1", b"Accept: text/html", b"Content-Length: 0", b"Connection: close")
-    return b"\r\n".join([first, *more, header, b"", b""])
+    more_lines = (b"Host: 127.0.0.1", b"Accept: text/html", b"Content-Length: 0", b"Connection: close")
+    return b"\r\n".join([first, *more_lines, header, b"", b""])
 
 
 async def test_no_route_fails_whatever_an_address_or_a_header_contains(
@@ -104,16 +104,16 @@ async def test_no_route_fails_whatever_an_address_or_a_header_contains(
 ) -> None:
     config = CONFIG % aws_world.name
     async with (
-        town(f"sqlite:///{tmp_path}/nightjar.db", config=config, environment=SIGN_IN) as here,
+        town(f"sqlite:///{tmp_path}/nightjar.db", config=config, environment=SIGN_IN) as dashboard_town,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client,
     ):
-        may_sign_in(here)
-        await here.started()
-        visitor = Visitor(here.url, client)
+        may_sign_in(dashboard_town)
+        await dashboard_town.started()
+        visitor = Visitor(dashboard_town.url, client)
         await visitor.sign_in("hubot")  # so that the operators' pages are reached too
         cookies = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
         paths = json.loads((await visitor.get("/api/v1/openapi.json")).text)["paths"]
-        port, at_once = int(here.url.rpartition(":")[2]), asyncio.Semaphore(TOGETHER)
+        port, at_once = int(dashboard_town.url.rpartition(":")[2]), asyncio.Semaphore(TOGETHER)
 
         async def status(request: bytes) -> bytes:
             async with at_once:

@@ -34,7 +34,7 @@ async def test_requests_during_the_rendering_of_an_answer_wait_for_it() -> None:
     await asyncio.sleep(0)
     asking[0].cancel()
     making.allowed.set()
-    assert [one.tag for one in await asyncio.gather(*asking[1:])] == ["tag", "tag"]
+    assert [page.tag for page in await asyncio.gather(*asking[1:])] == ["tag", "tag"]
     await cache.page(b"key", making)
     assert making.count == 1
     assert cache.tag(b"key") == "tag"

@@ -30,8 +30,8 @@ class Answer:
 
 
 async def ask(site: Site, path: str, **headers: str) -> Answer:
-    given = {name.replace("_", "-"): text for name, text in headers.items()}
-    sent = {"Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "identity", **given}
+    given_headers = {name.replace("_", "-"): text for name, text in headers.items()}
+    sent = {"Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "identity", **given_headers}
     async with (
         aiohttp.ClientSession(auto_decompress=False) as session,
         session.get(site.url + path, headers=sent) as answer,
@@ -55,9 +55,9 @@ async def test_a_page_loads_only_our_own_files_and_runs_no_inline_script(site: S
 async def test_a_browser_that_has_the_page_gets_an_empty_answer(site: Site) -> None:
     first = await ask(site, "/help")
     assert first.headers["Cache-Control"] == "no-cache"
-    again = await ask(site, "/help", If_None_Match=first.headers["ETag"])
-    assert (again.status, again.body) == (304, b"")
-    assert again.headers["ETag"] == first.headers["ETag"]
+    revalidated = await ask(site, "/help", If_None_Match=first.headers["ETag"])
+    assert (revalidated.status, revalidated.body) == (304, b"")
+    assert revalidated.headers["ETag"] == first.headers["ETag"]
     assert (await ask(site, "/help", If_None_Match='"another"')).status == 200
 
 

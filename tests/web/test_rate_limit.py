@@ -13,10 +13,10 @@ from bot.web.rate_limit import RateLimit
 
 @dataclass
 class Clock:
-    now: float = 0.0
+    moment: float = 0.0
 
     def __call__(self) -> float:
-        return self.now
+        return self.moment
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Client:
     clock: Clock = field(default_factory=Clock)
 
     def asks(self, *forwarded: str) -> int:
-        headers = CIMultiDict[str](("X-Forwarded-For", one) for one in forwarded)
+        headers = CIMultiDict[str](("X-Forwarded-For", address) for address in forwarded)
         return self.limit.wait(make_mocked_request("GET", "/", headers=headers))
 
 
@@ -35,10 +35,10 @@ def client(per_minute: int, proxies: int = 1) -> Client:
 
 
 def test_a_bucket_fills_at_a_steady_pace() -> None:
-    one = client(30)
-    assert [one.asks("192.0.2.1") for _ in range(31)] == [0] * 30 + [2]
-    one.clock.now += 2
-    assert [one.asks("192.0.2.1") for _ in range(2)] == [0, 2]
+    limited = client(30)
+    assert [limited.asks("192.0.2.1") for _ in range(31)] == [0] * 30 + [2]
+    limited.clock.moment += 2
+    assert [limited.asks("192.0.2.1") for _ in range(2)] == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_address_is_the_one_that_our_outermost_proxy_saw(
     proxies: int, forwarded: list[str], counted_as: str
 ) -> None:
     limit = RateLimit(10, proxies)
-    headers = CIMultiDict[str](("X-Forwarded-For", one) for one in forwarded)
+    headers = CIMultiDict[str](("X-Forwarded-For", address) for address in forwarded)
     assert limit.client(make_mocked_request("GET", "/", headers=headers)) == counted_as
 
 

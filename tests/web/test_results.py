@@ -46,8 +46,8 @@ async def page(site: Site, query: str = "") -> dict[str, Any]:
     status, headers, body = await site.get(PATH + query)
     assert status == 200, body
     conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
-    found: dict[str, Any] = json.loads(body)
-    return found
+    parsed: dict[str, Any] = json.loads(body)
+    return parsed
 
 
 async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
@@ -72,21 +72,26 @@ async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
 
 async def test_filters_are_passed_on(site: Site) -> None:
     await page(site, f"?lab=example-lab&target=adreno&sha={SHA}&state=refused&limit=3")
-    [asked] = site.asked
-    assert (asked.lab, asked.target, asked.sha, asked.state) == ("example-lab", "adreno", SHA, RunState.REFUSED)
-    assert asked.repository == "octocat/compiler"
+    [received] = site.queries
+    assert (received.lab, received.target, received.sha, received.state) == (
+        "example-lab",
+        "adreno",
+        SHA,
+        RunState.REFUSED,
+    )
+    assert received.repository == "octocat/compiler"
 
 
 async def test_pages_follow_each_other_to_the_end(site: Site) -> None:
     site.runs += numbered(5)
-    found, query = [], "?limit=2"
+    run_ids, query = [], "?limit=2"
     while True:
         message = await page(site, query)
-        found.append([run["run_id"] for run in message["runs"]])
+        run_ids.append([run["run_id"] for run in message["runs"]])
         if message["next"] is None:
             break
         query = f"?limit=2&before={message['next']}"
-    assert found == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
+    assert run_ids == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
 
 
 async def test_a_page_that_is_exactly_full_has_no_next_one(site: Site) -> None:

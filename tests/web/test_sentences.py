@@ -38,7 +38,7 @@ class Read(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("written", "html"),
     [
         (PERMISSION, "GitHub denied this: the App needs <em>Actions: write</em>."),
         ("`TOKEN` needs *Job/Read*: no", "<code>TOKEN</code> needs <em>Job/Read</em>: no"),
@@ -50,8 +50,8 @@ class Read(HTMLParser):
         ("__init__ *all* [it](javascript:x) <b>", "__init__ *all* [it](javascript:x) &lt;b&gt;"),
     ],
 )
-def test_code_and_emphasis_are_shown_and_no_other_markdown(written: str, shown: str) -> None:
-    assert str(sentence(written)).replace("<wbr>", "") == shown
+def test_code_and_emphasis_are_shown_and_no_other_markdown(written: str, html: str) -> None:
+    assert str(sentence(written)).replace("<wbr>", "") == html
 
 
 @given(TEXT)

@@ -31,9 +31,9 @@ async def test_the_second_of_two_secrets_is_accepted_while_rotating(site: Site) 
 
 
 async def test_a_repeated_guid_is_answered_with_202_and_stored_once(site: Site) -> None:
-    first, again = await site.post(BODY), await site.post(BODY)
-    assert (first[0], again[0]) == (202, 202)
-    assert again[1] == {"status": "seen before"}
+    first, repeated = await site.post(BODY), await site.post(BODY)
+    assert (first[0], repeated[0]) == (202, 202)
+    assert repeated[1] == {"status": "seen before"}
     assert await site.stored() == ["guid-1"]
 
 
@@ -54,7 +54,7 @@ def sha1(body: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("headers", "why"),
+    ("headers", "reason"),
     [
         pytest.param({"X-Hub-Signature-256": None}, "missing", id="SHA-1 only"),
         pytest.param({"X-Hub-Signature-256": None, "X-Hub-Signature": None}, "missing", id="none"),
@@ -65,11 +65,11 @@ def sha1(body: bytes) -> str:
     ],
 )
 async def test_an_unsigned_delivery_is_refused_and_not_stored(
-    site: Site, headers: dict[str, str | None], why: str
+    site: Site, headers: dict[str, str | None], reason: str
 ) -> None:
     status, problem = await site.post(BODY, headers)
     assert status == 401
-    assert why in problem["detail"]
+    assert reason in problem["detail"]
     assert SECRET.decode() not in json.dumps(problem)
     assert await site.stored() == []
 
@@ -87,7 +87,7 @@ async def test_the_signature_is_verified_before_anything_in_the_body_is_read(sit
 
 
 @pytest.mark.parametrize(
-    ("body", "headers", "why"),
+    ("body", "headers", "reason"),
     [
         (b"no JSON", {}, "not a JSON object"),
         (b"", {}, "not a JSON object"),
@@ -106,11 +106,11 @@ async def test_the_signature_is_verified_before_anything_in_the_body_is_read(sit
     ],
 )
 async def test_a_malformed_signed_delivery_is_refused_with_the_reason(
-    site: Site, body: bytes, headers: dict[str, str | None], why: str
+    site: Site, body: bytes, headers: dict[str, str | None], reason: str
 ) -> None:
     status, problem = await site.post(body, headers)
     assert status == 400
-    assert why in problem["detail"]
+    assert reason in problem["detail"]
     assert problem["title"] == "Bad Request"
     assert await site.stored() == []
 

@@ -70,14 +70,14 @@ def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: 
     Works beside a running server, which writes the check runs. The exit status is 1 if a run was not stored.
     """
     with stopping_at_faults():
-        outcomes = asyncio.run(_ingested(places, timeout, config_path, as_json))
+        outcomes = asyncio.run(_ingest(places, timeout, config_path, as_json))
     _end(outcomes, as_json)
 
 
-async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
+async def _ingest(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for place in places:
-            ingested = [outcome async for outcome in _each(_found(place, bot), admin.ingest, quiet)]
+            ingested = [outcome async for outcome in _each(_runs_in(place, bot), admin.ingest, quiet)]
             if not ingested:
                 raise UserError(texts.NOTHING_THERE.format(place=place))
             outcomes += ingested
@@ -103,11 +103,11 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
     bucket stays stored. The exit status is 1 if a run could not be read.
     """
     with stopping_at_faults():
-        outcomes = asyncio.run(_rebuilt(repository, timeout, config_path, as_json))
+        outcomes = asyncio.run(_rebuild(repository, timeout, config_path, as_json))
     _end([outcome for outcome in outcomes if outcome.state != RunState.REFUSED], as_json, listed_outcomes=outcomes)
 
 
-async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
+async def _rebuild(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for name in _repositories(bot.config, only):
             results = bot.config.repositories[name].of(LAB_RESULTS)
@@ -142,14 +142,14 @@ def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> No
     Works beside a running server; only DATABASE_URL is needed.
     """
     with stopping_at_faults():
-        listed = _listed(RunState(state) if state else None, limit, only)
+        listed = _list_runs(RunState(state) if state else None, limit, only)
     if as_json:
         click.echo(json.dumps([_as_json(run) for run in listed], indent=2))
     else:
         click.echo(table(texts.RUNS_HEADER, [_row(run) for run in listed]) if listed else texts.NO_RUNS)
 
 
-def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) -> list[Run]:
+def _list_runs(state: RunState | None, limit: int, only: Mapping[str, str | None]) -> list[Run]:
     settings = DatabaseSettings.from_environment()
     start_logging(settings)
     url = settings.database_url.get_secret_value()
@@ -178,7 +178,7 @@ async def _open_admin(
         await _publish(bot, admin, outcomes, patience)
 
 
-def _found(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
+def _runs_in(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
     if not place.startswith("s3:"):
         return in_folder(Path(place), bot.config)
     matched = _S3_URL.fullmatch(place)

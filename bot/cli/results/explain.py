@@ -85,14 +85,14 @@ def explain(
         if not (test := test.strip()):
             raise UserError(texts.NO_TEST)
         config = load_config(config_path) if named or config_path.exists() else None
-        explanations = _explained(test, target, sha.lower(), repository, config)
+        explanations = _explain(test, target, sha.lower(), repository, config)
     if as_json:
         click.echo(json.dumps([explanation_json(explanation) for explanation in explanations], indent=2))
     else:
         click.echo("\n\n".join("\n".join(explanation_lines(explanation, most_runs)) for explanation in explanations))
 
 
-def _explained(test: str, target: str, sha: str, repository: str | None, config: Config | None) -> list[Explanation]:
+def _explain(test: str, target: str, sha: str, repository: str | None, config: Config | None) -> list[Explanation]:
     settings = DatabaseSettings.from_environment()
     start_logging(settings)
     url = settings.database_url.get_secret_value()

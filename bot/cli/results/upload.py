@@ -42,10 +42,10 @@ def upload(ctx: click.Context, /, **options: Any) -> None:
     """
     with stopping_at_faults():
         chosen = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
-        upload_files(_place(options, must_exist=chosen), options)
+        upload_files(_destination(options, must_exist=chosen), options)
 
 
-def _place(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
+def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     """Return where to upload, from the options and app.yaml. Raises `ConfigError` and `UserError`."""
     path: Path = options["config_path"]
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]

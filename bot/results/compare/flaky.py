@@ -2,6 +2,15 @@
 
 A test is *proved* flaky if one commit had both outcomes. A single failed run between two passed ones is only
 *suspected*, because broken and repaired code looks the same; it changes nothing.
+
+If the last 40 runs contain proof, a new failure is listed as known flaky. It is reported after two failed runs in a row
+if the upper bound of the failure rate, squared, is below 0.01; otherwise after three. A change-point test over the
+whole history finds smaller changes of the rate, but finds them later, and people cannot check its result by hand.
+Without the limit of three, a test that fails in every third run would need six failed runs in a row.
+
+So real failures of flaky tests are found one run later at most. A test that fails in 30 % of its runs in spite of
+reruns is still reported wrongly now and then (docs/signal.md). Two labs that disagree about one commit prove nothing:
+their devices and drivers differ.
 """
 
 from __future__ import annotations

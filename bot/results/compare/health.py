@@ -2,6 +2,23 @@
 
 A test *flips* when it changes between passed and failed. It *flips back* if it had already flipped in one of the runs
 just before. A broken test flips once, so if many tests break and are fixed, the target does not become unreliable.
+
+If in every run of a board 400 tests begin to fail and 350 recover, its results are useless, and people stop reading all
+messages. A run in which ten tests, and 3 % of all, flip back is unstable. Results are unreliable when three of five
+runs are unstable, and reliable again after five stable ones in a row. Meanwhile the bot neither reports changes of
+these tests nor stores them as reported, so it reports afterwards which tests still fail. Steady failures are the
+exception: five failed runs after five passed ones are no coincidence even on such a board, which may be unreliable for
+months. One message a week has them all. One message says when the results become unreliable, and one when they are
+reliable again.
+
+To count all flips would mistake a large regression and its fix for an unreliable board. If known flaky tests did not
+count, a board with hundreds of flaky tests would be reliable. A table of flips per run would have to be updated after
+late runs; to read the columns of 30 runs takes milliseconds, and gives the same answer for any order of arrival.
+
+A regression on an unreliable target is reported after five runs, or up to a week later, unless the test itself failed
+now and then before; then it is reported up to five runs after the target recovers. Failures that occur twice in a row
+before the bot knows that the target is unreliable are still reported (docs/signal.md). A suite that recovers for five
+runs and breaks again causes two more messages. Only the last 30 runs count.
 """
 
 from __future__ import annotations

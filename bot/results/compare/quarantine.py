@@ -1,4 +1,18 @@
-"""Find the quarantined tests of a target on a day, from the list in app.yaml."""
+"""Find the quarantined tests of a target on a day, from the list in app.yaml.
+
+Systems that leave such tests out lose them: nobody owns the test, people forget the reason, and a broken lab looks
+healthy. So an item must have an owner, a reason, an issue and a last day. There is no button for it: a change of
+`app.yaml` is reviewed, and its history says who decided.
+
+- A failure of a quarantined test does not count as a new failure, but every check run lists it, and if it is new, the
+  check run stays neutral. So no quarantine turns a failure into a success.
+- It is not reported as a regression, and not stored as reported either. If the test still fails when the quarantine
+  ends, the next nightly run reports it, because no message has reported it yet.
+- The bot compares the last day with today whenever it writes a report. Nothing runs at midnight; *Re-check* updates an
+  older check run.
+- If a regression was reported before its test was quarantined, it stays in the issue until it recovers.
+- The list must have the current name of a test: update it when a test is renamed.
+"""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import BinaryIO
 from nightjar_formats.refused import Refused
 
 
-def add(one: int, other: int) -> int:
-    return one + other
+def add(left_number: int, right_number: int) -> int:
+    return left_number + right_number
 
 
 def lengths(files: Sequence[BinaryIO], *_: object) -> list[int]:

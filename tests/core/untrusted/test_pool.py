@@ -111,8 +111,8 @@ async def test_an_answer_must_not_name_a_function(pool: Pool) -> None:
 async def test_secrets_of_the_server_are_not_in_the_environment(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", "sesame-sesame-01")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "sesame")
-    known = await pool.run(ME, ENOUGH, hostile.environment)
-    assert set(known) <= {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH"}
+    variables = await pool.run(ME, ENOUGH, hostile.environment)
+    assert set(variables) <= {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH"}
 
 
 READS_PROC = """
@@ -166,8 +166,8 @@ async def test_an_owner_leaves_a_place_to_others_and_they_take_turns() -> None:
     flood = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(3)]
     try:
         await until(lambda: bool(pool.pids))
-        other = Owner("octocat/other", "2")
-        assert await pool.run(other, ENOUGH, hostile.add, 2, 2) == 4
+        other_owner = Owner("octocat/other", "2")
+        assert await pool.run(other_owner, ENOUGH, hostile.add, 2, 2) == 4
         assert [task.done() for task in flood] == [False] * 3
     finally:
         for task in flood:
@@ -235,14 +235,14 @@ def _is_full(pool: Pool) -> bool:
 
 
 async def test_a_pool_in_which_nothing_ends_is_reported_and_a_busy_one_is_not() -> None:
-    now = 0.0
-    pool = Pool(1, AllLimits(run=ENOUGH, artifact=ENOUGH, comparison=ENOUGH), clock=lambda: now)
+    current_time = 0.0
+    pool = Pool(1, AllLimits(run=ENOUGH, artifact=ENOUGH, comparison=ENOUGH), clock=lambda: current_time)
     tasks = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(2)]
     await until(lambda: bool(pool.pids) and pool.waiting == 1)
     assert pool.problem() is None
-    now = ENOUGH.wall + STUCK_AFTER
+    current_time = ENOUGH.wall + STUCK_AFTER
     assert pool.problem() is None
-    now += 0.1
+    current_time += 0.1
     assert pool.problem() == ("no report has been read for 130 s although some are waiting; see the log")
     tasks[0].cancel()
     await asyncio.gather(tasks[0], return_exceptions=True)
@@ -285,12 +285,16 @@ async def test_processes_end_with_the_server_even_when_it_is_killed() -> None:
 
 def test_the_waiting_process_ends_quietly_if_the_server_dies_before_it_reads_how_a_job_ended() -> None:
     """The end of the server is then no end of file: the connection is reset, because of what nobody has read."""
-    control, theirs = socket.socketpair()
+    control, child_control = socket.socketpair()
     job, end_of_job = socket.socketpair()
     end_of_job.close()
-    command = [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno())]
-    with theirs, job, subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE) as waiting:
-        theirs.close()
+    command = [sys.executable, "-m", "bot.core.untrusted.child", str(child_control.fileno())]
+    with (
+        child_control,
+        job,
+        subprocess.Popen(command, pass_fds=[child_control.fileno()], stderr=subprocess.PIPE) as waiting,
+    ):
+        child_control.close()
         socket.send_fds(control, [b"j"], [job.fileno()])
         control.recv(1, socket.MSG_PEEK)
         control.close()

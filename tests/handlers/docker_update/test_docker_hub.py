@@ -26,7 +26,7 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 @pytest.fixture
 async def registry(hub: RegistrySandbox) -> AsyncIterator[DockerHub]:
     async with aiohttp.ClientSession() as session:
-        yield DockerHub(Reader(session, now=lambda: NOW), hub.url)
+        yield DockerHub(Reader(session, clock=lambda: NOW), hub.url)
 
 
 async def test_an_image_exists_or_not(hub: RegistrySandbox, registry: DockerHub) -> None:

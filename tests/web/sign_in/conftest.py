@@ -31,7 +31,7 @@ def _all_closed() -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def sign_in_town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     """Return the town.
 
     `octocat/elsewhere` exists on GitHub and is readable for hubot, but the bot does not work in it.
@@ -46,13 +46,13 @@ async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visitor(here: Town) -> AsyncIterator[Visitor]:
+async def visitor(sign_in_town: Town) -> AsyncIterator[Visitor]:
     """Return somebody who is not signed in."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
-        yield Visitor(here.url, client)
+        yield Visitor(sign_in_town.url, client)
 
 
 @pytest.fixture
-def other(visitor: Visitor) -> Visitor:
+def second_visitor(visitor: Visitor) -> Visitor:
     """Return somebody else, with another browser."""
     return Visitor(visitor.url, visitor.client)

@@ -19,16 +19,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SESSION = "__Host-nightjar-session"
 
 
-async def test_a_stolen_code_does_not_work_in_another_browser(visitor: Visitor, other: Visitor) -> None:
+async def test_a_stolen_code_does_not_work_in_another_browser(visitor: Visitor, second_visitor: Visitor) -> None:
     address = await visitor.agree(await visitor.begin(), "hubot")
-    await other.begin()
-    stolen = await other.get(address)
+    await second_visitor.begin()
+    stolen = await second_visitor.get(address)
     assert stolen.status == 400
-    assert SESSION not in other.cookies
+    assert SESSION not in second_visitor.cookies
 
 
-async def test_an_attackers_code_signs_nobody_else_in(visitor: Visitor, other: Visitor) -> None:
-    planted = await other.agree(await other.begin(), "reader")
+async def test_an_attackers_code_signs_nobody_else_in(visitor: Visitor, second_visitor: Visitor) -> None:
+    planted = await second_visitor.agree(await second_visitor.begin(), "reader")
     assert (await visitor.get(planted)).status == 400
     await visitor.begin()
     assert (await visitor.get(planted)).status == 400
@@ -36,22 +36,22 @@ async def test_an_attackers_code_signs_nobody_else_in(visitor: Visitor, other: V
 
 
 async def test_an_address_works_once(visitor: Visitor) -> None:
-    asked = await visitor.begin()
+    begun_address = await visitor.begin()
     begun = dict(visitor.cookies)
-    address = await visitor.agree(asked, "hubot")
+    address = await visitor.agree(begun_address, "hubot")
     assert (await visitor.get(address)).status == 303
     assert (await visitor.get(address)).status == 400
     visitor.cookies = begun  # a browser that did not forget it: GitHub refuses the code
-    again = await visitor.get(address)
-    assert (again.status, SESSION in visitor.cookies) == (400, False)
-    assert "GitHub did not accept the sign-in" in again.text
+    second_answer = await visitor.get(address)
+    assert (second_answer.status, SESSION in visitor.cookies) == (400, False)
+    assert "GitHub did not accept the sign-in" in second_answer.text
 
 
 @pytest.mark.parametrize("state", ["", "wrong", "A" * 43, "é"])
 async def test_another_state_is_refused(visitor: Visitor, state: str) -> None:
     address = URL(await visitor.agree(await visitor.begin(), "hubot"))
-    shown = await visitor.get(str(address.update_query(state=state)))
-    assert (shown.status, SESSION in visitor.cookies) == (400, False)
+    answer = await visitor.get(str(address.update_query(state=state)))
+    assert (answer.status, SESSION in visitor.cookies) == (400, False)
 
 
 async def test_a_changed_cookie_starts_no_session(visitor: Visitor) -> None:
@@ -62,33 +62,35 @@ async def test_a_changed_cookie_starts_no_session(visitor: Visitor) -> None:
         assert (await visitor.get(address)).status == 400
 
 
-async def test_a_code_is_bound_to_a_verifier_that_never_reaches_the_browser(here: Town, visitor: Visitor) -> None:
-    asked = await visitor.begin()
-    assert asked.query["code_challenge_method"] == "S256"
-    assert len(asked.query["code_challenge"]) == 43
-    assert challenge_of(visitor.cookies["__Host-nightjar-sign-in"]) != asked.query["code_challenge"]
-    code = parse_qs(urlsplit(await visitor.agree(asked, "hubot")).query)["code"][0]
+async def test_a_code_is_bound_to_a_verifier_that_never_reaches_the_browser(
+    sign_in_town: Town, visitor: Visitor
+) -> None:
+    begun_address = await visitor.begin()
+    assert begun_address.query["code_challenge_method"] == "S256"
+    assert len(begun_address.query["code_challenge"]) == 43
+    assert challenge_of(visitor.cookies["__Host-nightjar-sign-in"]) != begun_address.query["code_challenge"]
+    code = parse_qs(urlsplit(await visitor.agree(begun_address, "hubot")).query)["code"][0]
     form = {
-        "client_id": here.app.client_id,
-        "client_secret": here.app.client_secret,
+        "client_id": sign_in_town.app.client_id,
+        "client_secret": sign_in_town.app.client_secret,
         "code": code,
-        "redirect_uri": asked.query["redirect_uri"],
+        "redirect_uri": begun_address.query["redirect_uri"],
     }
     async with visitor.client.post(
-        f"{here.github.url}/login/oauth/access_token", data=form, headers={"Accept": "application/json"}
+        f"{sign_in_town.github.url}/login/oauth/access_token", data=form, headers={"Accept": "application/json"}
     ) as answer:
         assert (await answer.json())["error"] == "bad_verification_code"
 
 
-async def test_a_planted_session_is_not_continued(visitor: Visitor, other: Visitor) -> None:
-    await other.sign_in("reader")
-    planted = other.cookies[SESSION]
+async def test_a_planted_session_is_not_continued(visitor: Visitor, second_visitor: Visitor) -> None:
+    await second_visitor.sign_in("reader")
+    planted = second_visitor.cookies[SESSION]
     visitor.cookies = {SESSION: planted}
     await visitor.sign_in("hubot")
     assert visitor.cookies[SESSION] != planted
-    shown = await other.get("/")
-    assert "@hubot" not in shown.text
-    assert "@reader" not in shown.text  # it ended when this browser signed in as somebody else
+    answer = await second_visitor.get("/")
+    assert "@hubot" not in answer.text
+    assert "@reader" not in answer.text  # it ended when this browser signed in as somebody else
 
 
 async def test_an_invented_session_belongs_to_nobody(visitor: Visitor) -> None:
@@ -130,30 +132,30 @@ async def test_nobody_is_sent_elsewhere_after_signing_in(evil: str) -> None:
 
 
 async def test_a_person_returns_to_the_page_that_they_wanted() -> None:
-    wanted = "/r/octocat/compiler/tests?id=a%2Fb&target=example-lab%2Fhexagon-v73"
-    assert own_path(wanted) == wanted
+    path = "/r/octocat/compiler/tests?id=a%2Fb&target=example-lab%2Fhexagon-v73"
+    assert own_path(path) == path
 
 
 async def test_an_address_elsewhere_leads_to_the_home_page(visitor: Visitor) -> None:
     assert (await visitor.sign_in("hubot", "//evil.example")).location == "/"
 
 
-async def test_another_sites_form_signs_nobody_out(visitor: Visitor, other: Visitor) -> None:
+async def test_another_sites_form_signs_nobody_out(visitor: Visitor, second_visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
-    await other.sign_in("reader")
-    own, anothers = (await visitor.get("/")).form_token, (await other.get("/")).form_token
+    await second_visitor.sign_in("reader")
+    own_token, anothers = (await visitor.get("/")).form_token, (await second_visitor.get("/")).form_token
     forged = [
         ({}, ""),
         ({"token": anothers}, ""),
-        ({"token": own[:-1]}, ""),
+        ({"token": own_token[:-1]}, ""),
         ({"token": "é"}, ""),
-        ({"token": own}, "https://evil.example"),
-        ({"token": own}, "null"),
-        ({"token": own}, None),
+        ({"token": own_token}, "https://evil.example"),
+        ({"token": own_token}, "null"),
+        ({"token": own_token}, None),
     ]
     for form, origin in forged:
-        shown = await visitor.post("/logout", form, origin)
-        assert (form, origin, shown.status) == (form, origin, 403)
+        answer = await visitor.post("/logout", form, origin)
+        assert (form, origin, answer.status) == (form, origin, 403)
     assert "@hubot" in (await visitor.get("/")).text
 
 
@@ -166,10 +168,10 @@ async def test_the_size_of_a_form_is_limited(visitor: Visitor) -> None:
 
 
 async def test_a_forged_host_does_not_affect_redirects(visitor: Visitor) -> None:
-    shown = await visitor.get("/login", Host="evil.example")
-    assert shown.status == 404
-    assert "evil" not in str(shown.headers)
-    assert "set" in shown.text
+    answer = await visitor.get("/login", Host="evil.example")
+    assert answer.status == 404
+    assert "evil" not in str(answer.headers)
+    assert "set" in answer.text
 
 
 @pytest.mark.parametrize(

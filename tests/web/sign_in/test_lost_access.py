@@ -21,7 +21,7 @@ REPOSITORY = "octocat/secret"
 
 
 async def test_access_ends_within_a_minute_and_a_revoked_token_ends_the_session(sqlite_url: str) -> None:
-    now, github = [0.0], GitHubSandbox()
+    clock, github = [0.0], GitHubSandbox()
     async with github.serve() as url, Engine(with_tables(sqlite_url)) as engine, aiohttp.ClientSession() as session:
         app = github.create_app("nightjar")
         repository = github.create_repository(REPOSITORY, private=True, people={"hubot": "read"})
@@ -34,7 +34,7 @@ async def test_access_ends_within_a_minute_and_a_revoked_token_ends_the_session(
         keys = SignInKeys("s" * 32)
         sessions = Sessions(engine.records, keys)
         viewers = Viewers(
-            SignInParts(client, sessions, FormTokens(keys), OwnOrigin(None), engine.records), lambda: now[0]
+            SignInParts(client, sessions, FormTokens(keys), OwnOrigin(None), engine.records), lambda: clock[0]
         )
         cookie, _ = await sessions.begin(Person(github.user("hubot").id, "hubot", is_bot=False), token)
 
@@ -44,13 +44,13 @@ async def test_access_ends_within_a_minute_and_a_revoked_token_ends_the_session(
 
         assert await reads()
         repository.set_role("hubot", "none")
-        now[0] += FRESH_SECONDS
+        clock[0] += FRESH_SECONDS
         assert not await reads()
         repository.set_role("hubot", "read")
-        now[0] += FRESH_SECONDS
+        clock[0] += FRESH_SECONDS
         assert await reads()
         github.sign_ins.revoke(token.value)
-        now[0] += FRESH_SECONDS
+        clock[0] += FRESH_SECONDS
         assert not await reads()
         assert await sessions.find(cookie) is None
         # A public repository with private results: everybody may read the former, people with a role the latter.

@@ -37,16 +37,16 @@ async def test_a_stranger_gets_the_same_for_a_private_repository_as_for_none_wit
 async def test_a_reader_on_github_signs_in_and_continues_on_the_page(visitor: Visitor) -> None:
     back = await visitor.sign_in("hubot", SECRET)
     assert (back.status, back.location) == (303, SECRET)
-    shown = await visitor.get(SECRET)
-    assert shown.status == 200
-    assert "@hubot" in shown.text
-    assert (shown.headers["Cache-Control"], shown.headers["Vary"]) == ("private, no-store", "Cookie")
-    assert "ETag" not in shown.headers
+    answer = await visitor.get(SECRET)
+    assert answer.status == 200
+    assert "@hubot" in answer.text
+    assert (answer.headers["Cache-Control"], answer.headers["Vary"]) == ("private, no-store", "Cookie")
+    assert "ETag" not in answer.headers
 
 
 async def test_cookies_are_for_this_host_alone_and_no_script_reads_them(visitor: Visitor) -> None:
     back = await visitor.sign_in("hubot")
-    (header,) = [one for one in back.set_cookies if one.startswith("__Host-nightjar-session=")]
+    (header,) = [cookie for cookie in back.set_cookies if cookie.startswith("__Host-nightjar-session=")]
     assert {part.strip() for part in header.split(";")[1:]} == {
         "HttpOnly",
         "Max-Age=28800",
@@ -64,9 +64,9 @@ async def test_the_json_is_as_private_as_the_page(visitor: Visitor) -> None:
     secret, missing = await visitor.get(path.format("secret")), await visitor.get(path.format("missing"))
     assert (secret.status, secret.text) == (404, missing.text)
     await visitor.sign_in("hubot")
-    shown = await visitor.get("/api/v1/repos/octocat/secret/timers")
-    assert (shown.status, shown.headers["Cache-Control"]) == (200, "private, no-store")
-    assert shown.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    answer = await visitor.get("/api/v1/repos/octocat/secret/timers")
+    assert (answer.status, answer.headers["Cache-Control"]) == (200, "private, no-store")
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 async def test_without_access_the_answer_is_the_same_as_for_a_missing_repository(visitor: Visitor) -> None:
@@ -77,15 +77,15 @@ async def test_without_access_the_answer_is_the_same_as_for_a_missing_repository
 
 
 async def test_each_name_costs_one_request_to_github_so_that_response_times_reveal_nothing(
-    here: Town, visitor: Visitor
+    sign_in_town: Town, visitor: Visitor
 ) -> None:
     await visitor.sign_in("triager")
     for path in (SECRET, MISSING):
-        before = asked_of(here.github, "/graphql")
+        earlier_count = asked_of(sign_in_town.github, "/graphql")
         await visitor.get(path)
-        assert asked_of(here.github, "/graphql") == before + 1
+        assert asked_of(sign_in_town.github, "/graphql") == earlier_count + 1
         await visitor.get(path)
-        assert asked_of(here.github, "/graphql") == before + 1  # the answer is cached
+        assert asked_of(sign_in_town.github, "/graphql") == earlier_count + 1  # the answer is cached
 
 
 async def test_a_repository_that_the_bot_does_not_know_is_not_found_even_by_its_readers(visitor: Visitor) -> None:
@@ -93,63 +93,69 @@ async def test_a_repository_that_the_bot_does_not_know_is_not_found_even_by_its_
     assert (await visitor.get("/r/octocat/elsewhere/nightly")).status == 404
 
 
-async def test_the_overview_names_what_its_reader_may_see_and_asks_github_once(here: Town, visitor: Visitor) -> None:
+async def test_the_overview_names_what_its_reader_may_see_and_asks_github_once(
+    sign_in_town: Town, visitor: Visitor
+) -> None:
     assert "octocat/secret" not in (await visitor.get("/")).text
     await visitor.sign_in("reader")
     assert "octocat/secret" not in (await visitor.get("/")).text
     await visitor.sign_in("hubot")
-    before = asked_of(here.github, "/graphql")
-    shown = await visitor.get("/")
-    assert "octocat/secret" in shown.text
-    assert "octocat/hidden" in shown.text
-    assert shown.headers["Cache-Control"] == "private, no-store"
-    assert asked_of(here.github, "/graphql") == before + 1
+    earlier_count = asked_of(sign_in_town.github, "/graphql")
+    answer = await visitor.get("/")
+    assert "octocat/secret" in answer.text
+    assert "octocat/hidden" in answer.text
+    assert answer.headers["Cache-Control"] == "private, no-store"
+    assert asked_of(sign_in_town.github, "/graphql") == earlier_count + 1
     twin = json.loads((await visitor.get("/api/v1/repos")).text)
-    assert [one["repository"] for one in twin["repositories"]] == [
+    assert [listed["repository"] for listed in twin["repositories"]] == [
         "octocat/compiler",
         "octocat/secret",
         "octocat/hidden",
     ]
 
 
-async def test_while_github_is_down_no_private_repository_is_shown_or_denied(here: Town, visitor: Visitor) -> None:
+async def test_while_github_is_down_no_private_repository_is_shown_or_denied(
+    sign_in_town: Town, visitor: Visitor
+) -> None:
     await visitor.sign_in("octocat")
-    here.github.faults.add("POST", "/graphql", status=502, times=None)
+    sign_in_town.github.faults.add("POST", "/graphql", status=502, times=None)
     try:
         for path in (SECRET, MISSING):
-            shown = await visitor.get(path)
-            assert (shown.status, shown.headers["Retry-After"]) == (503, "30")
+            answer = await visitor.get(path)
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
         overview = await visitor.get("/")
         assert overview.status == 200
         assert "octocat/secret" not in overview.text
         assert "We could not ask GitHub which private repositories you may see" in overview.text
     finally:
-        here.github.faults.clear()
+        sign_in_town.github.faults.clear()
     assert (await visitor.get(SECRET)).status == 200
 
 
-async def test_a_token_that_github_has_revoked_ends_the_session(here: Town, visitor: Visitor) -> None:
+async def test_a_token_that_github_has_revoked_ends_the_session(sign_in_town: Town, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
-    here.github.sign_ins.revoke(here.github.sign_ins.issued[-1])
+    sign_in_town.github.sign_ins.revoke(sign_in_town.github.sign_ins.issued[-1])
     assert (await visitor.get(SECRET)).status == 404
     assert "@hubot" not in (await visitor.get("/")).text
 
 
-async def test_signing_out_ends_the_session_and_githubs_token(here: Town, visitor: Visitor) -> None:
+async def test_signing_out_ends_the_session_and_githubs_token(sign_in_town: Town, visitor: Visitor) -> None:
     await visitor.sign_in("hubot", SECRET)
-    cookies, token = dict(visitor.cookies), here.github.sign_ins.issued[-1]
-    assert token in here.github.sign_ins.valid
-    shown = await visitor.post("/logout", {"token": (await visitor.get("/")).form_token})
-    assert (shown.status, shown.location, visitor.cookies) == (303, "/", {})
-    assert token not in here.github.sign_ins.valid
+    cookies, token = dict(visitor.cookies), sign_in_town.github.sign_ins.issued[-1]
+    assert token in sign_in_town.github.sign_ins.valid
+    answer = await visitor.post("/logout", {"token": (await visitor.get("/")).form_token})
+    assert (answer.status, answer.location, visitor.cookies) == (303, "/", {})
+    assert token not in sign_in_town.github.sign_ins.valid
     visitor.cookies = cookies
     assert (await visitor.get(SECRET)).status == 404
 
 
-async def test_neither_the_token_nor_the_secret_of_a_session_is_in_the_database(here: Town, visitor: Visitor) -> None:
+async def test_neither_the_token_nor_the_secret_of_a_session_is_in_the_database(
+    sign_in_town: Town, visitor: Visitor
+) -> None:
     await visitor.sign_in("hubot")
     secret = visitor.cookies["__Host-nightjar-session"].partition(".")[2]
-    rows = await here.bot.engine.database.connector.execute_query_all_async(
+    rows = await sign_in_town.bot.engine.database.connector.execute_query_all_async(
         "SELECT key, value FROM nightjar_records WHERE key LIKE 'session:%%'"
     )
     stored = str(rows)

@@ -22,10 +22,10 @@ HOUR = 3600.0
 class Clock:
     """A clock that is set by hand."""
 
-    at: float = 1_790_000_000.0
+    moment: float = 1_790_000_000.0
 
     def __call__(self) -> float:
-        return self.at
+        return self.moment
 
 
 @pytest.mark.parametrize(("lifetime", "seconds"), [(None, 8 * HOUR), (24 * HOUR, 8 * HOUR), (60.0, 60.0)])
@@ -37,11 +37,11 @@ async def test_a_session_ends_with_the_token_and_after_at_most_eight_hours(
         sessions = Sessions(engine.records, SignInKeys("s" * 32), clock)
         cookie, valid = await sessions.begin(PERSON, PersonToken("ghu_token", lifetime))
         assert valid == seconds
-        clock.at += seconds - 1
-        found = await sessions.find(cookie)
-        assert found is not None
-        assert (found.person, found.token) == (PERSON, "ghu_token")
-        clock.at += 1
+        clock.moment += seconds - 1
+        session = await sessions.find(cookie)
+        assert session is not None
+        assert (session.person, session.token) == (PERSON, "ghu_token")
+        clock.moment += 1
         assert await sessions.find(cookie) is None
 
 
@@ -57,9 +57,9 @@ async def test_a_persons_oldest_session_makes_room(sqlite_url: str) -> None:
         sessions = Sessions(engine.records, SignInKeys("s" * 32), clock)
         cookies = []
         for _ in range(MOST_SESSIONS + 1):
-            clock.at += 1
+            clock.moment += 1
             cookies.append((await sessions.begin(PERSON, PersonToken("ghu_token", None)))[0])
-        assert [bool(await sessions.find(one)) for one in cookies] == [False] + [True] * MOST_SESSIONS
+        assert [bool(await sessions.find(cookie)) for cookie in cookies] == [False] + [True] * MOST_SESSIONS
         assert len(await engine.records.under(SESSION, PERSON.id)) == MOST_SESSIONS
 
 
@@ -69,7 +69,7 @@ def test_a_sign_in_may_take_at_most_ten_minutes() -> None:
     cookie = begun.begin("/help")
     state = begun.state(cookie)
     assert begun.destination(cookie, state) == "/help"
-    clock.at += 599
+    clock.moment += 599
     assert begun.destination(cookie, state) == "/help"
-    clock.at += 2
+    clock.moment += 2
     assert begun.destination(cookie, state) is None

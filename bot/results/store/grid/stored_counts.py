@@ -3,6 +3,18 @@
 The counts are the same that `Grids` would compute from the columns. Only linked points have them. Whether a failure is
 new depends on earlier points, so a late run also changes the counts of later points. Aliases and quarantines come from
 app.yaml and are not stored, so the reader applies them.
+
+To render a grid of 20 targets, the bot once read 300 status columns and followed the flaky tests of each target through
+53 runs, which took a third of a second. Now the transaction that stores a run also counts how many tests of its point
+passed, failed, were skipped, were flaky, and newly failed.
+
+- A run that arrives late, or is read again, changes the counts of the 40 points after it. The same transaction counts
+  them again.
+- After a rename, the counts of new failures are unknown for all points of the series except the newest 41.
+- Null means unknown: the reader then counts the columns. So the migration had nothing to fill in. Incomplete runs,
+  which change with every shard, have no counts.
+
+`tests/results/test_stored_counts.py` compares both sources of a count for runs in any order.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 Nearly all cases of a report are plain. A pattern finds a run of them in the text of a chunk; expat would make two calls
 and an object for each. Cases whose values are not plain are left to expat: see `are_plain`.
+
+This takes a third of expat's time, and returns columns instead of objects. A run starts only where expat has consumed
+everything before, between two cases, and outside of CDATA and comments. Values must be printable, without references
+and without `<`. So the result is the same: `tests/results/formats/test_case_runs.py` compares both on generated
+documents.
 """
 
 from __future__ import annotations

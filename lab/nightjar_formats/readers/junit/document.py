@@ -9,6 +9,13 @@ Faults that need not lose a run are repaired before expat sees them (`XmlText`),
 This module adds limits that expat lacks. A DOCTYPE is refused at once, and with it every entity and every file that it
 could name. A token (a tag, an attribute, a comment) may have at most `MAX_TOKEN_BYTES`, which also keeps expat before
 2.6 from scanning it again and again (CVE-2023-52425). Depth, attributes, names and elements are counted.
+
+Seconds for a report of 300,000 cases (69 MB): expat with empty callbacks 0.53 to 0.65, lxml with an empty target parser
+0.44 to 0.49, lxml's `XMLPullParser` filtered by tag 0.67 to 0.87, its `iterparse` 0.73 to 1.01; with the same work,
+which makes cases, lxml's target parser 0.85, expat 0.76. lxml accepted a file with three million different names and
+grew by 114 MB. On the other hand, lxml comes with protection against hostile files, and this reader needs tests of its
+own: each attack in `tests/results/formats/test_junit_attacks.py` ends in a refusal within a second and 100 MB.
+Distributions patch expat before 2.6 without a new version number, so the tests check its behavior.
 """
 
 from __future__ import annotations
