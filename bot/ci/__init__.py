@@ -1,1 +1,1 @@
-"""The CIs that a commit's results come from, and running them again."""
+"""List and rerun the runs of all CIs on a commit."""

@@ -1,1 +1,1 @@
-"""Everything that is ever written to GitHub, to a CI, or into our own records; each effect is idempotent."""
+"""Effects: all writes to GitHub, to a CI, and to our own records. Each effect is idempotent."""

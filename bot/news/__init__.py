@@ -1,1 +1,1 @@
-"""Messages to channels and issues."""
+"""Post news to chat channels and in issues."""

@@ -1,1 +1,1 @@
-"""What labs sent, what it means, and what changed: everything between the bucket and the check run."""
+"""Results of labs: everything between the bucket and the check run."""

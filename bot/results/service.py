@@ -90,7 +90,7 @@ class ResultsService:
         return await self.pool.run(owner, self.pool.limits.comparison, function, *arguments)
 
     def canonical(self, target: TargetKey) -> TargetKey:
-        """Return the target with its repository's name as app.yaml has it, because bucket keys use that spelling.
+        """Return the target with its repository's name as app.yaml has it, because bucket keys use that name.
 
         GitHub returns canonical names, and accepts any letter case.
         """

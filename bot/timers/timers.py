@@ -156,7 +156,7 @@ class RepositoryTimers:
                 updated[key] = stored[key]
             with only_logged(TIMER_FAILED, repository=repository, timer=name):
                 updated[key] = await self._announce_if_scheduled(repository, name, schedule, stored.get(key))
-        # Timers that are off, or whose repository is unavailable, are left out: they start anew when they return.
+        # Timers that are off, or whose repository is unavailable, are left out: they start over when they return.
         # Stored after the announcements: a crash in between repeats them with the same GUIDs, which are ignored.
         if updated != stored:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(updated))

@@ -31,8 +31,8 @@ SUITES = ("api", "1cpu", "internal", "extended")
 class Boundary:
     """The same tests before and after a change of the naming rule; `truth` has those that were renamed."""
 
-    before: dict[str, Status]
-    after: dict[str, Status]
+    old: dict[str, Status]
+    new: dict[str, Status]
     truth: dict[str, str]
 
 

@@ -21,8 +21,8 @@ assert len(FOUR) == SMALL_CLASS
 
 
 def searched(tests: Boundary) -> dict[str, str]:
-    removed = {test: status for test, status in tests.before.items() if test not in tests.after}
-    new = {test: status for test, status in tests.after.items() if test not in tests.before}
+    removed = {test: status for test, status in tests.old.items() if test not in tests.new}
+    new = {test: status for test, status in tests.new.items() if test not in tests.old}
     return dict(renames(removed, new))
 
 
@@ -64,7 +64,7 @@ def test_a_new_rule_for_the_names_of_a_few_areas_keeps_their_history_too(rule: s
 def test_other_tests_with_similar_names_are_not_paired() -> None:
     paired = total = 0
     for seed in range(5):
-        removed, new = (boundary(seed + 1000 * side, "prefix dropped", topics=20).before for side in (0, 1))
+        removed, new = (boundary(seed + 1000 * side, "prefix dropped", topics=20).old for side in (0, 1))
         paired += len(renames(removed.keys() - new.keys(), new.keys() - removed.keys()))
         total += len(removed)
     assert total > 1_500
@@ -130,8 +130,8 @@ def test_four_tests_with_another_status_are_not_the_same_tests(old: str, new: st
 
 def test_a_failure_is_not_hidden_by_an_unconfirmed_pair() -> None:
     tests = boundary(3, "prefix dropped")
-    removed = {**tests.before, "kernel.lone.init_other": FAILED}
-    renamed = renames(removed, {**tests.after, "fs.single.init_other": FAILED})
+    removed = {**tests.old, "kernel.lone.init_other": FAILED}
+    renamed = renames(removed, {**tests.new, "fs.single.init_other": FAILED})
     assert len(renamed) > 300
     assert "kernel.lone.init_other" not in renamed
 
@@ -143,8 +143,8 @@ def test_parameters_in_another_order_are_other_values() -> None:
 
 def test_the_work_of_a_search_for_such_names_is_limited() -> None:
     tests = boundary(1, "prefix dropped")
-    assert search_renames(tests.before, tests.after, most_steps=10_000) is None
-    assert search_renames(tests.before, tests.after, most_steps=2_000_000)
+    assert search_renames(tests.old, tests.new, most_steps=10_000) is None
+    assert search_renames(tests.old, tests.new, most_steps=2_000_000)
 
 
 def small_classes(size: int) -> Callable[[], object]:

@@ -1,1 +1,1 @@
-"""What changed between two commits."""
+"""Compare runs: baselines, renamed tests, flakiness, and the health of suites."""

@@ -1,1 +1,1 @@
-"""Why a test has its class: for `nightjar results explain`."""
+"""Explain why a test has its class, for `nightjar results explain`."""

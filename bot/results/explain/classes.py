@@ -108,8 +108,8 @@ def _without_result(test: str, comparison: Comparison) -> ResultClass:
 def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, list[TimelineRun]]:
     """Return the lasting failure of a test in the first run of its timeline, and the runs with usable results.
 
-    The timeline has the newest run first. The returned runs have the oldest first; the numbers of the lasting failure
-    are their indexes.
+    The timeline has its runs newest first, the returned runs are oldest first; the numbers of the lasting failure are
+    their indexes.
     """
     usable_runs = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
     if not usable_runs or usable_runs[-1] != timeline[0]:
@@ -118,7 +118,7 @@ def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, 
 
 
 def flakiness_at(timeline: Sequence[TimelineRun]) -> Flakiness:
-    """Return how flaky a test is at the first run of its timeline, usable or not; the timeline has the newest first."""
+    """Return how flaky a test is at the first run of its timeline, usable or not; the timeline is newest first."""
     earlier = (run for run in timeline[1:] if run.left_out is LeftOut.NOTHING)
     newest = [*timeline[:1], *islice(earlier, WINDOW)]
     return flakiness_of(_history(newest[::-1]), len(newest))

@@ -1,1 +1,1 @@
-"""From files that labs sent to results that can be stored."""
+"""Ingest runs: admit them, read their files, and store their results."""

@@ -1,1 +1,1 @@
-"""Write check runs and compare results for them."""
+"""Write check runs: compare each suite with its baseline, and report the findings."""

@@ -108,7 +108,7 @@ async def nearest_ancestors(
 ) -> dict[str, list[Baseline]]:
     """Return for each suite the nearest ancestors of a commit with results, the nearest first, at most `most`.
 
-    Suites without such ancestors are missing. One request tells whether a commit is an ancestor, at any distance, and
+    Suites without such ancestors are missing. One request says whether a commit is an ancestor, at any distance, and
     the answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
     candidates = {suite: await results.baseline_candidates(target, suite, sha) for suite in suites}
