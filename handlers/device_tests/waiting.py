@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """The number of tests before a job, and the expected seconds until its own test begins."""
+    """The number of tests before a job, and the expected seconds until its test begins."""
 
-    before: int
+    jobs_before: int
     seconds: float
 
 

@@ -29,9 +29,9 @@ def time_text(seconds: float) -> str:
 
 def place_text(place: QueuePlace | None) -> str:
     """Say how many tests are before a job, and when its test is expected to begin."""
-    if place is None or not place.before:
+    if place is None or not place.jobs_before:
         return texts.NEXT
-    queue = texts.ONE_BEFORE if place.before == 1 else texts.MANY_BEFORE.format(count=place.before)
+    queue = texts.ONE_BEFORE if place.jobs_before == 1 else texts.MANY_BEFORE.format(count=place.jobs_before)
     return f"{queue}; {texts.EXPECTED.format(time=time_text(place.seconds))}" if place.seconds >= MINUTE else queue
 
 

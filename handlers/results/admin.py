@@ -194,7 +194,7 @@ class ResultsAdmin:
     async def _ingest_configured(self, run: FoundRun, key: RunKey, config: RepositoryConfig) -> IngestOutcome:
         github = await self._github_for(key.repository)
         repository = Repository(await self._watch.repository_id(key.repository), key.repository, None)
-        ingested = await self._ingest.ingest(run.arrival, github, repository, config, source=run.source, again=True)
+        ingested = await self._ingest.ingest(run.arrival, github, repository, config, source=run.source, reread=True)
         return IngestOutcome(run.place, key, ingested.state.value, ingested.reason)
 
     async def missing(self, repository: str, present: Collection[RunKey]) -> list[RunKey]:
