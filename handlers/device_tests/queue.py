@@ -41,6 +41,14 @@ class PickedJob:
     limits: TargetLimits
 
 
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The number of tests before a job, and the expected seconds until its test begins."""
+
+    jobs_before: int
+    seconds: float
+
+
 def pick_job(
     open_jobs: Sequence[DeviceJob], targets: Collection[str], limits_of: LimitsOf, served: LastServed
 ) -> PickedJob | None:

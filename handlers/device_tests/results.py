@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.results.state import Run, RunState
 from handlers.device_tests.degraded.targets import degraded_targets
-from handlers.device_tests.degraded.words import degraded_notice
+from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.store import JobStore, UnknownJob
 from handlers.device_tests.transitions import NotHandedOut
 

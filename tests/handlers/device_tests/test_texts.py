@@ -9,8 +9,8 @@ import pytest
 from bot.github.check_runs import COMPLETED, IN_PROGRESS, NEUTRAL, QUEUED
 from handlers.device_tests import texts, transitions
 from handlers.device_tests.model import DeviceJob, JobEnd, ShownStep
-from handlers.device_tests.waiting import QueuePlace
-from handlers.device_tests.words import place_text, status_row, step_content, time_text
+from handlers.device_tests.queue import QueuePlace
+from handlers.device_tests.texts import place_text, status_row, step_content, time_text
 from tests.gfm import rendered
 from tests.handlers.device_tests.cases import NOW, leased, queued
 
