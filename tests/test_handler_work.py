@@ -19,7 +19,7 @@ from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
-from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
+from handlers.regressions.decide import EvaluatedTarget, find_changes, pack_failures, unpack_failures
 from handlers.regressions.target_text import issue_body, regression_news
 from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
@@ -142,7 +142,7 @@ def test_judging_a_nightly_run_is_linear(there: bool) -> None:
         names = {f"{one.test}::test" if there else f"other/{one.test}::test" for one in failures}
         state = a_suite(dict.fromkeys(names, Detail(message="boom")))
         suite = SuiteFailures("operators", SHA, absent=tuple(failures), began=tuple(failures))
-        target = JudgedTarget(ABOUT, SHA, 0.0)
+        target = EvaluatedTarget(ABOUT, SHA, 0.0)
 
         def work() -> object:
             changes, failing = find_changes([suite], (), lambda _: state)

@@ -1,6 +1,6 @@
 """Choose the next job of a lab: by repository, then by person, then by age. Pure.
 
-The repository and the person that were served longest ago are next, so that busy ones don't block the others.
+The repository and the person that got a job longest ago are next, so busy ones don't block the others.
 """
 
 from __future__ import annotations

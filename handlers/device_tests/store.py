@@ -2,7 +2,7 @@
 
 Each change reads a job, computes its new state (`transitions`), and writes it if nobody changed the row meanwhile;
 otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. One
-unique index ensures that a device has one job at a time, another one that a head has one open job per target.
+unique index ensures that a device has at most one job, another one that a head has one open job per target.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def lease_digest(lease: str) -> str:
 def job_id_of(intent: str, names: Iterable[str]) -> str:
     """Return the id of a job: the same each time that the same effect is applied.
 
-    `intent` identifies the effect, `names` what it tests.
+    `intent` identifies the effect; `names` has the target and the head.
     """
     return hashlib.sha256("\0".join([intent, *names]).encode()).hexdigest()[:24]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FailuresOfTarget:
-    """Failing tests of a target, how many fail in all, unreliable suites by name, and what is quarantined."""
+    """The listed failing tests of a target, their total, its unreliable suites by name, and its quarantine."""
 
     listed: list[FailingTest]
     total: int

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 TICK = "* * * * * */15"
 """When `tick` runs; the last field counts seconds."""
 FIRST_CHECK = 30.0
-"""Seconds after which a run with missing files is checked again, doubled each time."""
+"""Seconds after which the bot checks a run with missing files again; each later pause is twice as long."""
 
 UNKNOWN_REPOSITORY_ID = 0
 """Stands for repositories outside app.yaml: the bot does not ask GitHub for their IDs."""
@@ -183,7 +183,7 @@ class Watch:
             await self._announce(arrival, unknown, UNKNOWN_REPOSITORY_ID)
 
     async def tick(self) -> str:
-        """Do all scheduled work. If it fails for one repository, that is logged, and the others continue."""
+        """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = 0
         for repository, results in self._watched.items():
             for work in self._work:
