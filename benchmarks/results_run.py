@@ -27,7 +27,7 @@ from bot.results.report.findings import Findings
 from bot.results.service import ResultsService
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.regressions.decide import REGRESSIONS, JudgedTarget, KnownRegressions
+from handlers.regressions.decide import REGRESSIONS, EvaluatedRun, EvaluatedTarget
 from handlers.regressions.target_news import decide_regressions, load_changes
 from handlers.results.check_runs import RequestedCheck, decide_check_run
 from tests.results.uploads import REPOSITORY as PENDING
@@ -149,10 +149,10 @@ async def _messages(store: ResultsStore) -> None:
     failures.late_run(ABOUT, newest.sha)
     ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], most=CONFIRMED_RUNS)
     changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
-    target = JudgedTarget(ABOUT, newest.sha, newest.committed_at)
+    target = EvaluatedTarget(ABOUT, newest.sha, newest.committed_at)
     places: tuple[Place, ...] = ("slack", "issue")
     key = REGRESSIONS.of(1, LAB, ABOUT.target)
-    assert decide_regressions(target, changes, failing, KnownRegressions(), places, key).effects
+    assert decide_regressions(target, changes, failing, EvaluatedRun(), places, key).effects
 
 
 async def _open_checks(store: ResultsStore, count: int) -> list[Row]:

@@ -16,7 +16,7 @@ from bot.results.report.check_run import results_report
 from bot.results.store.failures.failures import Failure, SuiteFailures
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.lint import feature as lint
-from handlers.regressions.decide import JudgedTarget, find_changes, pack_failures, unpack_failures
+from handlers.regressions.decide import EvaluatedTarget, find_changes, pack_failures, unpack_failures
 from handlers.regressions.target_text import issue_body, regression_news
 from handlers.runtime.section import describe_runtimes
 from handlers.skipped_tests.decide import Required
@@ -143,7 +143,7 @@ def test_judging_a_nightly_run_is_linear(is_collected: bool) -> None:
         names = {f"{failure.test}::test" if is_collected else f"other/{failure.test}::test" for failure in failures}
         state = a_suite(dict.fromkeys(names, Detail(message="boom")))
         suite = SuiteFailures("operators", SHA, absent=tuple(failures), began=tuple(failures))
-        target = JudgedTarget(ABOUT, SHA, 0.0)
+        target = EvaluatedTarget(ABOUT, SHA, 0.0)
 
         def work() -> object:
             changes, failing = find_changes([suite], (), lambda _: state)

@@ -16,12 +16,12 @@ from bot.results.service import RESULTS
 from handlers.device_tests import texts
 from handlers.device_tests.commands import TEST_ON
 from handlers.device_tests.degraded.targets import degraded_targets
-from handlers.device_tests.degraded.words import degraded_notice
+from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.effects import DEVICE_CHECK, NoteShownStep
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS, UnknownJob
+from handlers.device_tests.texts import step_content
 from handlers.device_tests.waiting import queue_place
-from handlers.device_tests.words import step_content
 from handlers.results.config import LAB_RESULTS
 from handlers.results.effects import RequestCheckRun
 

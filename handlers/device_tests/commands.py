@@ -18,7 +18,7 @@ from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code, truncate
 from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
-from handlers.device_tests.degraded.words import refusal
+from handlers.device_tests.degraded.texts import refusal
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, SubmitDeviceJob, submit_target
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, answer_request
@@ -30,8 +30,8 @@ from handlers.device_tests.targets import (
     request_targets,
     without_degraded,
 )
+from handlers.device_tests.texts import status_row
 from handlers.device_tests.waiting import queue_place
-from handlers.device_tests.words import status_row
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:

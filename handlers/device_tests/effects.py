@@ -103,7 +103,7 @@ class SubmitDeviceJob:
             state=DeviceJobState.WAITING,
             expires_at=0.0,
         )
-        # The ID is derived from that of the plan, so a plan that is repeated after a crash finds its job.
+        # The ID is derived from the ID of the plan, so a plan that is repeated after a crash finds its job.
         stored, new = await context.part(JOBS).submit(
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
         )

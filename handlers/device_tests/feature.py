@@ -31,10 +31,10 @@ async def provide(services: Services) -> None:
     store = JobStore(services.connector, services.now)
     services.parts[JOBS] = store
     services.parts[SWEEP] = JobSweep(
-        services.config, store, services.journal, accept=services.announce, now=services.now
+        services.config, store, services.journal, accept=services.announce, clock=services.now
     )
     services.parts[DEGRADED_SWEEP] = DegradedSweep(
-        services.config, services.records, services.part(RESULTS).store, accept=services.announce, now=services.now
+        services.config, services.records, services.part(RESULTS).store, accept=services.announce, clock=services.now
     )
 
 

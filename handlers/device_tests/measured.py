@@ -15,7 +15,7 @@ from handlers.device_tests.model import OPEN, DeviceJobState, JobEnd
 WINDOW = 86_400.0
 """Seconds before now that hand-outs and ends are counted for."""
 
-# Only open jobs have an expiry. The conditions on `expires_at` and `ended_at` are those of partial indices.
+# Only open jobs have an expiry. The conditions on `expires_at` and `ended_at` repeat those of partial indices.
 # `leased_at` is the last hand-out, so only jobs with one attempt show how long the first took.
 BY_STATE: LiteralString = """
 SELECT repository, lab, target, state, count(*) AS jobs, min(queued_at) AS oldest FROM nightjar_device_jobs

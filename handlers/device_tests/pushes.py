@@ -56,7 +56,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
-    """Cancel tests that are no longer wanted, and request new ones."""
+    """Plan to cancel the tests that the event makes obsolete, and to request new ones."""
     event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
     able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")

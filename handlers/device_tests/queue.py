@@ -1,6 +1,6 @@
 """Choose the next job of a lab: by repository, then by person, then by age. Pure.
 
-The repository and the person that were served longest ago are next, so that busy ones don't block the others.
+The repository and the person that got a job longest ago are next, so busy ones don't block the others.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ class PickedJob:
     job: DeviceJob
     slot: int
     limits: TargetLimits
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The number of tests before a job, and the expected seconds until its test begins."""
+
+    jobs_before: int
+    seconds: float
 
 
 def pick_job(

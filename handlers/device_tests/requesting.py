@@ -59,7 +59,7 @@ async def answer_request(
 
 
 def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd = JobEnd.NONE) -> SubmitDeviceJob:
-    """Return the job of a request; one that is refused ends at once, and its check run says why."""
+    """Return the effect that stores the job; a refused job ends at once, and its check run says why."""
     return SubmitDeviceJob(
         number=request.number,
         sha=request.sha,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.results.state import Run, RunState
 from handlers.device_tests.degraded.targets import degraded_targets
-from handlers.device_tests.degraded.words import degraded_notice
+from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.store import JobStore, UnknownJob
 from handlers.device_tests.transitions import NotHandedOut
 
@@ -44,7 +44,7 @@ class JobResults:
         degraded = await degraded_targets(records, repository_id)
         return degraded_notice(degraded.get(target.full_name), tier)
 
-    async def complete(self, run: Run, repository: Repository, *, again: bool) -> None:
+    async def complete(self, run: Run, repository: Repository, *, reread: bool) -> None:
         """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.
 
         A run in which nothing could be read has a check run as well, so it completes its job too.
@@ -60,7 +60,7 @@ class JobResults:
             await self._store.complete(key.lab, job.id, run.claims.suite)
         except UnknownJob:
             # A run that is read again may be older than all stored jobs, which are removed after 90 days.
-            if not again:
+            if not reread:
                 self._refused(key.lab, run.claims.job, "not a job of this lab")
         except NotHandedOut:
             self._refused(key.lab, run.claims.job, "not handed out")

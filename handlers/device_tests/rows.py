@@ -79,7 +79,7 @@ BY_ID: LiteralString = _SELECT + " WHERE id = %(id)s"
 OF_PULL: LiteralString = (
     _SELECT + " WHERE repository_id = %(repository_id)s AND pull_request = %(number)s ORDER BY requested_at, id"
 )
-# Every target is at least ''. SQLite then takes the index of open jobs instead of one that has all jobs of the lab.
+# Every target is at least ''. With this condition SQLite uses the index of open jobs, not the index of all jobs.
 OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND target >= '' AND state IN ('queued', 'leased')"
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
 OPEN_JOBS: LiteralString = _SELECT + " WHERE expires_at > 0 ORDER BY expires_at"
@@ -88,7 +88,7 @@ SELECT pull_request FROM nightjar_device_jobs
  WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
  ORDER BY requested_at DESC LIMIT 1
 """
-# The condition is that of the index of open jobs.
+# The condition repeats the condition of the index of open jobs.
 VERSIONS_OF_LABS: LiteralString = """
 SELECT lab, count(*) AS jobs, sum(version) AS versions FROM nightjar_device_jobs
  WHERE state IN ('queued', 'leased') GROUP BY lab

@@ -2,7 +2,7 @@
 
 Each change reads a job, computes its new state (`transitions`), and writes it if nobody changed the row meanwhile;
 otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. One
-unique index ensures that a device has one job at a time, another one that a head has one open job per target.
+unique index ensures that a device has at most one job, another one that a head has one open job per target.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class UnknownJob(LookupError):
 class JobStore:
     """The jobs of all labs. All methods raise ConnectorException when the database cannot be reached.
 
-    `now` is in seconds since 1970.
+    `clock` is in seconds since 1970.
     """
 
-    def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, connector: BaseAsyncConnector, clock: Callable[[], float] = time.time) -> None:
         self._connector = connector
-        self._now = now
+        self._clock = clock
         self.bell = JobBell()
         """Wakes claims that wait for a job."""
 
@@ -116,7 +116,7 @@ class JobStore:
         """
         # Each round reads the jobs again: another replica has just handed out the picked job or its device.
         for _ in range(TRIES):
-            moment = self._now()
+            moment = self._clock()
             picked = pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
             if picked is None:
                 return None
@@ -133,14 +133,14 @@ class JobStore:
         self, lab: str, job_id: str, lease: str, *, log_url: str | None = None, note: str = ""
     ) -> DeviceJob:
         """Extend a lease. Raises `UnknownJob` or `LeaseLost`."""
-        digest, moment = lease_digest(lease), self._now()
+        digest, moment = lease_digest(lease), self._clock()
         return await self._change(
             lab, job_id, lambda job: transitions.heartbeat(job, digest, moment, log_url=log_url, note=note)
         )
 
     async def fail(self, lab: str, job_id: str, lease: str, reason: str) -> DeviceJob:
         """Return a job to the queue that its lab cannot do. Raises `UnknownJob` or `LeaseLost`."""
-        digest, moment = lease_digest(lease), self._now()
+        digest, moment = lease_digest(lease), self._clock()
         return await self._change(lab, job_id, lambda job: transitions.fail(job, digest, reason, moment))
 
     async def complete(self, lab: str, job_id: str, suite: str) -> DeviceJob:
@@ -148,24 +148,24 @@ class JobStore:
 
         The caller has checked that the run is of the job's repository, target and commit.
         """
-        moment = self._now()
+        moment = self._clock()
         return await self._change(lab, job_id, lambda job: transitions.complete(job, suite, moment))
 
     async def approve(self, job: DeviceJob, sha: str, approver: Someone) -> DeviceJob:
         """Let labs see a job, if it is of this commit."""
-        moment = self._now()
+        moment = self._clock()
         return await self._change(job.lab, job.id, lambda current: transitions.approve(current, sha, approver, moment))
 
     async def cancel(self, job: DeviceJob, end: JobEnd, *, also_running: bool) -> DeviceJob:
         """End a job; without `also_running`, only if no lab has it."""
         # `_change` applies the transition to the job as it is when the write happens.
-        moment = self._now()
+        moment = self._clock()
         transition = transitions.cancel if also_running else transitions.cancel_if_waiting
         return await self._change(job.lab, job.id, lambda current: transition(current, end, moment))
 
     async def remove_target(self, job: DeviceJob) -> DeviceJob:
         """End a job whose target is no longer in app.yaml."""
-        moment = self._now()
+        moment = self._clock()
         return await self._change(job.lab, job.id, lambda current: transitions.remove_target(current, moment))
 
     async def expire(self) -> list[DeviceJob]:
@@ -173,7 +173,7 @@ class JobStore:
 
         Returns the jobs that changed, at most a batch of them.
         """
-        moment = self._now()
+        moment = self._clock()
         rows = await self._connector.execute_query_all_async(OVERDUE, now=moment, most=BATCH)
         jobs = [job_of_row(row) for row in rows]
         return [
@@ -221,7 +221,7 @@ class JobStore:
 
     async def served(self, lab: str) -> LastServed:
         """Return when a lab last got jobs of each repository and of each person, within the last day."""
-        since = self._now() - ONE_DAY
+        since = self._clock() - ONE_DAY
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(SERVED, lab=lab, since=since)
         repositories: dict[int, float] = {}
         people: dict[tuple[int, int], float] = {}
@@ -244,7 +244,7 @@ class JobStore:
 
     async def remove_old(self) -> int:
         """Remove jobs that ended long ago; return how many."""
-        rows = await self._connector.execute_query_all_async(REMOVE_OLD, before=self._now() - STORED_SECONDS)
+        rows = await self._connector.execute_query_all_async(REMOVE_OLD, before=self._clock() - STORED_SECONDS)
         return len(rows)
 
     async def _change(self, lab: str, job_id: str, change: Callable[[DeviceJob], DeviceJob]) -> DeviceJob:
@@ -280,7 +280,7 @@ def lease_digest(lease: str) -> str:
 def job_id_of(intent: str, names: Iterable[str]) -> str:
     """Return the id of a job: the same each time that the same effect is applied.
 
-    `intent` identifies the effect, `names` what it tests.
+    `intent` identifies the effect; `names` has the target and the head.
     """
     return hashlib.sha256("\0".join([intent, *names]).encode()).hexdigest()[:24]
 

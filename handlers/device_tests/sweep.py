@@ -37,13 +37,13 @@ class JobSweep:
         journal: Journal,
         *,
         accept: Announce,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._store = store
         self._journal = journal
         self._accept = accept
-        self._now = now
+        self._clock = clock
 
     def limits_of(self, job: DeviceJob) -> TargetLimits | None:
         """Return the limits of a job's target in app.yaml; None if the job cannot be handed out any longer."""
@@ -76,7 +76,7 @@ class JobSweep:
             # GitHub marks the check run as stale after two weeks.
             await self._store.show(job.lab, job.id, job.to_show)
             return False
-        return await announce_step(self._accept, job, str(hours_between(0.0, self._now())))
+        return await announce_step(self._accept, job, str(hours_between(0.0, self._clock())))
 
 
 SWEEP = PartKey[JobSweep]("device-job-sweep")

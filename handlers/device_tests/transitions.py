@@ -136,7 +136,7 @@ def complete(job: DeviceJob, suite: str, moment: float) -> DeviceJob:
 
 
 def cancel(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
-    """End a job that is no longer wanted. A lab that has it loses its lease."""
+    """Cancel a job. A lab that has it loses its lease."""
     return _ended(job, DeviceJobState.CANCELLED, end, moment) if job.is_open else job
 
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handlers.device_tests.model import DeviceJobState
-from handlers.device_tests.queue import expected_wait, place_in_queue
+from handlers.device_tests.queue import QueuePlace, expected_wait, place_in_queue
 from handlers.device_tests.targets import find_request_target
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from handlers.device_tests.model import DeviceJob
     from handlers.device_tests.store import JobStore
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePlace:
-    """The number of tests before a job, and the expected seconds until its own test begins."""
-
-    before: int
-    seconds: float
 
 
 async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob) -> QueuePlace | None:

@@ -115,7 +115,7 @@ class LabAccess:
         if not claims:
             if issuer_is_away:
                 raise Problem(503, texts.ISSUER_AWAY, headers={"Retry-After": str(RETRY_SECONDS)})
-            # If several checks failed, that of the token's own issuer has the useful reason.
+            # If several checks failed, the check for the token's own issuer has the useful reason.
             raise self._invalid(next((reason for reason in reasons[1:] if reason not in OTHER_ISSUER), reasons[-1]))
         wrong_claims = {
             identity: wrong_claim(identity, claims[identity.issuer])

@@ -31,7 +31,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LabCalls:
-    """The calls of all labs to one process; `labs` are those of app.yaml, `proxies` as app.yaml has them.
+    """The calls of all labs to one process; `labs` and `proxies` are the settings of app.yaml.
 
     `clock` returns seconds since any fixed moment.
     """

@@ -29,19 +29,19 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ClaimReplies:
-    """Builds the answers to claims. `bucket_for` gives a bucket by its name, `now` seconds since 1970."""
+    """Builds the answers to claims. `bucket_for` gives a bucket by its name, `clock` seconds since 1970."""
 
     def __init__(
         self,
         config: Config,
         github_url: str,
         bucket_for: Callable[[str], Bucket],
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._github_url = github_url
         self._bucket_for = bucket_for
-        self._now = now
+        self._clock = clock
 
     async def describe(self, claimed: ClaimedJob) -> HandedOutJob:
         """Return the answer to a claim."""
@@ -78,7 +78,7 @@ class ClaimReplies:
         key_prefix = folder if len(job.suites) < 2 else folder.removesuffix("/")
         try:
             signed = await self._bucket_for(results.bucket).presign_post(
-                key_prefix, most=MAX_FILE_BYTES, seconds=expires - self._now()
+                key_prefix, most=MAX_FILE_BYTES, seconds=expires - self._clock()
             )
         except (TryAgain, UserError) as error:
             # The job is handed out already. A lab with its own credentials can still upload; any other lab reports that

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DISPATCHES = "/repos/{+repo}/actions/workflows/{workflow}/dispatches"
 INPUTS = ("job", "target", "repository", "sha")
-"""The inputs of the workflow. GitHub refuses one that the workflow does not declare."""
+"""The inputs of the workflow. GitHub refuses an input that the workflow does not declare."""
 MOST_REASON = 200
 
 

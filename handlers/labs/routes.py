@@ -242,6 +242,6 @@ def _fault(location: tuple[int | str, ...], message: str) -> str:
 
 
 def _json(model: BaseModel) -> web.Response:
-    # The answer may contain a lease, and whoever reads that can act for the job.
+    # The answer may contain a lease, which lets its reader act for the job.
     headers = {"Cache-Control": "no-store"}
     return web.Response(body=model.model_dump_json().encode(), content_type="application/json", headers=headers)

@@ -167,7 +167,7 @@ class SendLabWebhook:
 
 
 def webhook_body(job: DeviceJob, attempt: int) -> bytes:
-    """Return the body of the message, the same each time that it is sent."""
+    """Return the body of the message; repeated messages are identical."""
     message = {
         "event": "job",
         "lab": job.lab,

@@ -36,7 +36,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRegressions:
+class EvaluatedRun:
     """The newest nightly run of a target that was evaluated, the commit `nightly_sha`, and what was reported.
 
     `committed_at` is the time of that commit, in seconds since 1970. `news` is the key of the newest message, empty if
@@ -54,7 +54,7 @@ class KnownRegressions:
 
 
 REGRESSIONS = Record(
-    "regressions", 1, KnownRegressions, "the last evaluated nightly run of a target, and its message", days=None
+    "regressions", 1, EvaluatedRun, "the last evaluated nightly run of a target, and its message", days=None
 )
 
 
@@ -82,11 +82,11 @@ class RegressionChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedTarget:
+class EvaluatedTarget:
     """A target with the newest of its runs, the commit `sha`, and what its texts need.
 
-    `page` is that of the repository, empty if unknown. `late` is an older commit whose results have just arrived, with
-    its time in seconds since 1970. `quarantined` counts new lasting failures of quarantined tests, which are not
+    `page` is the page of the repository, empty if unknown. `late` is an older commit whose results have just arrived,
+    with its time in seconds since 1970. `quarantined` counts new lasting failures of quarantined tests, which are not
     reported. `unreliable` has the suites with unreliable results, by name, and `held` counts the changes of their
     tests, which are not reported either.
     """
@@ -155,7 +155,7 @@ def without_unreliable(
     *,
     with_steady: bool = False,
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
-    """Return the changes and the failures without those of unreliable suites, and the number of changes left out.
+    """Return the changes and the failures of reliable suites only, and the number of changes that are left out.
 
     The bot does not store these changes as reported: those that still hold when the results are reliable again are
     news. `reported_suites` are the suites that were reported as unreliable; the returned changes say which suites

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FailuresOfTarget:
-    """Failing tests of a target, how many fail in all, unreliable suites by name, and what is quarantined."""
+    """The listed failing tests of a target, their total, its unreliable suites by name, and its quarantine."""
 
     listed: list[FailingTest]
     total: int
@@ -42,14 +42,14 @@ class FailuresOfTarget:
 class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
-    def __init__(self, config: Config, store: ResultsStore, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, config: Config, store: ResultsStore, clock: Callable[[], float] = time.time) -> None:
         self._repositories = {
             name.lower(): (name, repository)
             for name, repository in config.repositories.items()
             if repository.of(LAB_RESULTS) is not None
         }
         self._store = store
-        self._now = now
+        self._clock = clock
 
     async def __call__(self, target: TargetKey, limit: int) -> FailuresOfTarget:
         """Return at most `limit` tests that fail in the newest nightly runs of a target, and its unreliable suites.
@@ -69,7 +69,7 @@ class FailureListing:
             health = await asyncio.to_thread(self._store.failures.health, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
-        quarantine, _ = quarantine_at(config.of(QUARANTINE), target, self._now())
+        quarantine, _ = quarantine_at(config.of(QUARANTINE), target, self._clock())
         unreliable = {suite: suite_health for suite, suite_health in health.items() if suite_health.unreliable}
         return FailuresOfTarget(listed, total, unreliable, quarantine)
 

@@ -16,8 +16,8 @@ from bot.results.store.failures.failures import Failure, FailureEnd
 from handlers.regressions.decide import (
     RECOVERED,
     REMOVED,
-    JudgedTarget,
-    KnownRegressions,
+    EvaluatedRun,
+    EvaluatedTarget,
     RegressionChanges,
     group_failures,
     pack_failures,
@@ -81,8 +81,8 @@ class EndedTests:
 class RegressionGroup:
     """Targets on which the same tests fail; they share one message and one issue.
 
-    `name` is in the key of the issue. `members` have the tests whose failure lasts, and `ended` the others. `page` is
-    that of the repository. `news_at` is the time of the newest message, in seconds since 1970.
+    `name` is in the key of the issue. `members` have the tests whose failure lasts, `ended` the tests whose failure
+    ended. `page` is the page of the repository. `news_at` is the time of the newest message, in seconds since 1970.
     """
 
     name: str
@@ -133,7 +133,7 @@ class WaitingNews:
     issues of groups are updated.
     """
 
-    about: JudgedTarget
+    about: EvaluatedTarget
     opened_at: float
     key: str = ""
     began: tuple[GroupMember, ...] = ()
@@ -169,7 +169,7 @@ class NewsHold:
 
     def waiting_news(
         self,
-        target: JudgedTarget,
+        target: EvaluatedTarget,
         changes: RegressionChanges,
         failing: Sequence[Failure],
         key: str,
@@ -198,14 +198,14 @@ class NewsHold:
         reliability = (changes.unreliable, changes.reliable)
         return self._record(target, key, began, pack_failures(failures), reliability, news, issue)
 
-    def issue_updates(self, target: JudgedTarget, key: str) -> tuple[StoreRecord, ...]:
+    def issue_updates(self, target: EvaluatedTarget, key: str) -> tuple[StoreRecord, ...]:
         """Return the effect that triggers an update of the issues of the target's groups, if it may be in one.
 
         If there are other targets, the message of a group may be in progress and its record not stored yet.
         """
         return (self._record(target, key),) if self.grouped_tests or self.has_other_targets else ()
 
-    def _record(self, target: JudgedTarget, key: str, *news: Any) -> StoreRecord:
+    def _record(self, target: EvaluatedTarget, key: str, *news: Any) -> StoreRecord:
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         record = WAITING_NEWS.of(self.repository_id, target.about.lab, target.about.target, digest)
         return StoreRecord.of(record, WaitingNews(target, self.moment, key, *news))
@@ -214,7 +214,7 @@ class NewsHold:
 NO_HOLD = NewsHold(0, 0.0, MappingProxyType({}))
 
 
-def active_targets(evaluated: Mapping[str, KnownRegressions], moment: float) -> dict[str, KnownRegressions]:
+def active_targets(evaluated: Mapping[str, EvaluatedRun], moment: float) -> dict[str, EvaluatedRun]:
     """Return the targets whose newest evaluated commit is not older than `ACTIVE` seconds."""
     return {target: newest for target, newest in evaluated.items() if newest.committed_at >= moment - ACTIVE}
 
@@ -222,7 +222,7 @@ def active_targets(evaluated: Mapping[str, KnownRegressions], moment: float) -> 
 def is_time_to_post(
     waiting: Collection[WaitingNews],
     groups: Iterable[RegressionGroup],
-    evaluated: Mapping[str, KnownRegressions],
+    evaluated: Mapping[str, EvaluatedRun],
     moment: float,
     wait: float,
 ) -> bool:

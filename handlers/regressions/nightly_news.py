@@ -291,10 +291,10 @@ async def _ends(context: Context, members: Sequence[GroupMember]) -> Ends:
 
 
 class NewsAnnouncer:
-    """Announces that waiting news must be posted; `now` is in seconds since 1970."""
+    """Announces that waiting news must be posted; `clock` is in seconds since 1970."""
 
     def __init__(
-        self, config: Config, records: Records, *, accept: Announce, now: Callable[[], float] = time.time
+        self, config: Config, records: Records, *, accept: Announce, clock: Callable[[], float] = time.time
     ) -> None:
         self._waits = {
             name: seconds(regressions.wait)
@@ -303,7 +303,7 @@ class NewsAnnouncer:
         }
         self._records = records
         self._accept = accept
-        self._now = now
+        self._clock = clock
 
     async def announce_news(self, repository: str, _: Results) -> int:
         """Have waiting news posted when all active targets were evaluated, or the wait is over.
@@ -318,9 +318,9 @@ class NewsAnnouncer:
             return 0
         groups = (await self._records.under(REGRESSION_GROUP, repository_id)).values()
         evaluated = await self._records.under(REGRESSIONS, repository_id)
-        if not is_time_to_post(waiting.values(), groups, evaluated, self._now(), wait):
+        if not is_time_to_post(waiting.values(), groups, evaluated, self._clock(), wait):
             return 0
         # The same news has the same GUID, so it is posted once. The hour gives it a new chance if all its jobs failed.
         digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
-        event = NightlyNews(self._now(), f"{digest}:{hours_between(0.0, self._now())}")
+        event = NightlyNews(self._clock(), f"{digest}:{hours_between(0.0, self._clock())}")
         return await announce(self._accept, NIGHTLY_NEWS, Repository(repository_id, repository, None), event)

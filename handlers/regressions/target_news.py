@@ -36,8 +36,8 @@ from handlers.regressions.decide import (
     REGRESSIONS,
     REMOVED,
     STEADY_WAIT,
-    JudgedTarget,
-    KnownRegressions,
+    EvaluatedRun,
+    EvaluatedTarget,
     RegressionChanges,
     find_changes,
     pack_failures,
@@ -59,9 +59,11 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 NAME = "regressions"
-OLD = 30 * 86400.0
-"""Seconds after which a commit is too old for a message: a bot with an empty database that reads a full bucket must not
-post old news."""
+LONGEST_AGE = 30 * 86400.0
+"""Seconds after which a commit is too old for a message.
+
+Without this limit, a bot with an empty database that reads a full bucket would post old news.
+"""
 MOST_CONTEXTS = 200
 """New failures for which a message says how often they failed before, and on which other targets they fail."""
 COMMIT_PAGE = "/commit/"
@@ -91,19 +93,19 @@ async def report_regressions(context: Context) -> Plan:
     newest = runs[0] if runs else None
     if newest is None:
         return Plan(why=texts.NOTHING_FAILS)
-    if newest.committed_at < context.delivery.received_at - OLD:
+    if newest.committed_at < context.delivery.received_at - LONGEST_AGE:
         return Plan(why=texts.NIGHTLY_TOO_OLD)
     # The check event of the newer commit follows, and evaluates all of this again.
     if newest.sha != event.sha and await asyncio.to_thread(service.store.is_pending, target_key, newest.sha):
         return Plan(why=texts.NEWER_PENDING)
     key = REGRESSIONS.of(context.repository.id, target_key.lab, target_key.target)
-    evaluated = await context.records.get(key) or KnownRegressions()
+    evaluated = await context.records.get(key) or EvaluatedRun()
     issue_is_outdated = evaluated.nightly_sha != newest.sha and "issue" in regressions.to
     issue_is_outdated = issue_is_outdated and not await is_posted(
         context.records, context.repository.id, evaluated.news
     )
     late = await asyncio.to_thread(failures.late_run, target_key, newest.sha)
-    target = JudgedTarget(target_key, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
+    target = EvaluatedTarget(target_key, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
     nothing_fails = not any(run.failing for run in runs) and not await asyncio.to_thread(failures.reported, target_key)
     if nothing_fails and not evaluated.unreliable:
         closed_issue = EnsureIssue(_issue_of(target_key), news_key=evaluated.news, as_of=newest.committed_at)
@@ -155,7 +157,7 @@ async def _news_hold(context: Context, target: TargetKey, committed_at: float, c
     active = active_targets(await context.records.under(REGRESSIONS, repository_id), committed_at)
     has_others = bool(active.keys() - {f"{target.lab}:{target.target}"})
     waiting = await context.records.under(WAITING_NEWS, repository_id, target.lab, target.target)
-    # The message about new failures comes first: the message that they ended waits as long as that one waits.
+    # Failures that ended are reported after the message about their beginning, so they wait while that message waits.
     news_waits = any(news.news and news.about.about == target for news in waiting.values())
     must_wait = has_others if changes.began else news_waits
     if not must_wait:
@@ -222,12 +224,12 @@ def load_contexts(
 
 
 def decide_regressions(
-    target: JudgedTarget,
+    target: EvaluatedTarget,
     changes: RegressionChanges,
     failing: Sequence[Failure],
-    evaluated: KnownRegressions,
+    evaluated: EvaluatedRun,
     places: Sequence[Place],
-    key: Key[KnownRegressions],
+    key: Key[EvaluatedRun],
     contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
     hold: NewsHold = NO_HOLD,
     history: HistoryLink = no_history,
@@ -237,7 +239,7 @@ def decide_regressions(
     """Return the plan that stores the state of a target under `key` and posts the messages about its changes.
 
     `evaluated` is the state that is stored now. The plan stores the new one first: if a channel is unavailable for
-    hours, the next nightly run already builds on it. `hold` says whether the messages wait for those of other targets;
+    hours, the next nightly run already builds on it. `hold` says whether the messages wait for other targets;
     `history` links the page of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
     unavailable for too long, so it is updated even without news.
     """
@@ -260,7 +262,7 @@ def decide_regressions(
     state_records = _state_records(key, evaluated, target, news_key)
     if hold.must_wait:
         waiting_news = hold.waiting_news(target, changes, failing, news_key, news, issue_state)
-        # The news of other targets no longer waits for a target whose state is stored, so its own news comes first.
+        # Once the state of a target is stored, the others no longer wait for it. So its news is stored before that.
         reports = StoreReports(target_key.lab, target_key.target, target.sha, failures, (waiting_news, *state_records))
         return Plan((reports,), why=texts.NEWS_WAITS.format(news=news.title))
     records = (*state_records, *hold.issue_updates(target, news_key))
@@ -268,7 +270,7 @@ def decide_regressions(
     return Plan((reports, *message_effects(places, news_key, news, issue_state)), why=news.title)
 
 
-def _why_no_news(target: JudgedTarget) -> str:
+def _why_no_news(target: EvaluatedTarget) -> str:
     if target.held:
         return texts.ONLY_UNRELIABLE.format(changes=counted(target.held, "change"))
     tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
@@ -280,7 +282,7 @@ def _issue_of(target: TargetKey) -> str:
 
 
 def _state_records(
-    key: Key[KnownRegressions], stored: KnownRegressions, target: JudgedTarget, news: str = ""
+    key: Key[EvaluatedRun], stored: EvaluatedRun, target: EvaluatedTarget, news: str = ""
 ) -> tuple[StoreRecord, ...]:
     """Return the effect that stores the new state of a target; none if it is stored already."""
     unreliable = tuple(sorted(target.unreliable))

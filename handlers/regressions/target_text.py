@@ -19,7 +19,7 @@ from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
 from bot.results.store.failures.failures import Failure
 from handlers.regressions import texts
-from handlers.regressions.decide import JudgedTarget, Regression, RegressionChanges, group_failures
+from handlers.regressions.decide import EvaluatedTarget, Regression, RegressionChanges, group_failures
 
 GROUPED_TESTS = 10
 """With this many tests or more, those that began or ended together share one line of a message."""
@@ -41,7 +41,7 @@ _NONE: Contexts = MappingProxyType({})
 
 
 def regression_news(
-    target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
+    target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
 ) -> News:
     """Return the message of a nightly run; `failing` has all failures that are reported after it.
 
@@ -58,12 +58,12 @@ def regression_news(
     )
 
 
-def issue_title(target: JudgedTarget) -> str:
+def issue_title(target: EvaluatedTarget) -> str:
     """Return the title of the issue that is open as long as anything fails."""
     return texts.ISSUE_TITLE.format(where=target.about.full_name)
 
 
-def issue_body(target: JudgedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
+def issue_body(target: EvaluatedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
     """Return the Markdown of the target's issue; empty if nothing fails now and the results are reliable.
 
     `history` links the page of each test.
@@ -95,7 +95,7 @@ def _counts(changes: RegressionChanges) -> str:
     return ", ".join([*health, *(counted(*count) for count in counts if count[0])])
 
 
-def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
+def _items(target: EvaluatedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
     """Yield a line for each test, or for each group if there are many; tests that passed before come first."""
     for suite in changes.unreliable:
         yield NewsItem(suite, _unreliable(target.unreliable[suite]))
@@ -156,7 +156,7 @@ def _ended(failures: Sequence[Failure], template: str, count_forms: tuple[str, s
             yield from (NewsItem(shown_test(test), template.format(suite=suite)) for test in suite_tests)
 
 
-def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
+def _notes(target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
     if changes.unreliable:
         yield unreliable_means()
     if changes.began:
@@ -177,7 +177,7 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
         yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 
 
-def _failing_lines(target: JudgedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
+def _failing_lines(target: EvaluatedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
     """Yield the lines of the issue about failing tests, limited to `MOST_LISTED` tests."""
     room = MOST_LISTED
     for index, regression in enumerate(failing):
@@ -201,7 +201,7 @@ def _count_tests(regressions: Iterable[Regression]) -> int:
     return sum(len(regression.tests) for regression in regressions)
 
 
-def _compare_url(target: JudgedTarget, regression: Regression) -> str:
+def _compare_url(target: EvaluatedTarget, regression: Regression) -> str:
     """Return the page of the changes from the last pass to the first failure, empty if one of them is not known."""
     if not (target.page and regression.good):
         return ""

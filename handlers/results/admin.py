@@ -44,7 +44,7 @@ GOOD = frozenset({STORED, KNOWN})
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A manifest in a folder or a bucket, with the key of its run (None if its path is not that of a run).
+    """A manifest in a folder or a bucket, with the key of its run (None if its path is not the path of a run).
 
     `place` is its path for people. `arrival` has the key that it would have in the bucket of app.yaml; `source` reads
     the run's files under such keys.
@@ -196,7 +196,7 @@ class ResultsAdmin:
     async def _ingest_configured(self, run: FoundRun, key: RunKey, config: RepositoryConfig) -> IngestOutcome:
         github = await self._github_for(key.repository)
         repository = Repository(await self._watch.repository_id(key.repository), key.repository, None)
-        ingested = await self._ingest.ingest(run.arrival, github, repository, config, source=run.source, again=True)
+        ingested = await self._ingest.ingest(run.arrival, github, repository, config, source=run.source, reread=True)
         return IngestOutcome(run.place, key, ingested.state.value, ingested.reason)
 
     async def missing(self, repository: str, present: Collection[RunKey]) -> list[RunKey]:
@@ -208,8 +208,8 @@ class ResultsAdmin:
         """Request the check runs of these runs' commits now, without waiting for more results."""
         commits = {(key.about, key.sha) for key in keys}
         for repository in {target.repository for target, _ in commits}:
-            # No time to settle, so the store returns all pending checks, even those of this second. Without a deadline,
-            # no check counts as over just because its results are old.
+            # The settle time is zero, so the store returns all pending checks, even from this second. The deadline is
+            # infinite, so no check counts as over just because its results are old.
             pending_checks = await asyncio.to_thread(
                 self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )

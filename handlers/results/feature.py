@@ -57,7 +57,7 @@ async def provide(services: Services) -> None:
         accept=services.announce,
         github_for=services.github_for,
         source_for=results.source_for,
-        now=services.now,
+        clock=services.now,
     )
     if watch.repositories:
         await asyncio.to_thread(check_environment, list(watch.queues))

@@ -43,12 +43,12 @@ class IngestService:
         records: Records,
         watch: Watch,
         requested_tests: Callable[[], RequestedTests],
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._requested_tests = requested_tests
         self._results = results
         self._watch = watch
-        self._ingester = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
+        self._ingester = RunIngester(results.store, Admissions(records, clock), results.file_lists, results.pool, clock)
 
     async def request_check(self, target: TargetKey, sha: str, repository_id: int, request_id: str) -> bool:
         """Announce that a check run must be computed again; False if the same request was announced before."""
@@ -62,11 +62,11 @@ class IngestService:
         config: RepositoryConfig,
         *,
         source: Source | None = None,
-        again: bool = False,
+        reread: bool = False,
     ) -> Run:
         """Ingest a run from its bucket, or another source, and announce its check run if no more results are expected.
 
-        With `again`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
+        With `reread`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
         is not a run.
         """
         results = config.of(LAB_RESULTS)
@@ -92,8 +92,8 @@ class IngestService:
             repository.id,
             pull_request,
         )
-        run = await self._ingester.ingest(request, force=again)
-        await self._requested_tests().complete(run, repository, again=again)
+        run = await self._ingester.ingest(request, force=reread)
+        await self._requested_tests().complete(run, repository, reread=reread)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
             pending_check = await asyncio.to_thread(self._results.store.complete_check, key.about, key.sha)

@@ -28,8 +28,8 @@ class RequestedTests(Protocol):
         """Return when tests of a head were requested, in seconds since 1970."""
         ...
 
-    async def complete(self, run: Run, repository: Repository, *, again: bool) -> None:
-        """Note that the results of a test arrived; `again` if the run was read before."""
+    async def complete(self, run: Run, repository: Repository, *, reread: bool) -> None:
+        """Note that the results of a test arrived; `reread` if an operator reads the run again."""
         ...
 
     async def degraded_notice(self, records: Records, repository_id: int, target: TargetKey, tier: int) -> str:

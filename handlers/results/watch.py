@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 TICK = "* * * * * */15"
 """When `tick` runs; the last field counts seconds."""
 FIRST_CHECK = 30.0
-"""Seconds after which a run with missing files is checked again, doubled each time."""
+"""Seconds after which the bot checks a run with missing files again; each later pause is twice as long."""
 
 UNKNOWN_REPOSITORY_ID = 0
 """Stands for repositories outside app.yaml: the bot does not ask GitHub for their IDs."""
@@ -94,7 +94,7 @@ Returns how many deliveries it announced.
 class Watch:
     """Watches the results of all repositories that have labs, and announces what must be handled.
 
-    `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `now` seconds since 1970.
+    `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `clock` seconds since 1970.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Watch:
         accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
         source_for: Callable[[str], Bucket],
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._watched = {
             name: results
@@ -120,8 +120,8 @@ class Watch:
         self._accept = accept
         self._github_for = github_for
         self.source_for = source_for
-        self._now = now
-        self._began = now()
+        self._clock = clock
+        self._began = clock()
         self._work: list[RepositoryWork] = [
             self._list_bucket,
             self._recheck_waiting_runs,
@@ -152,7 +152,7 @@ class Watch:
 
         If something has never happened, its age counts from the start of this process, so that an alarm on it fires.
         """
-        moment, health = self._now(), ResultsHealth()
+        moment, health = self._clock(), ResultsHealth()
         for repository, results in self._watched.items():
             listed = await self._records.get(LISTED.of(repository.lower()))
             health.listed[repository] = moment - (listed.at if listed else self._began)
@@ -184,7 +184,7 @@ class Watch:
             await self._announce(arrival, unknown, UNKNOWN_REPOSITORY_ID)
 
     async def tick(self) -> str:
-        """Do all scheduled work. If it fails for one repository, that is logged, and the others continue."""
+        """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = 0
         for repository, results in self._watched.items():
             for work in self._work:
@@ -196,22 +196,22 @@ class Watch:
         """Announce the runs in the bucket that the store lacks; return how many."""
         record = LISTED.of(repository.lower())
         last = await self._records.get(record) or Listed()
-        if self._now() < last.next:
+        if self._clock() < last.next:
             return 0
         pages = announced = 0
         source = self.source_for(results.bucket)
         folders, searched = [f"{results.prefix}{repository}/"], last.searched
         # The search is rare, because it lists the folders of every owner in the bucket.
-        if self._now() >= searched + HOUR:
+        if self._clock() >= searched + HOUR:
             folders += await _misspelled_folders(source, results.prefix, repository)
-            searched = self._now()
+            searched = self._clock()
         for folder in folders:
             async with aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
                 async for page in listing:
                     pages += 1
                     announced += await self._announce_new(page, results)
         # Only after the whole listing: if the bucket fails in between, the next tick lists it again.
-        listed = self._now()
+        listed = self._clock()
         pause = pause_after(pages, results.poll_seconds)
         await self._records.put(record, Listed(listed, listed + pause, searched))
         return announced
@@ -232,7 +232,7 @@ class Watch:
             # hour.
             last = await last_run(self._journal, RunArrived(key.lab, key.target, arrival).guid)
             if last in (LastRun.FAILED, LastRun.DONE):
-                await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._now())))
+                await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._clock())))
 
     async def _announce(self, arrival: Arrival, key: RunKey, repository_id: int, time: str = "") -> bool:
         repository = Repository(repository_id, key.repository, None)
@@ -244,7 +244,7 @@ class Watch:
         announced = 0
         for run in waiting:
             # The label is part of the GUID, so each check of a run is announced once.
-            if label := recheck_label(run.received_at, self._now(), seconds(results.deadline)):
+            if label := recheck_label(run.received_at, self._clock(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
                 repository_id = await self.repository_id(repository)
@@ -258,7 +258,7 @@ class Watch:
         """
         record = FAILED_CHECKS.of(repository.lower())
         last = await self._records.get(record) or FailedChecks()
-        if self._now() < last.next:
+        if self._clock() < last.next:
             return 0
         handled = newest = last.job
         # Jobs up to `handled` were retried before. A check run that fails again has a new job, with a higher number.
@@ -271,7 +271,7 @@ class Watch:
                 newest = max(newest, delivery.job.job_id)
                 await self._mark_pending(delivery.guid)
         # The record is written last: after a crash, the same check runs are marked as pending again, which is harmless.
-        await self._records.put(record, FailedChecks(self._now() + HOUR, newest))
+        await self._records.put(record, FailedChecks(self._clock() + HOUR, newest))
         return 0
 
     async def _mark_pending(self, guid: str) -> None:
@@ -283,7 +283,7 @@ class Watch:
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         pending_checks = await asyncio.to_thread(
-            self._store.scheduled_checks, repository, self._now(), seconds(results.settle), seconds(results.deadline)
+            self._store.scheduled_checks, repository, self._clock(), seconds(results.settle), seconds(results.deadline)
         )
         for pending_check in pending_checks:
             await self.announce_check(pending_check)

@@ -16,7 +16,7 @@ from bot.results.service import RESULTS
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED
 from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP
 from handlers.device_tests.degraded.targets import judge_targets
-from handlers.device_tests.degraded.words import issue_of_target
+from handlers.device_tests.degraded.texts import issue_of_target
 from handlers.device_tests.store import JOBS
 from handlers.results.watch import WATCH
 from sandbox import PullRequest

@@ -352,7 +352,7 @@ async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path
                 arrivals = [arrival for page in pages for arrival in page]
                 random.Random(times).shuffle(arrivals)
                 for arrival in arrivals:
-                    await service.ingest(arrival, github, repository, config, again=True)
+                    await service.ingest(arrival, github, repository, config, reread=True)
                 later.ahead += FOR_EVER  # without a record of the first wait, a missing file is waited for again
             assert unlike("", lane.snapshot(store), before) == {}
         rebuilt.close()

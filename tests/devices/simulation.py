@@ -129,7 +129,7 @@ class Simulation:
     def _configure(self, removed: frozenset[str]) -> None:
         self.config = self.world.config(removed)
         journal = cast("Journal", self.checks)
-        self.sweep = JobSweep(self.config, self.replicas[0], journal, accept=self.checks.accept, now=self.clock)
+        self.sweep = JobSweep(self.config, self.replicas[0], journal, accept=self.checks.accept, clock=self.clock)
 
     async def _sweep(self) -> Process:
         while True:

@@ -17,7 +17,7 @@ from bot.results.service import RESULTS
 from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.rule import DegradedTarget, is_degraded
 from handlers.device_tests.degraded.targets import degraded_key, judge_targets
-from handlers.device_tests.degraded.words import issue_of_target, moment_text
+from handlers.device_tests.degraded.texts import issue_of_target, moment_text
 from handlers.results.config import LAB_RESULTS
 
 NAME = "degraded-targets"

@@ -61,13 +61,13 @@ class DegradedSweep:
         store: ResultsStore,
         *,
         accept: Announce,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._records = records
         self._store = store
         self._accept = accept
-        self._now = now
+        self._clock = clock
 
     async def tick(self) -> str:
         """Evaluate all targets; return what was done, for the log."""
@@ -78,7 +78,7 @@ class DegradedSweep:
         return texts.SWEEP_DONE.format(announced=announced)
 
     async def _evaluate(self, repository: str) -> int:
-        repository_id, moment = await repository_id_of(self._records, repository), self._now()
+        repository_id, moment = await repository_id_of(self._records, repository), self._clock()
         if repository_id is None or not await self._is_settled(repository, moment):
             return 0
         judgements = await judge_targets(self._config, self._records, self._store, repository, repository_id, moment)

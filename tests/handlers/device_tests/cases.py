@@ -42,17 +42,19 @@ def queued(name: str = "job", **changes: Any) -> DeviceJob:
     return transitions.submitted(new_job(name, **changes), approval_needed=False)
 
 
-def leased(name: str = "job", *, lease: str = "digest", slot: int = 0, now: float = NOW, **changes: Any) -> DeviceJob:
+def leased(
+    name: str = "job", *, lease: str = "digest", slot: int = 0, moment: float = NOW, **changes: Any
+) -> DeviceJob:
     """Return a job that is leased to a lab."""
-    return transitions.hand_out(queued(name, **changes), lease, slot, 2 * HOUR, now)
+    return transitions.hand_out(queued(name, **changes), lease, slot, 2 * HOUR, moment)
 
 
 def limits(slots: Mapping[str, int] | int = 1, timeout: float = 2 * HOUR) -> LimitsOf:
     """Return app.yaml's limits for all targets."""
 
-    def of(job: DeviceJob) -> TargetLimits | None:
+    def limits_of(job: DeviceJob) -> TargetLimits | None:
         if isinstance(slots, int):
             return TargetLimits(slots, timeout)
         return TargetLimits(slots[job.target], timeout) if job.target in slots else None
 
-    return of
+    return limits_of

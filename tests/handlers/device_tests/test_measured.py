@@ -15,7 +15,7 @@ from tests.handlers.device_tests.cases import HOUR, NOW, limits, new_job
 from tests.postgres import PostgresServer  # noqa: F401  (its fixtures)
 
 LAB = "example-lab"
-ABOUT = TargetKey("octocat/compiler", LAB, "hexagon-v73")
+TARGET = TargetKey("octocat/compiler", LAB, "hexagon-v73")
 
 
 class Measured:
@@ -31,12 +31,12 @@ class Measured:
         await self.store.submit(job, approval_needed=approval_needed)
 
     async def claim(self) -> None:
-        assert await self.store.claim(LAB, [ABOUT.target], limits()) is not None
+        assert await self.store.claim(LAB, [TARGET.target], limits()) is not None
 
     async def read(self) -> MeasuredTarget:
-        found = await measure_jobs(self.connector, [LAB], self.now)
-        assert set(found) <= {ABOUT}
-        return found.get(ABOUT) or MeasuredTarget()
+        targets = await measure_jobs(self.connector, [LAB], self.now)
+        assert set(targets) <= {TARGET}
+        return targets.get(TARGET) or MeasuredTarget()
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ async def test_open_jobs_are_counted_by_state_with_the_age_of_the_oldest_queued_
     await measured.submit("second")
     measured.now += 90
     await measured.submit("third")
-    found = await measured.read()
-    assert found.states == {DeviceJobState.WAITING: 1, DeviceJobState.QUEUED: 2, DeviceJobState.LEASED: 1}
-    assert (found.oldest, found.claim) == (90.0, 60.0)
-    assert (found.repeated, found.unanswered) == (0, 0)
+    target = await measured.read()
+    assert target.states == {DeviceJobState.WAITING: 1, DeviceJobState.QUEUED: 2, DeviceJobState.LEASED: 1}
+    assert (target.oldest, target.claim) == (90.0, 60.0)
+    assert (target.repeated, target.unanswered) == (0, 0)
 
 
 async def test_a_lab_that_crashes_shows_as_hand_outs_and_as_a_job_without_an_answer(measured: Measured) -> None:
@@ -73,8 +73,8 @@ async def test_a_lab_that_crashes_shows_as_hand_outs_and_as_a_job_without_an_ans
         assert (await measured.read()).repeated == attempt
         measured.now += LEASE_SECONDS
         await measured.store.expire()
-    found = await measured.read()
-    assert (found.repeated, found.unanswered, found.claim) == (2, 1, None)
+    target = await measured.read()
+    assert (target.repeated, target.unanswered, target.claim) == (2, 1, None)
     measured.now += WINDOW + HOUR
     assert await measured.read() == MeasuredTarget()
 

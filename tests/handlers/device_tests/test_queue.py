@@ -15,29 +15,29 @@ NONE_SERVED = LastServed()
 
 def order(jobs: list[DeviceJob]) -> list[str]:
     """Return the names of the jobs in the order in which one device gets them."""
-    left, served, names, now = list(jobs), LastServed(), list[str](), NOW + 1000
-    while picked := pick_job(left, ALL, limits(), served):
-        job, now = picked.job, now + 1
+    remaining, served, names, moment = list(jobs), LastServed(), list[str](), NOW + 1000
+    while picked := pick_job(remaining, ALL, limits(), served):
+        job, moment = picked.job, moment + 1
         names.append(job.id)
-        left.remove(job)
+        remaining.remove(job)
         served = LastServed(
-            {**served.repositories, job.repository_id: now},
-            {**served.people, (job.repository_id, job.requested_by.id): now},
+            {**served.repositories, job.repository_id: moment},
+            {**served.people, (job.repository_id, job.requested_by.id): moment},
         )
     return names
 
 
 def test_a_busy_repository_does_not_delay_another() -> None:
     busy = [queued(f"busy {n}", pull_request=n, requested_at=NOW + n) for n in range(3)]
-    other = queued("other", repository_id=8, requested_at=NOW + 50)
-    assert order([*busy, other]) == ["busy 0", "other", "busy 1", "busy 2"]
+    idle = queued("other", repository_id=8, requested_at=NOW + 50)
+    assert order([*busy, idle]) == ["busy 0", "other", "busy 1", "busy 2"]
 
 
 def test_a_busy_person_does_not_delay_another() -> None:
     busy = [queued(f"busy {n}", pull_request=n, requested_at=NOW + n, requested_by=HUBOT) for n in range(3)]
-    others = [queued("other", pull_request=9, requested_at=NOW + 50, requested_by=OCTOCAT)]
-    others.append(queued("third", pull_request=10, requested_at=NOW + 60, requested_by=MONA))
-    assert order([*busy, *others]) == ["busy 0", "other", "third", "busy 1", "busy 2"]
+    idle = [queued("other", pull_request=9, requested_at=NOW + 50, requested_by=OCTOCAT)]
+    idle.append(queued("third", pull_request=10, requested_at=NOW + 60, requested_by=MONA))
+    assert order([*busy, *idle]) == ["busy 0", "other", "third", "busy 1", "busy 2"]
 
 
 def test_the_newest_head_goes_first_in_its_pull_requests_place() -> None:

@@ -26,18 +26,18 @@ async def test_the_check_run_ends_after_the_repository_is_removed_from_app_yaml(
         job = new_job(repository_id=world.repository.id, sha=pull.head_sha, pull_request=pull.number)
         await store.submit(job, approval_needed=False)
 
-        async def swept() -> None:
+        async def sweep() -> None:
             config, journal = world.pipeline.config, Journal(world.connector)
             await JobSweep(config, store, journal, accept=world.accept).tick()
             await world.process_announced()
 
-        await swept()
+        await sweep()
         (check,) = world.repository.check_runs(pull.head_sha, "hardware/example-lab/hexagon-v73")
         assert check.status == "queued"
         config = parse_config(b"repositories: {octocat/other: {}}", "app.yaml")
         world.configure(config)
         world.pipeline = replace(world.pipeline, repositories=Repositories(config, records))
-        await swept()
+        await sweep()
         (check,) = world.repository.check_runs(pull.head_sha, "hardware/example-lab/hexagon-v73")
         assert (check.status, check.conclusion) == ("completed", "neutral")
         assert check.title == "The target no longer accepts requests"

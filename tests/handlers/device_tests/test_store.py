@@ -104,8 +104,8 @@ async def test_a_head_has_one_open_job_per_target(jobs: JobStore) -> None:
 async def test_each_job_is_handed_out_once_and_a_device_runs_one_at_a_time(replicas: list[JobStore]) -> None:
     for number in range(6):
         await submit(replicas[0], f"job {number}", pull_request=number)
-    found = await asyncio.gather(*(store.claim(LAB, [TARGET], limits(4)) for store in replicas * 2))
-    claimed = [one.job for one in found if one is not None]
+    claims = await asyncio.gather(*(store.claim(LAB, [TARGET], limits(4)) for store in replicas * 2))
+    claimed = [taken.job for taken in claims if taken is not None]
     assert len(claimed) == 4
     assert max(Counter(job.id for job in claimed).values()) == 1
     assert {job.slot for job in claimed} == {0, 1, 2, 3}
@@ -186,8 +186,8 @@ async def test_outdated_check_runs_are_found(jobs: JobStore) -> None:
     old = await submit(jobs, "old")
     new = await submit(jobs, "new", pull_request=43, requested_at=NOW + 1)
     assert [job.id for job in await jobs.unshown()] == ["new", "old"]
-    shown = [await jobs.show(LAB, job.id, ShownStep.QUEUED) for job in (old, new)]
-    assert [job.shown for job in shown] == [ShownStep.QUEUED] * 2
+    updated = [await jobs.show(LAB, job.id, ShownStep.QUEUED) for job in (old, new)]
+    assert [job.shown for job in updated] == [ShownStep.QUEUED] * 2
     assert await jobs.unshown() == []
     await jobs.remove_target(old)
     assert [(job.id, job.to_show) for job in await jobs.unshown()] == [("old", ShownStep.ENDED)]
@@ -200,7 +200,7 @@ async def test_a_commits_pull_request_is_found_once_a_lab_has_got_its_job(jobs: 
     assert await jobs.tested_pull(7, job.about, SHA) == 42
     assert await jobs.tested_pull(8, job.about, SHA) is None
     assert await jobs.tested_pull(7, job.about, OTHER_SHA) is None
-    assert [one.id for one in await jobs.open_jobs()] == ["job"]
+    assert [open_job.id for open_job in await jobs.open_jobs()] == ["job"]
 
 
 async def test_requests_are_counted_for_budgets(jobs: JobStore) -> None:
@@ -236,7 +236,7 @@ async def test_jobs_that_ended_long_ago_are_removed(jobs: JobStore, clock: list[
 
 def test_the_id_of_a_job_is_derived_from_its_request() -> None:
     assert job_id_of("intent", ["a", "b"]) == job_id_of("intent", ["a", "b"])
-    assert len({job_id_of("intent", [*about]) for about in ("ab", "a", "b", ["ab"])}) == 4
+    assert len({job_id_of("intent", [*names]) for names in ("ab", "a", "b", ["ab"])}) == 4
 
 
 async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
@@ -276,12 +276,14 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         HANDED_OUT,
         WITHOUT_ANSWER,
     ):
-        given = {name: value for name, value in values.items() if f"%({name})s" in statement}
-        rows = await connector.execute_query_all_async(f"EXPLAIN QUERY PLAN {statement}", **given)
+        parameters = {name: value for name, value in values.items() if f"%({name})s" in statement}
+        rows = await connector.execute_query_all_async(f"EXPLAIN QUERY PLAN {statement}", **parameters)
         steps = [str(row["detail"]) for row in rows]
-        of_few = ("nightjar_device_jobs_unshown", "nightjar_device_jobs_open")
-        whole = [step for step in steps if step.startswith("SCAN") and not any(index in step for index in of_few)]
-        assert whole == [], (statement, steps)
+        partial_indices = ("nightjar_device_jobs_unshown", "nightjar_device_jobs_open")
+        scans = [
+            step for step in steps if step.startswith("SCAN") and not any(index in step for index in partial_indices)
+        ]
+        assert scans == [], (statement, steps)
 
 
 async def test_an_id_that_clashes_with_an_old_job_is_not_created_again(jobs: JobStore) -> None:

@@ -38,7 +38,7 @@ class Sweeper:
 
     async def tick(self, targets: str = "{hexagon-v73: {tier: 2}}", name: str = "octocat/compiler") -> None:
         config = parse_config(CONFIG.format(name=name, targets=targets).encode(), "app.yaml")
-        await JobSweep(config, self.store, self.journal, accept=self.accept, now=lambda: self.now).tick()
+        await JobSweep(config, self.store, self.journal, accept=self.accept, clock=lambda: self.now).tick()
 
     async def state(self) -> tuple[DeviceJobState, JobEnd]:
         job = await self.store.find("example-lab", "job")
@@ -49,9 +49,9 @@ class Sweeper:
 async def sweeper(url_with_tables: str) -> AsyncIterator[Sweeper]:
     database = Database(url_with_tables)
     await database.open()
-    made = Sweeper(database)
-    await made.store.submit(new_job(), approval_needed=False)
-    yield made
+    new_sweeper = Sweeper(database)
+    await new_sweeper.store.submit(new_job(), approval_needed=False)
+    yield new_sweeper
     await database.close()
 
 

@@ -31,17 +31,17 @@ RESULTS = Results.model_validate(
         },
     }
 )
-KNOWN = request_targets(RESULTS)
+TARGETS = request_targets(RESULTS)
 NAMES = ["example-lab/hexagon-v73", "example-lab/mali", "other-lab/hexagon-v73", "other-lab/cortex-m"]
 
 
 def test_targets_of_tier_1_and_2_accept_requests() -> None:
-    assert [one.full_name for one in KNOWN] == NAMES
+    assert [target.full_name for target in TARGETS] == NAMES
     assert request_targets(None) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "expected"),
     [
         ("hexagon-v73", ["example-lab/hexagon-v73", "other-lab/hexagon-v73"]),
         ("Other-Lab/HEXAGON-v73", ["other-lab/hexagon-v73"]),
@@ -51,24 +51,24 @@ def test_targets_of_tier_1_and_2_accept_requests() -> None:
         ("", []),
     ],
 )
-def test_a_name_means_a_target_of_any_lab_or_of_the_named_one(name: str, meant: list[str]) -> None:
-    found = named_targets(RESULTS, [name])
-    assert [one.full_name for one in found.targets] == meant
-    assert found.unknown == (() if meant else (name,))
+def test_a_name_means_a_target_of_any_lab_or_of_the_named_one(name: str, expected: list[str]) -> None:
+    named = named_targets(RESULTS, [name])
+    assert [target.full_name for target in named.targets] == expected
+    assert named.unknown == (() if expected else (name,))
 
 
 def test_a_nightly_target_is_recognized_but_accepts_no_requests() -> None:
-    found = named_targets(RESULTS, ["adreno", "example-lab/Adreno", "mali", "MALI"])
-    assert (found.nightly, found.unknown) == (("adreno", "example-lab/Adreno"), ())
-    assert [one.full_name for one in found.targets] == ["example-lab/mali"]
+    named = named_targets(RESULTS, ["adreno", "example-lab/Adreno", "mali", "MALI"])
+    assert (named.nightly, named.unknown) == (("adreno", "example-lab/Adreno"), ())
+    assert [target.full_name for target in named.targets] == ["example-lab/mali"]
 
 
 @pytest.mark.parametrize(
-    ("name", "likest"),
+    ("name", "nearest"),
     [("hexagon-v37", "hexagon-v73"), ("MALY", "mali"), ("other-lab/cortexm", "other-lab/cortex-m"), ("qqqqqqqq", "")],
 )
-def test_the_nearest_name_is_suggested(name: str, likest: str) -> None:
-    assert [*nearest_targets(name, KNOWN), ""][0] == likest
+def test_the_nearest_name_is_suggested(name: str, nearest: str) -> None:
+    assert [*nearest_targets(name, TARGETS), ""][0] == nearest
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_nearest_name_is_suggested(name: str, likest: str) -> None:
     ],
 )
 def test_a_label_asks_for_its_target(label: str, names: list[str]) -> None:
-    assert [one.full_name for one in labeled_targets(KNOWN, label)] == names
+    assert [target.full_name for target in labeled_targets(TARGETS, label)] == names
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_label_asks_for_its_target(label: str, names: list[str]) -> None:
     ],
 )
 def test_tier_1_tests_a_push_that_changes_its_files(changed: list[str] | None, names: list[str]) -> None:
-    assert [one.full_name for one in pushed_targets(KNOWN, changed)] == names
+    assert [target.full_name for target in pushed_targets(TARGETS, changed)] == names
 
 
 @pytest.mark.parametrize(

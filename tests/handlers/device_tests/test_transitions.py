@@ -27,29 +27,29 @@ from handlers.device_tests.transitions import LeaseLost, NotHandedOut
 from tests.handlers.device_tests.cases import HOUR, NOW, OCTOCAT, OTHER_SHA, SHA, leased, new_job, queued
 
 EVENTS: dict[str, Callable[[DeviceJob, float], DeviceJob]] = {
-    "approve": lambda job, now: transitions.approve(job, SHA, OCTOCAT, now),
-    "approve another": lambda job, now: transitions.approve(job, OTHER_SHA, OCTOCAT, now),
-    "hand out": lambda job, now: (
-        transitions.hand_out(job, f"lease {job.attempt + 1}", 0, 2 * HOUR, now)
+    "approve": lambda job, moment: transitions.approve(job, SHA, OCTOCAT, moment),
+    "approve another": lambda job, moment: transitions.approve(job, OTHER_SHA, OCTOCAT, moment),
+    "hand out": lambda job, moment: (
+        transitions.hand_out(job, f"lease {job.attempt + 1}", 0, 2 * HOUR, moment)
         if job.state is DeviceJobState.QUEUED
         else job
     ),
-    "heartbeat": lambda job, now: transitions.heartbeat(job, f"lease {job.attempt}", now, note="1 of 3"),
-    "old heartbeat": lambda job, now: transitions.heartbeat(job, f"lease {job.attempt - 1}", now),
-    "fail": lambda job, now: transitions.fail(job, f"lease {job.attempt}", "the device does not answer", now),
-    "complete": lambda job, now: transitions.complete(job, "operators", now),
-    "push": lambda job, now: transitions.cancel_if_waiting(job, JobEnd.PUSHED, now),
-    "cancel": lambda job, now: transitions.cancel(job, JobEnd.BY_PERSON, now),
-    "expire": lambda job, now: transitions.expire(job, now),
-    "remove target": lambda job, now: transitions.remove_target(job, now),
+    "heartbeat": lambda job, moment: transitions.heartbeat(job, f"lease {job.attempt}", moment, note="1 of 3"),
+    "old heartbeat": lambda job, moment: transitions.heartbeat(job, f"lease {job.attempt - 1}", moment),
+    "fail": lambda job, moment: transitions.fail(job, f"lease {job.attempt}", "the device does not answer", moment),
+    "complete": lambda job, moment: transitions.complete(job, "operators", moment),
+    "push": lambda job, moment: transitions.cancel_if_waiting(job, JobEnd.PUSHED, moment),
+    "cancel": lambda job, moment: transitions.cancel(job, JobEnd.BY_PERSON, moment),
+    "expire": lambda job, moment: transitions.expire(job, moment),
+    "remove target": lambda job, moment: transitions.remove_target(job, moment),
     "show": lambda job, _: transitions.show(job, job.to_show),
 }
 
 
-def happens(job: DeviceJob, event: str, now: float) -> DeviceJob:
-    """Return the job after an event; one that is refused changes nothing."""
+def apply_event(job: DeviceJob, event: str, moment: float) -> DeviceJob:
+    """Return the job after an event; an event that is refused changes nothing."""
     with contextlib.suppress(LeaseLost, NotHandedOut):
-        return EVENTS[event](job, now)
+        return EVENTS[event](job, moment)
     return job
 
 
@@ -58,29 +58,29 @@ histories = st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.floats(0, 30 
 
 @given(histories, st.booleans())
 def test_a_job_stays_consistent_through_any_events(history: list[tuple[str, float]], approval_needed: bool) -> None:
-    job, now = transitions.submitted(new_job(), approval_needed=approval_needed), NOW
-    for event, later in history:
-        now += later
-        before, job = job, happens(job, event, now)
-        assert happens(job, event, now) == job, "each event may be repeated"
+    job, moment = transitions.submitted(new_job(), approval_needed=approval_needed), NOW
+    for event, pause in history:
+        moment += pause
+        previous, job = job, apply_event(job, event, moment)
+        assert apply_event(job, event, moment) == job, "each event may be repeated"
         assert transitions.is_state_of_end(job.state, job.end)
-        leased_now = job.state is DeviceJobState.LEASED
-        assert (bool(job.lease), job.slot >= 0, job.deadline > 0) == (leased_now, leased_now, leased_now)
+        is_leased = job.state is DeviceJobState.LEASED
+        assert (bool(job.lease), job.slot >= 0, job.deadline > 0) == (is_leased, is_leased, is_leased)
         assert job.attempt <= MOST_ATTEMPTS
         assert job.is_open == (job.expires_at > 0), "an open job always has a deadline"
-        assert job.shown >= before.shown, "the check run never goes back"
-        if not before.is_open and job != before:
+        assert job.shown >= previous.shown, "the check run never goes back"
+        if not previous.is_open and job != previous:
             assert event in ("complete", "show")
-        if job.was_handed_out and not before.was_handed_out and approval_needed:
+        if job.was_handed_out and not previous.was_handed_out and approval_needed:
             assert job.approved_by == OCTOCAT
 
 
 @given(histories)
 def test_no_job_stays_open_for_ever(history: list[tuple[str, float]]) -> None:
-    job, now = queued(), NOW
-    for event, later in history:
-        now += later
-        job = happens(job, event, now)
+    job, moment = queued(), NOW
+    for event, pause in history:
+        moment += pause
+        job = apply_event(job, event, moment)
     for _ in range(2 * MOST_ATTEMPTS):
         job = transitions.expire(job, job.expires_at)
     assert not job.is_open
@@ -92,7 +92,7 @@ def test_results_win_in_any_order() -> None:
     for order in permutations(["complete", "cancel", "expire", "fail"]):
         ended = job
         for event in order:
-            ended = happens(ended, event, NOW + 30 * HOUR)
+            ended = apply_event(ended, event, NOW + 30 * HOUR)
         assert (ended.state, ended.end) == (DeviceJobState.DONE, JobEnd.NONE)
 
 
@@ -153,8 +153,8 @@ def test_a_lab_failure_costs_an_attempt_and_may_be_reported_twice() -> None:
     failed = transitions.fail(leased(), "digest", "x" * 10_000, NOW)
     assert (failed.state, len(failed.note)) == (DeviceJobState.QUEUED, transitions.MOST_NOTE)
     assert transitions.fail(failed, "digest", "again", NOW) == failed
-    again = transitions.hand_out(failed, "second", 0, HOUR, NOW)
-    assert transitions.fail(again, "digest", "again", NOW) == again
+    second = transitions.hand_out(failed, "second", 0, HOUR, NOW)
+    assert transitions.fail(second, "digest", "again", NOW) == second
 
 
 def test_results_of_a_job_that_no_lab_has_claimed_are_refused() -> None:
@@ -164,11 +164,11 @@ def test_results_of_a_job_that_no_lab_has_claimed_are_refused() -> None:
 
 def test_a_job_is_done_once_all_its_suites_arrived() -> None:
     job = leased(suites=("operators", "models"))
-    part = transitions.complete(job, "models", NOW)
-    assert (part.state, part.slot) == (DeviceJobState.LEASED, 0)
-    assert transitions.complete(part, "models", NOW) == part
-    assert transitions.complete(part, "operators", NOW).state is DeviceJobState.DONE
-    ended = transitions.expire(part, part.expires_at)
+    partial = transitions.complete(job, "models", NOW)
+    assert (partial.state, partial.slot) == (DeviceJobState.LEASED, 0)
+    assert transitions.complete(partial, "models", NOW) == partial
+    assert transitions.complete(partial, "operators", NOW).state is DeviceJobState.DONE
+    ended = transitions.expire(partial, partial.expires_at)
     ended = replace(ended, attempt=MOST_ATTEMPTS)
     assert ended.to_show is ended.shown, "the check run shows the results that arrived"
 

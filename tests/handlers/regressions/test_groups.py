@@ -10,7 +10,7 @@ import pytest
 
 from bot.news.message import News
 from bot.results.store.failures.failures import FailureEnd
-from handlers.regressions.decide import JudgedTarget, KnownRegressions
+from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (
     ACTIVE,
@@ -132,10 +132,12 @@ def test_later_targets_join_a_group_for_a_week() -> None:
     assert joined_members([existing], [member("lab/a", "xy", 4, 5)], AT + 1)[0] == {}
 
 
-NEWS = WaitingNews(JudgedTarget(ABOUT, SHA, AT), AT, "key", (member("lab/a", "x"),), news=News("1 test began to fail"))
+NEWS = WaitingNews(
+    EvaluatedTarget(ABOUT, SHA, AT), AT, "key", (member("lab/a", "x"),), news=News("1 test began to fail")
+)
 ENDED = replace(NEWS, began=(), news=News("1 test recovered"))
 REFRESH = replace(NEWS, began=(), news=None)
-EVALUATED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_400)
+EVALUATED, EARLIER = EvaluatedRun(SHA, AT), EvaluatedRun("0" * 40, AT - 86_400)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ EVALUATED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 
 )
 def test_news_is_posted_when_all_targets_were_judged_or_the_wait_is_over(
     waiting: list[WaitingNews],
-    evaluated: list[KnownRegressions],
+    evaluated: list[EvaluatedRun],
     posted_at: float | None,
     seconds: float,
     is_posted: bool,

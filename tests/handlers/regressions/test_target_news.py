@@ -28,13 +28,13 @@ from handlers.regressions.decide import (
     RECOVERED,
     REGRESSIONS,
     REMOVED,
-    JudgedTarget,
-    KnownRegressions,
+    EvaluatedRun,
+    EvaluatedTarget,
     RegressionChanges,
     unpack_failures,
 )
 from handlers.regressions.effects import StoreReports
-from handlers.regressions.target_news import NAME, OLD, decide_regressions
+from handlers.regressions.target_news import LONGEST_AGE, NAME, decide_regressions
 from handlers.regressions.texts import NEWER_PENDING, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
@@ -42,8 +42,8 @@ from tests.results.reported import ABOUT, AT, BASE, SHA
 
 COMPARE = "GET /repos/{owner}/{repo}/compare/{basehead}"
 BROKEN = (Failure("operators", TILE, BASE.sha, "a" * 40),)
-EVALUATED = KnownRegressions("0" * 40, AT - 1)
-TARGET = JudgedTarget(ABOUT, SHA, AT)
+EVALUATED = EvaluatedRun("0" * 40, AT - 1)
+TARGET = EvaluatedTarget(ABOUT, SHA, AT)
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
 
@@ -121,7 +121,7 @@ async def test_without_failures_now_or_before_nothing_is_requested(labs: Labs) -
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert repository_requests(labs) == []
     # Evaluated again, it is still the same nightly run.
-    evaluated = KnownRegressions(sha, AT + labs.commits)
+    evaluated = EvaluatedRun(sha, AT + labs.commits)
     await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), evaluated)
     assert (await planned(labs, sha)).effects == ()
 
@@ -131,7 +131,7 @@ async def test_without_failures_now_or_before_nothing_is_requested(labs: Labs) -
     [
         (0.0, {"over": False}, NOT_OVER),
         (0.0, {"over": False, "again": True}, NOT_OVER),
-        (OLD + 60, {}, NIGHTLY_TOO_OLD),
+        (LONGEST_AGE + 60, {}, NIGHTLY_TOO_OLD),
     ],
 )
 async def test_a_nightly_run_that_is_incomplete_or_old_is_not_judged(
@@ -180,15 +180,15 @@ async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
 
 
 def plan_for(
-    changes: RegressionChanges, evaluated: KnownRegressions = EVALUATED, places: tuple[Place, ...] = ("slack",)
+    changes: RegressionChanges, evaluated: EvaluatedRun = EVALUATED, places: tuple[Place, ...] = ("slack",)
 ) -> Plan:
     return decide_regressions(TARGET, changes, [*changes.began], evaluated, places, KEY)
 
 
 @pytest.mark.parametrize(
-    ("evaluated", "remaining"), [(KnownRegressions(SHA, AT), ()), (KnownRegressions("0" * 40, AT), (StoreRecord,))]
+    ("evaluated", "remaining"), [(EvaluatedRun(SHA, AT), ()), (EvaluatedRun("0" * 40, AT), (StoreRecord,))]
 )
-def test_a_known_failure_is_no_news(evaluated: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
+def test_a_known_failure_is_no_news(evaluated: EvaluatedRun, remaining: tuple[type[Effect], ...]) -> None:
     plan = plan_for(RegressionChanges(), evaluated)
     assert (tuple(map(type, plan.effects)), plan.why) == (remaining, NO_NEWS)
 
@@ -210,7 +210,7 @@ def test_reports_are_stored_before_they_are_posted() -> None:
     assert isinstance(slack, PostMessage)
     assert record.stored is not None
     stored = REGRESSIONS.load(record.key, record.stored.value, record.stored.version)
-    assert (record.key, stored) == (KEY.name, KnownRegressions(SHA, AT, discord.key))
+    assert (record.key, stored) == (KEY.name, EvaluatedRun(SHA, AT, discord.key))
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
 
 

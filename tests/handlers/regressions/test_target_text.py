@@ -15,7 +15,7 @@ from bot.news.message import NewsItem
 from bot.plan.page_links import LONGEST_HISTORY_LINK
 from bot.results.compare.context import FailureContext
 from bot.results.store.failures.failures import Failure
-from handlers.regressions.decide import JudgedTarget, RegressionChanges
+from handlers.regressions.decide import EvaluatedTarget, RegressionChanges
 from handlers.regressions.target_text import MOST_LISTED, issue_body, issue_title, regression_news
 from tests.gfm import Page, rendered
 from tests.results.reported import ABOUT, AT, SHA
@@ -35,8 +35,8 @@ def numbered_failures(count: int, *, suite: str = "operators", good: str = GOOD)
     return failures_of(*(f"tests/test_many.py::test_{n:04}" for n in range(count)), suite=suite, good=good)
 
 
-def target_with(*contacts: str, **values: Any) -> JudgedTarget:
-    return JudgedTarget(ABOUT, SHA, AT, REPOSITORY, contacts, **values)
+def target_with(*contacts: str, **values: Any) -> EvaluatedTarget:
+    return EvaluatedTarget(ABOUT, SHA, AT, REPOSITORY, contacts, **values)
 
 
 def test_a_message_says_what_where_and_since_when_and_who_to_ask() -> None:

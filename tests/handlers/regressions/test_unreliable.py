@@ -13,8 +13,8 @@ from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.store.failures.failures import Failure
 from handlers.regressions.decide import (
     REGRESSIONS,
-    JudgedTarget,
-    KnownRegressions,
+    EvaluatedRun,
+    EvaluatedTarget,
     RegressionChanges,
     without_unreliable,
 )
@@ -25,7 +25,7 @@ from tests.results.reported import ABOUT, AT, SHA
 
 HEALTH = SuiteHealth("c" * 40, newest=RunFlips(SHA, 750, 7_000))
 OPERATORS, RELAX = (Failure(suite, "a.py::test", "b" * 40, "a" * 40) for suite in ("operators", "relax"))
-TARGET = JudgedTarget(ABOUT, SHA, AT)
+TARGET = EvaluatedTarget(ABOUT, SHA, AT)
 UNRELIABLE = replace(TARGET, unreliable={"operators": HEALTH})
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 WHERE = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
@@ -34,10 +34,10 @@ WHERE = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
 def plan_for(
     changes: RegressionChanges,
     failing: tuple[Failure, ...] = (),
-    target: JudgedTarget = UNRELIABLE,
+    target: EvaluatedTarget = UNRELIABLE,
     reported: tuple[str, ...] = (),
 ) -> Plan:
-    return decide_regressions(target, changes, failing, KnownRegressions(unreliable=reported), ["slack", "issue"], KEY)
+    return decide_regressions(target, changes, failing, EvaluatedRun(unreliable=reported), ["slack", "issue"], KEY)
 
 
 def test_changes_in_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:

@@ -9,13 +9,13 @@ import pytest
 from bot.github.check_runs import COMPLETED, IN_PROGRESS, NEUTRAL, QUEUED
 from handlers.device_tests import texts, transitions
 from handlers.device_tests.model import DeviceJob, JobEnd, ShownStep
-from handlers.device_tests.waiting import QueuePlace
-from handlers.device_tests.words import place_text, status_row, step_content, time_text
+from handlers.device_tests.queue import QueuePlace
+from handlers.device_tests.texts import place_text, status_row, step_content, time_text
 from tests.gfm import rendered
 from tests.handlers.device_tests.cases import NOW, leased, queued
 
 HOSTILE = "@octocat ``` </details> [x](https://evil.example) \n# heading"
-AGAIN = "@ci test on hexagon-v73"
+TEST_COMMAND = "@ci test on hexagon-v73"
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_the_place_in_the_queue_and_the_expected_start_are_given(place: QueuePla
 
 
 def test_each_step_has_its_own_text() -> None:
-    waiting = step_content(queued(), QueuePlace(1, 600), (), AGAIN)
+    waiting = step_content(queued(), QueuePlace(1, 600), (), TEST_COMMAND)
     assert (waiting.status, waiting.title) == (QUEUED, "Queued: 1 test before it; starts in about 10 minutes")
-    running = step_content(replace(leased(), note="1 of 3"), None, (), AGAIN)
+    running = step_content(replace(leased(), note="1 of 3"), None, (), TEST_COMMAND)
     assert (running.status, running.title) == (IN_PROGRESS, "Running, attempt 1 of 3")
 
 
@@ -57,7 +57,7 @@ def test_each_step_has_its_own_text() -> None:
 def test_every_end_is_neutral_and_says_why_and_what_to_do(end: JobEnd) -> None:
     job = replace(queued(), shown=ShownStep.QUEUED)
     job = transitions.cancel(job, end, NOW)
-    content = step_content(job, None, ("@example-lab-ci",), AGAIN)
+    content = step_content(job, None, ("@example-lab-ci",), TEST_COMMAND)
     assert (content.status, content.conclusion) == (COMPLETED, NEUTRAL)
     assert (content.title, content.summary.startswith(texts.ENDS[end])) == (texts.END_TITLES[end], True)
     assert "`@ci test on hexagon-v73`" in content.summary
@@ -67,7 +67,7 @@ def test_every_end_is_neutral_and_says_why_and_what_to_do(end: JobEnd) -> None:
 @pytest.mark.parametrize("job", [leased(note=HOSTILE), transitions.fail(leased(), "digest", HOSTILE, NOW)])
 def test_text_from_a_lab_is_escaped(job: DeviceJob) -> None:
     job = replace(job, note=HOSTILE, log_url="https://lab.example.org", shown=ShownStep.RUNNING)
-    for text in (step_content(job, None, (), AGAIN).summary, status_row(job, None, NOW, "")):
+    for text in (step_content(job, None, (), TEST_COMMAND).summary, status_row(job, None, NOW, "")):
         page = rendered(text)
         assert "<h1>" not in page
         assert "<a " not in page
