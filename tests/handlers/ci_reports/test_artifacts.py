@@ -126,7 +126,7 @@ def a_run(world: World) -> workflows.WorkflowRun:
 
 async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
     attempt = RunAttempt(run.id, run.attempt, run.head_sha, "")
-    return await (reader or world.pipeline.parts[ARTIFACTS_READER]).of_run(
+    return await (reader or world.pipeline.parts[ARTIFACTS_READER]).reports_of(
         await client(world), FULL_NAME, attempt, patterns or ("*",)
     )
 

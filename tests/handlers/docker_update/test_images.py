@@ -15,7 +15,7 @@ from handlers.docker_update.images import (
     find_references,
     has_host,
     read_images,
-    staged,
+    staging_name,
     update_tags,
 )
 
@@ -226,4 +226,4 @@ def test_a_registry_is_distinguished_from_a_namespace(image: str, host: bool) ->
 
 
 def test_names_in_the_staging_namespace_have_underscores_for_hyphens() -> None:
-    assert staged("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"
+    assert staging_name("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"

@@ -23,7 +23,7 @@ from handlers.merge.readiness import (
     RequiredCheck,
     RestartCommand,
     is_undecided,
-    latest,
+    latest_opinions,
     listed_blockers,
     merge_blockers,
 )
@@ -201,7 +201,10 @@ def test_approvals_of_older_heads_count_toward_the_required_number_but_one_must_
 
 def test_reviews_are_in_the_order_of_each_persons_first_one() -> None:
     reviews = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
-    assert [(opinion.author, opinion.state) for opinion in latest(reviews)] == [("mona", APPROVED), ("hubot", APPROVED)]
+    assert [(opinion.author, opinion.state) for opinion in latest_opinions(reviews)] == [
+        ("mona", APPROVED),
+        ("hubot", APPROVED),
+    ]
 
 
 # Checks
