@@ -125,10 +125,11 @@ def is_list_event(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether the list may have changed; text by bots is not part of it."""
     if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
         return False
-    return not person_or_ghost(_listed_text(delivery)).is_bot
+    return not person_or_ghost(_post_of(delivery)).is_bot
 
 
-def _listed_text(delivery: Delivery) -> Payload:
+def _post_of(delivery: Delivery) -> Payload:
+    """Return the comment of a delivery, or the issue whose description is its text."""
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
@@ -136,7 +137,7 @@ def _listed_text(delivery: Delivery) -> Payload:
 @router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_list_event)
 async def read_list_again(context: Context) -> Plan:
     """Read the list again because it changed, and report the lines of the new text that cannot be read."""
-    config, post = context.config.teams, _listed_text(context.delivery)
+    config, post = context.config.teams, _post_of(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
     author = person_or_ghost(post)
@@ -156,7 +157,7 @@ async def read_list_again(context: Context) -> Plan:
 def _report_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
     if not lines:
         return []
-    post = _listed_text(delivery)
+    post = _post_of(delivery)
     comment = delivery.event == "issue_comment"
     kind, subject = (ISSUE_COMMENT, post.integer("id")) if comment else (PULL_REQUEST_BODY, number)
     reaction = React(kind, subject, post.text("node_id"), CONFUSED, number)
