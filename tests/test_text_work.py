@@ -59,7 +59,7 @@ def merged(text: str) -> object:
 def images(text: str) -> object:
     with_section = f"[jenkins]\n{text[: docker_images.LONGEST_LINE]}\n"
     try:
-        return docker_images.read_images(with_section), docker_images._edited(with_section, {"a": "b"})
+        return docker_images.read_images(with_section), docker_images._replace_values(with_section, {"a": "b"})
     except UserError as error:
         return error
 

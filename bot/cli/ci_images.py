@@ -28,7 +28,7 @@ from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
 from handlers.docker_update.config import HUB
 from handlers.docker_update.docker_hub import DockerHub
-from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staged
+from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staging_name
 
 ATTEMPTS = 4
 """Requests for one image before the command fails."""
@@ -162,7 +162,7 @@ async def choose_images(
         if has_host(image) or parts is None or await _exists(registry, parts.groups(), sleep):
             chosen[name] = image
         else:
-            chosen[name] = f"{staged(parts['name'], staging)}:{parts['tag']}"
+            chosen[name] = f"{staging_name(parts['name'], staging)}:{parts['tag']}"
     return chosen
 
 

@@ -66,7 +66,7 @@ class RequestReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ask those who are not asked already; remember who was asked and who was refused."""
-        asked, answers = await self._ask(context) if self.users or self.teams else ([], _RefusedNames())
+        accepted, answers = await self._request_missing(context) if self.users or self.teams else ([], _RefusedNames())
         refused = list(answers.names)
         # The record after the requests: after a crash in between, a retry finds on GitHub who was asked.
         record = REVIEWERS.of(context.repository.id, self.number)
@@ -83,11 +83,11 @@ class RequestReviewers:
         if updated != stored:
             await context.records.put(record, updated)
         page = pull_on_github(self.number)
-        if not asked and not refused:
+        if not accepted and not refused:
             return Applied(texts.NOBODY_ASKED, changed=updated != stored, page=page)
-        return Applied(_summary(asked, refused), page=page)
+        return Applied(_summary(accepted, refused), page=page)
 
-    async def _ask(self, context: EffectContext) -> tuple[list[str], _RefusedNames]:
+    async def _request_missing(self, context: EffectContext) -> tuple[list[str], _RefusedNames]:
         """Return who was asked now and who was refused."""
         repo = context.repository.full_name
         url_vars = {"repo": repo, "number": str(self.number)}
@@ -137,8 +137,8 @@ def reviewers_refused_text(names: Sequence[str], hidden: Sequence[str] = ()) -> 
     return "\n\n".join(text.format(names=", ".join(map(code, listed))) for text, listed in parts if listed)
 
 
-def _summary(asked: Iterable[str], refused: Iterable[str]) -> str:
-    parts = [("asked", ", ".join(asked)), ("refused:", ", ".join(refused))]
+def _summary(accepted: Iterable[str], refused: Iterable[str]) -> str:
+    parts = [("asked", ", ".join(accepted)), ("refused:", ", ".join(refused))]
     return "; ".join(f"{label} {names}" for label, names in parts if names)
 
 

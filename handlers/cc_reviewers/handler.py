@@ -112,7 +112,7 @@ async def request_reviewers(context: Context) -> Plan:
     # Read the reviews only if somebody is left to ask: the list costs a request.
     if chosen.users:
         # GitHub removes people who have reviewed from the requested reviewers, so we would ask them again (TVM #10714).
-        reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
+        reviewed = await _people_who_reviewed(context.github, context.repository.full_name, event.pull.number)
         chosen = decide_reviewers(chosen, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     removed = not refused <= set(named)
@@ -124,7 +124,7 @@ async def request_reviewers(context: Context) -> Plan:
     return Plan(why=texts.ALL_ASKED)
 
 
-async def _reviewers(github: GitHub, repository: str, number: int) -> set[str]:
+async def _people_who_reviewed(github: GitHub, repository: str, number: int) -> set[str]:
     """Return the logins that have reviewed, in lower case; ignore deleted accounts ("ghosts")."""
     url_vars = {"repo": repository, "number": str(number)}
     logins = set()

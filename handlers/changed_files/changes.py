@@ -37,7 +37,7 @@ NOT_NEEDED = ChangedFiles((), 0)
 """Stands for the files if no decision depends on them (`needs_files`)."""
 
 
-def other_commit(sha: str, head: str) -> UnknownChanges:
+def changes_of_other_commit(sha: str, head: str) -> UnknownChanges:
     """Return the changes of a commit that is not the head: they are unknown."""
     return UnknownChanges(texts.OTHER_COMMIT.format(asked=sha[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
@@ -72,18 +72,18 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
     """
     if proposed.changed_files > MOST_FILES:
         return UnknownChanges(texts.TOO_MANY_FILES.format(count=proposed.changed_files, most=MOST_FILES))
-    pull, listed = proposed.pull, 0
+    pull, listed_count = proposed.pull, 0
     names: list[str] = []
     url_vars = {"repo": repository, "number": str(pull.number)}
     async for item in github.getiter("/repos/{+repo}/pulls/{number}/files", url_vars=url_vars):
-        file, listed = Payload(item, "changed file"), listed + 1
+        file, listed_count = Payload(item, "changed file"), listed_count + 1
         names.extend(changed_names(file))
     reread = await read_proposed(github, repository, pull.number)
     if (reread.pull.head_sha, reread.pull.base_ref) != (pull.head_sha, pull.base_ref):
         return UnknownChanges(texts.PUSHED_MEANWHILE)
-    if listed != reread.changed_files:
-        return UnknownChanges(texts.INCOMPLETE.format(listed=listed, count=reread.changed_files))
-    return ChangedFiles(tuple(names), listed)
+    if listed_count != reread.changed_files:
+        return UnknownChanges(texts.INCOMPLETE.format(listed=listed_count, count=reread.changed_files))
+    return ChangedFiles(tuple(names), listed_count)
 
 
 def changed_names(file: Payload) -> list[str]:

@@ -66,14 +66,16 @@ def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChang
     with the parent would miss the other changes of the push.
     """
     if not parent:
-        return UnknownChanges(texts.NO_PARENT.format(sha=_short(sha)))
+        return UnknownChanges(texts.NO_PARENT.format(sha=_short_sha(sha)))
     # TVM's scripts had to guess what a branch is compared with, and guessed wrong (TVM #12097, #12210).
     for push in pushes:
         if push.new_sha == sha and push.old_sha not in (parent, NO_COMMIT):
-            reason = texts.OTHER_BASE.format(before=_short(push.old_sha), sha=_short(sha), parent=_short(parent))
+            reason = texts.OTHER_BASE.format(
+                before=_short_sha(push.old_sha), sha=_short_sha(sha), parent=_short_sha(parent)
+            )
             return UnknownChanges(reason)
     return None
 
 
-def _short(sha: str) -> str:
+def _short_sha(sha: str) -> str:
     return sha[:SHOWN_OF_SHA]

@@ -14,7 +14,7 @@ from bot.core.urls import encrypted_url
 from bot.github.text.markdown import truncate
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision
-from handlers.ci_decisions.forms import of_answer
+from handlers.ci_decisions.forms import read_answer
 
 TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
 """Seconds for one try: a little more than the bot itself waits for GitHub."""
@@ -44,7 +44,7 @@ async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[floa
 
     `path` is from `pull_request_path` or `commit_path`.
     """
-    return _read(await get_from_bot(url, path, token, pauses=pauses))
+    return _read_decision(await get_from_bot(url, path, token, pauses=pauses))
 
 
 async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> bytes:
@@ -64,11 +64,11 @@ async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence
             try:
                 status, body = await _get(session, address)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                trouble = texts.NO_ANSWER.format(problem=_problem(error))
+                trouble = texts.NO_ANSWER.format(problem=_connection_problem(error))
             else:
                 if status == 200:
                     return body
-                trouble = texts.REFUSED.format(status=status, detail=_detail(body))
+                trouble = texts.REFUSED.format(status=status, detail=_problem_detail(body))
                 if status not in SERVER_TROUBLE:
                     break
             if pause is not None:
@@ -88,20 +88,20 @@ async def _get(session: aiohttp.ClientSession, address: URL) -> tuple[int, bytes
         return response.status, await response.read()
 
 
-def _problem(error: Exception) -> str:
+def _connection_problem(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection to {error.host}:{error.port}"
     return "too late" if isinstance(error, TimeoutError) else type(error).__name__
 
 
-def _read(body: bytes) -> CiDecision:
-    decision = of_answer(body)
+def _read_decision(body: bytes) -> CiDecision:
+    decision = read_answer(body)
     if decision is None:
         raise CannotAsk(texts.UNREADABLE)
     return decision
 
 
-def _detail(body: bytes) -> str:
+def _problem_detail(body: bytes) -> str:
     """Return the detail of a problem document (RFC 9457), or say that the answer is not one."""
     try:
         detail = str(read_json(body)["detail"])

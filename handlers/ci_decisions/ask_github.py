@@ -32,7 +32,7 @@ from handlers.changed_files.changes import (
     ProposedChange,
     UnknownChanges,
     changes_of,
-    other_commit,
+    changes_of_other_commit,
     read_proposed,
 )
 from handlers.changed_files.commits import no_base, read_compared, read_parent, read_pushes
@@ -143,10 +143,10 @@ async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
 
 def alone(keys: Keys, model: type[RepositoryConfig]) -> RepositoryConfig:
     """Return the settings of a repository's own file alone. Every feature that the file names is on."""
-    named: dict[str, object] = {
+    enabled: dict[str, object] = {
         name: {} for name in map(str, (SKIP_CI, REBUILD_DOCKER)) if name in keys.model_fields_set
     }
-    return overlaid(model.model_validate(named), keys)
+    return overlaid(model.model_validate(enabled), keys)
 
 
 async def _settings(
@@ -170,7 +170,7 @@ async def _read_changes(
     """Return the title and the changes of a pull request, or why they do not describe the commit that CI builds."""
     pull = proposed.pull
     if sha not in ("", pull.head_sha):
-        return "", other_commit(sha, pull.head_sha)
+        return "", changes_of_other_commit(sha, pull.head_sha)
     if not needs_files(config, pull.title):
         return pull.title, NOT_NEEDED
     try:

@@ -23,7 +23,7 @@ _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
 _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 
-def of_answer(body: bytes) -> CiDecision | None:
+def read_answer(body: bytes) -> CiDecision | None:
     """Read a decision from the API's answer, None for any other text. The fallback replaces a missing verdict."""
     try:
         answer = Payload({"answer": read_json(body)}).at("answer")

@@ -58,7 +58,7 @@ class DecisionAnswer(BaseModel):
 
 def operations(decide: Decide, decide_commit: DecideCommit) -> list[Operation]:
     """Return the routes of the API."""
-    return [_of_pull_request(decide), _of_commit(decide_commit)]
+    return [_pull_request_operation(decide), _commit_operation(decide_commit)]
 
 
 _OF_REPOSITORY = (
@@ -67,7 +67,7 @@ _OF_REPOSITORY = (
 )
 
 
-def _of_pull_request(decide: Decide) -> Operation:
+def _pull_request_operation(decide: Decide) -> Operation:
     async def decision(request: web.Request) -> web.Response:
         return await _decision(request, decide)
 
@@ -96,7 +96,7 @@ def _of_pull_request(decide: Decide) -> Operation:
     )
 
 
-def _of_commit(decide: DecideCommit) -> Operation:
+def _commit_operation(decide: DecideCommit) -> Operation:
     async def decision(request: web.Request) -> web.Response:
         return await _commit_decision(request, decide)
 
@@ -130,7 +130,7 @@ async def _commit_decision(request: web.Request, decide: DecideCommit) -> web.Re
         raise Problem(400, texts.BAD_SHA)
     if branch and (not _IS_BRANCH.fullmatch(branch) or branch.startswith(HEADS)):
         raise Problem(400, texts.BAD_BRANCH)
-    return await _answered(decide(repository, sha, branch), texts.NO_SUCH_COMMIT)
+    return await _answer(decide(repository, sha, branch), texts.NO_SUCH_COMMIT)
 
 
 async def _decision(request: web.Request, decide: Decide) -> web.Response:
@@ -139,7 +139,7 @@ async def _decision(request: web.Request, decide: Decide) -> web.Response:
         raise Problem(400, texts.BAD_NUMBER)
     if sha and not _IS_SHA.fullmatch(sha):
         raise Problem(400, texts.BAD_SHA)
-    return await _answered(decide(repository, int(number), sha), texts.NO_SUCH_PULL_REQUEST)
+    return await _answer(decide(repository, int(number), sha), texts.NO_SUCH_PULL_REQUEST)
 
 
 def _repository(request: web.Request) -> str:
@@ -149,7 +149,7 @@ def _repository(request: web.Request) -> str:
     return "/".join(names)
 
 
-async def _answered(deciding: Awaitable[Mapping[str, object]], nothing: str) -> web.Response:
+async def _answer(deciding: Awaitable[Mapping[str, object]], nothing: str) -> web.Response:
     try:
         members = await deciding
     except TryAgain as error:

@@ -28,7 +28,7 @@ from handlers.changed_files.changes import (
     ProposedChange,
     UnknownChanges,
     changes_of,
-    other_commit,
+    changes_of_other_commit,
     read_proposed,
 )
 from handlers.changed_files.verdicts import CiVerdict
@@ -180,7 +180,7 @@ class Decisions:
             self._pulls.forget((True, *key))
             return PullFacts(proposed.repository_id, head, changes=UnknownChanges(texts.BEHIND))
         if sha not in ("", head.sha):
-            return PullFacts(proposed.repository_id, head, changes=other_commit(sha, head.sha))
+            return PullFacts(proposed.repository_id, head, changes=changes_of_other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
         if config is not None and needs_files(config, proposed.pull.title):
             changes = await self._changes(repository, proposed)

@@ -92,7 +92,7 @@ def parse_archive(
                 raise
             return str(refused)
 
-    def good() -> Iterator[Columns]:
+    def readable_reports() -> Iterator[Columns]:
         nonlocal count
         for report in read_zip(file, lambda name: name.lower().endswith(REPORTS), read):
             count += 1
@@ -102,7 +102,7 @@ def parse_archive(
                 yield report
 
     # Merged one by one, so that memory holds the tests of one run at most, however many files repeat them.
-    columns = merge(good())
+    columns = merge(readable_reports())
     if not count:
         raise Refused(texts.NO_REPORTS.format(suffix=REPORTS[0]))
     seen, seconds = {}, {}
@@ -111,10 +111,10 @@ def parse_archive(
         seen[test] = SEEN[status]
         if (took := duration(timed)) is not None:
             seconds[test] = took
-    return SuiteOutcomes(seen, seconds, complete=not errors), _few(errors)
+    return SuiteOutcomes(seen, seconds, complete=not errors), _first_errors(errors)
 
 
-def _few(errors: Sequence[str]) -> tuple[str, ...]:
+def _first_errors(errors: Sequence[str]) -> tuple[str, ...]:
     summary = [texts.MORE_WRONG.format(count=len(errors) - MOST_WRONG)] if len(errors) > MOST_WRONG else []
     return (*errors[:MOST_WRONG], *summary)
 

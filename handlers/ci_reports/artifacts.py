@@ -88,7 +88,7 @@ class Artifacts:
         # Both sections may ask at the same moment, because the end of a run triggers both.
         self._flights: SingleFlight[tuple[str, RunAttempt, tuple[str, ...]], Reports] = SingleFlight()
 
-    async def of_run(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
+    async def reports_of(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
         """Read the artifacts of a run whose names match a pattern; one that cannot be read does not affect the others.
 
         Raises `TryAgain`, and GitHub's refusals.
@@ -117,7 +117,7 @@ class Artifacts:
         for artifact in artifacts[:MOST_ARTIFACTS]:
             name = artifact.string("name")
             try:
-                suites[name], errors = await self._suite(github, repository, run, artifact, listed, budget)
+                suites[name], errors = await self._read_suite(github, repository, run, artifact, listed, budget)
             except OverLimit as over:
                 errors = (str(over),)
                 # The code of the pull request may cause this on purpose, with a process lost each time: read no more of
@@ -131,7 +131,7 @@ class Artifacts:
             troubles += [texts.ARTIFACT_UNREADABLE.format(name=_code(name), why=_code(error)) for error in errors]
         return Reports(suites, frozenset(unread), tuple(troubles))
 
-    async def _suite(
+    async def _read_suite(
         self,
         github: GitHub,
         repository: str,

@@ -43,7 +43,7 @@ def request_when_tested(
     """Request a section when CI has uploaded results and when a workflow run of the tests has ended."""
 
     def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-        return is_of_tests(delivery, tests_of(config))
+        return is_run_of_tests(delivery, tests_of(config))
 
     @router.on(CHECK_EVENT.name, name=f"{section}-results", feature=feature)
     async def after_results(context: Context) -> Plan:
@@ -55,7 +55,7 @@ def request_when_tested(
     @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, accepts=accepts)
     async def after_run(context: Context) -> Plan:
         # Once more: the settings may have changed since the delivery was routed.
-        if not is_of_tests(context.delivery, tests_of(context.config)):
+        if not is_run_of_tests(context.delivery, tests_of(context.config)):
             return NOTHING
         ended = EndedRun.of(context.delivery.payload.at(WORKFLOW_RUN))
         if ended.conclusion not in FINISHED:
@@ -63,7 +63,7 @@ def request_when_tested(
         return await _request_sections(context, section, ended.run.sha, ended.as_json())
 
 
-def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
+def is_run_of_tests(delivery: Delivery, config: Tests | None) -> bool:
     """Return whether a delivery is about a run of the workflow that app.yaml names for the tests."""
     workflow = config.workflow if config is not None else None
     return workflow is not None and delivery.payload.text(WORKFLOW_RUN, "name") == workflow

@@ -31,30 +31,30 @@ async def stored_outcomes(context: Context, target: TargetKey, sha: str, *, has_
     results, repository = context.part(RESULTS), context.repository.full_name
     ancestors = await nearest_ancestors(results, context.github, repository, target, sha, state.suites, most=1)
     baselines = {suite: nearest for suite, (nearest,) in ancestors.items()}
-    suites = {name: await _suite(context, target, sha, suite) for name, suite in state.suites.items()}
+    suites = {name: await _read_suite(context, target, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]
     return HeadAndBase(
         sha=sha,
         tested_at=max(run.received_at for run in runs),
         suites=suites,
-        bases={suite: await _base(context, target, suite, baseline) for suite, baseline in baselines.items()},
-        vanished=await _vanished(context, target, state.suites, baselines) if has_all_suites else (),
+        bases={suite: await _read_base(context, target, suite, baseline) for suite, baseline in baselines.items()},
+        vanished=await _vanished_suites(context, target, state.suites, baselines) if has_all_suites else (),
         has_all_suites=has_all_suites,
     )
 
 
-async def _suite(context: Context, target: TargetKey, sha: str, state: SuiteState) -> SuiteOutcomes:
+async def _read_suite(context: Context, target: TargetKey, sha: str, state: SuiteState) -> SuiteOutcomes:
     seconds = await context.part(RESULTS).durations(target, state.suite, sha)
     return SuiteOutcomes(state.seen, seconds, state.complete)
 
 
-async def _base(context: Context, target: TargetKey, suite: str, baseline: Baseline) -> BaseSuite:
+async def _read_base(context: Context, target: TargetKey, suite: str, baseline: Baseline) -> BaseSuite:
     seen = await context.part(RESULTS).seen(target, suite, baseline.sha)
     seconds = await context.part(RESULTS).durations(target, suite, baseline.sha)
     return BaseSuite(baseline.sha, baseline.url, SuiteOutcomes(seen, seconds))
 
 
-async def _vanished(
+async def _vanished_suites(
     context: Context, target: TargetKey, head_suites: Mapping[str, SuiteState], baselines: Mapping[str, Baseline]
 ) -> tuple[str, ...]:
     """Return the suites that one of the bases has and this commit does not."""

@@ -76,7 +76,7 @@ async def read_run(
 ) -> HeadAndBase:
     """Return the results of a run, each suite with its base; `branch` is the base branch of the pull request."""
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
-    head = await artifacts.of_run(context.github, repository, ended.run, patterns)
+    head = await artifacts.reports_of(context.github, repository, ended.run, patterns)
     if not head.suites:
         trouble = texts.NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
         return HeadAndBase(ended.run.sha, tested_at, {}, troubles=head.troubles or (trouble,))
@@ -86,7 +86,7 @@ async def read_run(
             workflow=_code(ended.name), branch=_code(branch), sha=code(merge_base[:7]), most=PER_PAGE
         )
         return HeadAndBase(ended.run.sha, tested_at, head.suites, troubles=(*head.troubles, trouble))
-    base = await artifacts.of_run(context.github, repository, base_run, patterns)
+    base = await artifacts.reports_of(context.github, repository, base_run, patterns)
     missing: tuple[str, ...] = ()
     if not base.suites:
         run = texts.THE_RUN.format(workflow=_code(ended.name), url=base_run.url)

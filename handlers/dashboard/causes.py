@@ -133,8 +133,8 @@ def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:
                 kind = FailureKind.KNOWN_FLAKY
             elif test in still:
                 kind = FailureKind.STILL_FAILING
-            seen = suite.seen.get(test, SeenTest(Status.FAILED))
-            failures.append((kind, NewFailure(suite.suite, test, seen, suite.details)))
+            outcome = suite.seen.get(test, SeenTest(Status.FAILED))
+            failures.append((kind, NewFailure(suite.suite, test, outcome, suite.details)))
     return sorted(failures, key=lambda pair: _ORDER[pair[0]])
 
 

@@ -145,8 +145,8 @@ def comparison_page(
         if status in (None, kind) and lowered_text in test.lower()
     ]
     matching.sort(key=lambda match: match[:3])
-    listed = matching[:csv_rows] if csv_rows else matching[(number - 1) * ROWS : number * ROWS]
-    renamed = {pair.suite: _renamed(pair) for pair in suites}
+    page_matches = matching[:csv_rows] if csv_rows else matching[(number - 1) * ROWS : number * ROWS]
+    renamed = {pair.suite: _old_names(pair) for pair in suites}
     return ComparePage(
         takes_results=True,
         targets=targets,
@@ -161,7 +161,7 @@ def comparison_page(
             )
             for (pair, _), suite_counts in zip(changes_by_suite, counts, strict=True)
         ],
-        tests=[_row(kind, pair, test, renamed[pair.suite]) for _, _, test, pair, kind in listed],
+        tests=[_row(kind, pair, test, renamed[pair.suite]) for _, _, test, pair, kind in page_matches],
         matching=len(matching),
         pages=max(1, -(-len(matching) // ROWS)),
     )
@@ -220,7 +220,7 @@ def _in_order(counts: Mapping[ChangeClass, int]) -> dict[ChangeClass, int]:
     return {kind: counts.get(kind, 0) for kind in CLASSES}
 
 
-def _renamed(pair: SuitePair) -> dict[str, str]:
+def _old_names(pair: SuitePair) -> dict[str, str]:
     return {head: base for base, head in pair.compared.comparison.renamed} if pair.compared else {}
 
 
@@ -231,14 +231,14 @@ def _row(kind: ChangeClass, pair: SuitePair, test: str, renamed: Mapping[str, st
         status=kind,
         suite=pair.suite,
         test=test,
-        before=_ended(base),
-        now=_ended(head),
+        before=_status_text(base),
+        now=_status_text(head),
         message=next(lines, "")[:SHOWN_MESSAGE],
         renamed_from=renamed.get(test),
     )
 
 
-def _ended(outcome: SeenTest | None) -> str | None:
+def _status_text(outcome: SeenTest | None) -> str | None:
     if outcome is None:
         return None
     return "flaky" if outcome.flaky else outcome.status.value

@@ -120,13 +120,13 @@ def read_test(
     page_lines = lines[:MOST_LINES]
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.suite), key=lambda line: line.suite):
-        histories += _on_targets(store, settings, list(suite_lines), query.id, links, moment)
+        histories += _read_on_targets(store, settings, list(suite_lines), query.id, links, moment)
     order = {(line.target, line.suite): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
     return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
 
 
-def _on_targets(
+def _read_on_targets(
     store: ResultsStore,
     settings: RepositoryConfig,
     lines: Sequence[GridLine],
@@ -147,12 +147,14 @@ def _on_targets(
     test_lines = []
     for line in lines:
         segments = traced.get(line.target, ())
-        if last := _last_seen(store, line, runs[line.series], segments):
+        if last := _last_run_with_test(store, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
-    flaky = _flakiness(store, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings)
-    failing = _failing(store, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
+    flaky = _read_flakiness(store, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings)
+    failing = _read_failures(store, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
     return [
-        _on_target(settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series))
+        _describe_on_target(
+            settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series)
+        )
         for test_line in test_lines
         for series in (test_line.line.series,)
     ]
@@ -191,7 +193,9 @@ class TestOnLine:
         return list(dict.fromkeys(segment.name for segment in reversed(self.segments) if segment.status is not None))
 
 
-def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], segments: TestHistory) -> Segment | None:
+def _last_run_with_test(
+    store: ResultsStore, line: GridLine, runs: Sequence[TestRun], segments: TestHistory
+) -> Segment | None:
     """Return the last usable nightly run that has the test; None if there is none.
 
     A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
@@ -207,7 +211,7 @@ def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], seg
     return None
 
 
-def _on_target(
+def _describe_on_target(
     settings: RepositoryConfig,
     test_line: TestOnLine,
     nightly: Sequence[Position],
@@ -226,7 +230,7 @@ def _on_target(
         lab=line.target.lab,
         target=line.target.target,
         suite=line.suite,
-        runs=list(_commits(test_line, nightly, seconds, test, moment, expected=expected)),
+        runs=list(_list_commits(test_line, nightly, seconds, test, moment, expected=expected)),
         failing=summary,
         flakiness=flaky,
         quarantine=_quarantine(settings, line, last, moment),
@@ -239,7 +243,7 @@ def _on_target(
     )
 
 
-def _commits(
+def _list_commits(
     test_line: TestOnLine,
     nightly: Sequence[Position],
     seconds: Mapping[tuple[int, str], float],
@@ -272,7 +276,7 @@ class FailingOnTarget:
     summary: HistoryFailing
 
 
-def _failing(
+def _read_failures(
     store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
@@ -319,7 +323,7 @@ def _baseline(store: ResultsStore, test_line: TestOnLine) -> str:
     return earlier[1] if earlier else ""
 
 
-def _flakiness(
+def _read_flakiness(
     store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""

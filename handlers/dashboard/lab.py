@@ -128,7 +128,7 @@ def lab_page(parts: DashboardParts) -> Page:
 
     async def content(request: PageRequest) -> Content | None:
         results = await results_content(request)
-        degraded = await _degraded(parts, request.repository)
+        degraded = await _degraded_targets(parts, request.repository)
         return results and (*results, await branches.moves(request.repository), degraded)
 
     async def load(request: PageRequest) -> LabPage:
@@ -138,7 +138,7 @@ def lab_page(parts: DashboardParts) -> Page:
         if lab is None:
             raise LookupError(name)
         moves = await branches.moves(request.repository)
-        degraded = await _degraded(parts, request.repository)
+        degraded = await _degraded_targets(parts, request.repository)
         arguments = (
             repository,
             name,
@@ -164,7 +164,7 @@ def lab_page(parts: DashboardParts) -> Page:
     )
 
 
-async def _degraded(parts: DashboardParts, repository: str) -> Mapping[str, DegradedTarget]:
+async def _degraded_targets(parts: DashboardParts, repository: str) -> Mapping[str, DegradedTarget]:
     repository_id = await repository_id_of(parts.records, repository)
     return await degraded_targets(parts.records, repository_id) if repository_id is not None else {}
 
@@ -183,7 +183,7 @@ def read_lab(
     """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
     activity = store.labs.of(repository, name, moment - DAYS * DAY)
     runs, size = store.usage(repository, name, moment - moment % DAY)
-    moved = _moved(moves, moment)
+    moved = _nightly_moves(moves, moment)
     # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
 
@@ -219,7 +219,7 @@ def read_lab(
     )
 
 
-def _moved(moves: Iterable[TrackingMove], moment: float) -> dict[str, float]:
+def _nightly_moves(moves: Iterable[TrackingMove], moment: float) -> dict[str, float]:
     """Return the commits to which the nightly branch moved in the last `DAYS`, and when."""
     moved = {}
     for move in moves:
@@ -240,7 +240,7 @@ def _target(
 ) -> LabTarget:
     target_activity = activity.targets.get(target)
     newest = target_activity.newest if target_activity else None
-    expected, missing = _missing(target_activity, nightly, moment) if target_activity else (0, [])
+    expected, missing = _missing_runs(target_activity, nightly, moment) if target_activity else (0, [])
     latencies, commits = (target_activity.latencies, target_activity.commits.values()) if target_activity else ((), ())
     return LabTarget(
         target=target,
@@ -265,7 +265,7 @@ def _degraded_state(target: DegradedTarget) -> DegradedState:
     return DegradedState(since=since, sha=target.sha, infra=target.infra, missing=target.missing)
 
 
-def _missing(
+def _missing_runs(
     activity: TargetActivity, nightly: Mapping[str, float], moment: float
 ) -> tuple[int, list[MissingNightlyRun]]:
     """Return how many commits a target had to test, and those without any result, newest first.

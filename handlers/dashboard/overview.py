@@ -229,7 +229,7 @@ def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
         ]
         branches = [cell for branch in heads for cell in branch]
         for target in repository.targets:
-            sent = (getattr(target, column) for column in columns)
-            yield [repository.repository, f"{target.lab}/{target.target}", *sent, *branches]
+            values = (getattr(target, column) for column in columns)
+            yield [repository.repository, f"{target.lab}/{target.target}", *values, *branches]
         if not repository.targets:
             yield [repository.repository, None, *(None for _ in columns), *branches]

@@ -49,14 +49,14 @@ def promotion_of(
     commit, in seconds since 1970.
     """
     commits = activity.commits.values()
-    waits = sorted(
+    latencies = sorted(
         arrived_at - max(available[sha], activity.commits[sha].committed_at)
         for sha, arrived_at in activity.arrived.items()
         if sha in activity.commits
     )
     evidence = PromotionEvidence(
         age=moment - activity.first if activity.first is not None else None,
-        seconds=percentile(waits, 0.9),
+        seconds=percentile(latencies, 0.9),
         missing=missing[0],
         expected=missing[1],
         infra=sum(commit.infra for commit in commits),

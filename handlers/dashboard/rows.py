@@ -120,7 +120,7 @@ def find_tests(newest: Grid, names_of: NamesOf, row_filter: RowFilter) -> Matchi
     for line in newest.lines:
         if line.series not in points:
             continue
-        marks = _wanted_tests(line, names_of, points[line.series], row_filter, matching_names)
+        marks = _mark_matching(line, names_of, points[line.series], row_filter, matching_names)
         total = marks.count(1)
         unlisted += max(0, total - remaining)
         if total and remaining:
@@ -139,7 +139,7 @@ def rows_of_tests(
     )
 
 
-def _wanted_tests(
+def _mark_matching(
     line: GridLine, names_of: NamesOf, newest: GridPoint, row_filter: RowFilter, matching_names: dict[SuiteRow, bytes]
 ) -> bytes:
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
@@ -195,12 +195,12 @@ class _Rows:
         for line in self._grid.lines:
             names = self._names_of(line)
             inner = only_folder(names, folder)
-            children, unlisted_children = self._below(line, names, inner)
+            children, unlisted_children = self._rows_below(line, names, inner)
             rows += children
             unlisted += unlisted_children
         return ListedRows(rows, unlisted)
 
-    def _below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
+    def _rows_below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
         numbers: dict[str, int] = {}
         groups = [
             PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
@@ -214,7 +214,7 @@ class _Rows:
         rows = []
         for child, number in present[:MOST_ROWS]:
             cells = [
-                counted_cell(point, point_counts.get(number, NO_TESTS)) if point else self._none(line, column)
+                counted_cell(point, point_counts.get(number, NO_TESTS)) if point else self._empty_cell(line, column)
                 for column, (point, point_counts) in enumerate(zip(points, counts, strict=True))
             ]
             kind = RowKind.TEST if _is_test(child, folder) else RowKind.FOLDER
@@ -227,7 +227,7 @@ class _Rows:
         names = self._names_of(line) if places else ()
         for place in places:
             cells = [
-                _cell_of_test(point, place) if point else self._none(line, column)
+                _cell_of_test(point, place) if point else self._empty_cell(line, column)
                 for column, point in enumerate(points)
             ]
             yield self._row(line, RowKind.TEST, names[place], names[place], cells)
@@ -240,10 +240,11 @@ class _Rows:
 
     def _cells(self, line: GridLine, cell_of: Callable[[GridPoint], GridCell]) -> list[GridCell]:
         return [
-            cell_of(point) if point else self._none(line, column) for column, point in enumerate(self._points(line))
+            cell_of(point) if point else self._empty_cell(line, column)
+            for column, point in enumerate(self._points(line))
         ]
 
-    def _none(self, line: GridLine, column: int) -> GridCell:
+    def _empty_cell(self, line: GridLine, column: int) -> GridCell:
         committed_at = self._grid.commits[column][0]
         return no_cell(line, committed_at, self._now, expected=line.target.full_name in self._configured)
 

@@ -139,7 +139,7 @@ def run_page(parts: DashboardParts) -> Page:
         run = await request.pages.run(parts.store.run, key)
         if run is None:
             raise LookupError(key.folder)
-        listed = await request.pages.run(parts.store.commits.runs, key.about, key.sha)
+        runs = await request.pages.run(parts.store.commits.runs, key.about, key.sha)
         results = parts.results.running_in(request.pages.run)
         state = await results.state(key.about, key.sha)
         # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
@@ -147,7 +147,7 @@ def run_page(parts: DashboardParts) -> Page:
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
-        return await request.pages.run(_page_of, run, listed, findings)
+        return await request.pages.run(_page_of, run, runs, findings)
 
     return Page(
         path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
@@ -170,7 +170,7 @@ def _findings(
     return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
 
 
-def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
+def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
@@ -181,10 +181,10 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
         sha=key.sha,
         committed_at=datetime.fromtimestamp(admission.committed_at, UTC) if admission else None,
         pull_request=admission.pull_request if admission else None,
-        run=_seen(run),
+        run=_summarize_run(run),
         claims=_claims(run),
         environment=_environment(run),
-        others=[_seen(other_run) for other_run in listed if other_run.key != key],
+        others=[_summarize_run(other_run) for other_run in runs_of_commit if other_run.key != key],
         check=_check(findings) if state.suites else None,
         suites=[_suite(suite, compared, findings) for suite, compared in findings.suites],
         missing_suites=list(state.missing_suites),
@@ -227,7 +227,7 @@ def _command(findings: Findings, failure: NewFailure) -> str:
     return command(findings.reproduce, failure, target.target, findings.state.sha) if findings.reproduce else ""
 
 
-def _seen(run: Run) -> SeenRun:
+def _summarize_run(run: Run) -> SeenRun:
     claims = run.claims
     shards = claims.shard_total if claims else 1
     return SeenRun(

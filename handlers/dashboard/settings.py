@@ -26,10 +26,10 @@ MOST_NAMED = 20
 
 def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
     """Return a repository's name as in app.yaml, and its settings; raise LookupError if app.yaml does not list it."""
-    named = parts.name_and_settings(repository)
-    if named is None:
+    name_and_settings = parts.name_and_settings(repository)
+    if name_and_settings is None:
         raise LookupError(repository)
-    return named
+    return name_and_settings
 
 
 async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tuple[str, RepositoryConfig]:

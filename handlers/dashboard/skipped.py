@@ -102,12 +102,12 @@ def _row(test: SkippedTest) -> SkippedTestRow:
     return SkippedTestRow(
         suite=test.suite,
         test=test.test,
-        skipped=[_here(skip) for skip in test.skipped_on],
+        skipped=[_skip_on_target(skip) for skip in test.skipped_on],
         runs_on=[target.full_name for target in test.runs_on],
     )
 
 
-def _here(skip: SkippedOn) -> SkippedHere:
+def _skip_on_target(skip: SkippedOn) -> SkippedHere:
     return SkippedHere(
         target=skip.target.full_name,
         since=skip.since,

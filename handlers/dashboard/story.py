@@ -126,13 +126,13 @@ class StoryTeller:
 
     def _effect(self, effect: EffectRecord, guid: str) -> EffectStory:
         page = stored_page(effect.page)
-        written = effect.effect.get(WRITTEN.get(effect.kind, ""))
+        text = effect.effect.get(WRITTEN.get(effect.kind, ""))
         return EffectStory(
             what=effect_words(effect.kind),
             target=self._text(effect.target, LONGEST_REASON),
             state=effect.job.state,
             outcome=self._reason(effect.job, guid),
-            wrote=self._text(written, LONGEST_WRITTEN) if isinstance(written, str) else "",
+            wrote=self._text(text, LONGEST_WRITTEN) if isinstance(text, str) else "",
             sha=_sha(effect.effect.get("sha")),
             url=f"{self.repository}/{page}" if page else "",
             link=page_words(page),

@@ -47,14 +47,14 @@ class DockerHub:
             if answer is None:
                 break
             listed = Payload(answer, "tags")
-            pushed_at = {tag.text("name"): _pushed(tag) for tag in listed.items("results")}
+            pushed_at = {tag.text("name"): _push_time(tag) for tag in listed.items("results")}
             built = {tag: moment for tag, moment in pushed_at.items() if moment is not None and BUILT.fullmatch(tag)}
             if built or not listed.has("next"):
                 return built
         return {}
 
 
-def _pushed(tag: Payload) -> float | None:
+def _push_time(tag: Payload) -> float | None:
     try:
         return datetime.fromisoformat(tag.string("last_updated")).timestamp()
     except (PayloadError, ValueError):

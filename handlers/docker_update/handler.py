@@ -27,7 +27,7 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.docker_update.config import DOCKER_UPDATE
 from handlers.docker_update.docker_hub import DockerHub
-from handlers.docker_update.images import Update, find_references, staged, update_tags
+from handlers.docker_update.images import Update, find_references, staging_name, update_tags
 from handlers.docker_update.texts import (
     BODY,
     NEWER_TAGS,
@@ -64,10 +64,10 @@ async def update_images(context: Context) -> Plan:
         base_sha = await branch_head(context.github, context.repository.full_name, config.base)
         if base_sha is None:
             raise UserError(NO_BASE.format(branch=code(config.base)))
-        text = await _text(context, config, base_sha)
+        text = await _read_text(context, config, base_sha)
     images = find_references(text, (config.namespace, config.staging))
     registry = DockerHub(context.part(READER), config.registry)
-    tags = {image.key: await _tags(registry, image, config) for image in images}
+    tags = {image.key: await _read_tags(registry, image, config) for image in images}
     update = update_tags(text, images, tags, config.namespace)
     return plan_docker_update(update, images, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
 
@@ -105,7 +105,7 @@ def plan_docker_update(
     return Plan((ensure,), why=NEWER_TAGS.format(count=len(update.changes), all=len(images)) + notes)
 
 
-async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
+async def _read_text(context: Context, config: DockerUpdate, base_sha: str) -> str:
     file = await found_at(context.github, context.repository.full_name, config.file, base_sha)
     if file is None or file.kind != FILE:
         raise UserError(NO_IMAGES_FILE.format(path=code(config.file), branch=code(config.base)))
@@ -118,8 +118,8 @@ async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
     return text
 
 
-async def _tags(registry: DockerHub, image: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
+async def _read_tags(registry: DockerHub, image: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
     """Return the tags of an image in both namespaces, with the time of the last push."""
     released = await registry.tags(image.in_main(config.namespace))
-    waiting = await registry.tags(staged(image.name, config.staging))
+    waiting = await registry.tags(staging_name(image.name, config.staging))
     return {tag: max(released.get(tag, 0.0), waiting.get(tag, 0.0)) for tag in {*released, *waiting}}

@@ -93,7 +93,7 @@ class Update:
     notes: tuple[str, ...] = ()
 
 
-def staged(name: str, staging: str) -> str:
+def staging_name(name: str, staging: str) -> str:
     """Return an image's name in the staging namespace, which has images that are not released yet."""
     return f"{staging}/{name.replace('-', '_')}"
 
@@ -111,7 +111,7 @@ def read_images(text: str) -> dict[str, str]:
     """Return all values of the section by their lower-case keys, as configparser does. Raises `UserError`."""
     try:
         parser = _Parser.of(text)
-        return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()
+        return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _refuse_without_section()
     except configparser.Error as error:
         problem = " ".join(str(error).split())
     raise UserError(MALFORMED_FILE.format(problem=problem))
@@ -162,7 +162,7 @@ class _Parser(configparser.ConfigParser):
         return parser
 
 
-def _none() -> dict[str, str]:
+def _refuse_without_section() -> dict[str, str]:
     raise UserError(NO_SECTION.format(section=SECTION))
 
 
@@ -207,10 +207,10 @@ def update_tags(
         groups[reference.variable, "" if reference.variable else reference.key].append(reference)
     edits = _Edits()
     for members in groups.values():
-        _choose(edits, members, tags, namespace)
+        _choose_tag(edits, members, tags, namespace)
     if not edits.changes:
         return Update(text, notes=tuple(edits.notes))
-    edited = _edited(text, edits.values)
+    edited = _replace_values(text, edits.values)
     expected = {**read_images(text), **edits.values, **{change.key: change.new_image for change in edits.changes}}
     # Our own patterns edited the lines, so let configparser verify the result: nothing but the tags may differ.
     if read_images(edited) != expected:
@@ -218,7 +218,7 @@ def update_tags(
     return Update(edited, tuple(edits.changes), tuple(edits.notes))
 
 
-def _choose(
+def _choose_tag(
     edits: _Edits, members: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
 ) -> None:
     untagged = [reference for reference in members if not tags.get(reference.key)]
@@ -241,14 +241,14 @@ def _choose(
             edits.values[variable or reference.key] = newest if variable else new_image
 
 
-def _edited(text: str, values: Mapping[str, str]) -> str:
+def _replace_values(text: str, values: Mapping[str, str]) -> str:
     """Replace the values of some keys of the section; leave every other character as it is."""
     # Not `splitlines`, which would lose the original line ends: TVM's script doubled them (TVM #18717).
     lines, section = text.split("\n"), ""
     for number, line in enumerate(lines):
         if header := _HEADER.match(line):
             section = header["name"]
-        written = _LINE.fullmatch(line) if section in (SECTION, configparser.DEFAULTSECT) else None
-        if written and (value := values.get(written["key"].lower())) is not None:
-            lines[number] = f"{written['before']}{value}{written['after']}"
+        match = _LINE.fullmatch(line) if section in (SECTION, configparser.DEFAULTSECT) else None
+        if match and (value := values.get(match["key"].lower())) is not None:
+            lines[number] = f"{match['before']}{value}{match['after']}"
     return "\n".join(lines)

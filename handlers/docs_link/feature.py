@@ -69,9 +69,9 @@ def link(config: DocsLink, number: int, build: str, sha: str) -> str:
 async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that docs were built, and why they are not linked."""
     config, status = context.config.of(DOCS), context.delivery.payload
-    if config is None or not _is_of_docs(config, status):
+    if config is None or not _is_docs_build(config, status):
         return NOTHING
-    updated_at, numbers = status.text("updated_at"), await _numbers(context)
+    updated_at, numbers = status.text("updated_at"), await _pull_numbers(context)
     text = TROUBLE.format(sha=short(status.string("sha")), why=message)
     effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(updated_at)) for n in numbers]
     return Plan(tuple(effects), why=NOT_LINKED)
@@ -80,20 +80,20 @@ async def report_failure(context: Context, message: str) -> Plan:
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a status reports that docs were built; few of the hundreds per hour do."""
     docs = config.of(DOCS)
-    return docs is not None and _is_of_docs(docs, delivery.payload)
+    return docs is not None and _is_docs_build(docs, delivery.payload)
 
 
 @router.on("status", name=NAME, feature=KEY, on_failure=report_failure, accepts=accepts)
 async def show(context: Context) -> Plan:
     """Link the docs that a status reports, on the pull requests whose head they were built from."""
     config, status = context.config.of(DOCS), context.delivery.payload
-    if config is None or not _is_of_docs(config, status):
+    if config is None or not _is_docs_build(config, status):
         return NOTHING
     sha, build = status.string("sha"), build_of(status.text("target_url"))
     if build is None and "{build}" in config.link:
         return Plan(why=NO_BUILD)
     updated_at, effects = status.text("updated_at"), []
-    for number in await _numbers(context):
+    for number in await _pull_numbers(context):
         # The number in an address proves nothing: anyone who may set a status may write any number.
         if await confirmed_head(context.records, context.github, context.repository, number, sha) is None:
             return Plan(why=NO_HEAD.format(sha=sha, number=number))
@@ -104,11 +104,11 @@ async def show(context: Context) -> Plan:
     return Plan(tuple(effects), why=LINKED.format(sha=sha))
 
 
-def _is_of_docs(config: DocsLink, status: Payload) -> bool:
+def _is_docs_build(config: DocsLink, status: Payload) -> bool:
     return (status.text("context"), status.text("state")) == (config.context, SUCCESS)
 
 
-async def _numbers(context: Context) -> list[int]:
+async def _pull_numbers(context: Context) -> list[int]:
     """Return the pull requests that a status may be about: the one in its address, or those with its commit."""
     status = context.delivery.payload
     build = build_of(status.text("target_url"))

@@ -94,13 +94,15 @@ def decide_lint(title: str, body: str, rules: LintRules) -> LintFindings:
         faults.append(PERIOD)
     unknown = [tag for tag in tags_of(title) if rules.tags is not None and folded(tag) not in rules.tags]
     if unknown:
-        faults.append(UNKNOWN_TAGS.format(tags=_shown(unknown), known=_shown(sorted(rules.tags or ())) or "none"))
+        faults.append(
+            UNKNOWN_TAGS.format(tags=_list_quoted(unknown), known=_list_quoted(sorted(rules.tags or ())) or "none")
+        )
     if not without_template(body, ()):
         faults.append(NO_TEXT)
     ccs = parse_ccs(body)
     allowed = {name.lower() for name in (*ccs.users, *ccs.teams)} | set(rules.not_meant)
     people = [name for name in mentioned(f"{title}\n\n{body}", rules.owner) if name.lower() not in allowed]
-    return LintFindings(tuple(faults), PEOPLE.format(names=_shown(people)) if people else "")
+    return LintFindings(tuple(faults), PEOPLE.format(names=_list_quoted(people)) if people else "")
 
 
 def lint_check_run(findings: LintFindings) -> CheckContent:
@@ -174,9 +176,9 @@ async def _put_check(context: Context, pull: PullRequest, as_of: float, *, is_re
     findings = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
     content = lint_check_run(findings)
     page = pull_page_url(context, pull.number)
-    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, is_rerun, page)
-    effects: tuple[Effect, ...] = (teams.store, put) if teams.store else (put,)
-    return Plan(effects, why=teams.noted(content.title))
+    check_run = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, is_rerun, page)
+    effects: tuple[Effect, ...] = (teams.store, check_run) if teams.store else (check_run,)
+    return Plan(effects, why=teams.with_note(content.title))
 
 
 async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTopics]:
@@ -189,7 +191,7 @@ async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTo
     return {*map(folded, lint.tags), *followed.topics, *skips} - {""}, followed
 
 
-def _shown(words: Collection[str]) -> str:
+def _list_quoted(words: Collection[str]) -> str:
     quoted = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
     return ", ".join(quoted) + (", …" if len(words) > MOST_SHOWN else "")
 
@@ -202,8 +204,8 @@ async def show_on_group(context: Context) -> Plan:
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
     content = CheckContent(SUCCESS, NO_TITLE_IN_GROUP, CHECKED_ON_PULLS)
     page = pull_page_url(context, group.number)
-    put = PutCheckRun(CHECK, group.sha, group.branch, content, time.time(), details_url=page)
-    return Plan((put,), why=NO_TITLE_IN_GROUP)
+    check_run = PutCheckRun(CHECK, group.sha, group.branch, content, time.time(), details_url=page)
+    return Plan((check_run,), why=NO_TITLE_IN_GROUP)
 
 
 FEATURE = Feature(

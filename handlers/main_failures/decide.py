@@ -82,7 +82,7 @@ class KnownFailures:
     news: str = ""
     reported_at: float = 0.0
 
-    def reporting(self, news: str, moment: float) -> KnownFailures:
+    def after_message(self, news: str, moment: float) -> KnownFailures:
         """Return the state after a message with this key was sent at `moment`, in seconds since 1970."""
         return replace(self, news=news, reported_at=max(moment, self.reported_at + 1))
 
@@ -137,7 +137,7 @@ def decide_alarms(stored: KnownFailures | None, scan: BranchScan, contexts: Sequ
         context_results = results.get(name, [])
         earlier = last.failing.get(name)
         if earlier is None:
-            failure = _begun(name, context_results, scan, last)
+            failure = _new_failure(name, context_results, scan, last)
             if failure is not None:
                 failing[name] = failure
                 if stored is not None or any(result.failed is False for result in context_results):
@@ -151,11 +151,11 @@ def decide_alarms(stored: KnownFailures | None, scan: BranchScan, contexts: Sequ
             failing[name] = replace(
                 earlier, missing_since=0.0 if context_results else earlier.missing_since or scan.scanned_at
             )
-    state = replace(last, failing=failing, seen=_seen(results, scan, last))
+    state = replace(last, failing=failing, seen=_seen_failures(results, scan, last))
     return FailureChanges(tuple(began), tuple(recovered), tuple(removed), state)
 
 
-def _begun(
+def _new_failure(
     name: str, context_results: Sequence[_Result], scan: BranchScan, last: KnownFailures
 ) -> FailingContext | None:
     """Return the new failure of a context that did not fail before: the oldest of its newest failures in a row.
@@ -207,18 +207,20 @@ def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> di
             if not signal.is_workflow_run and matches(contexts, signal.name):
                 by_name.setdefault(signal.name, []).append(signal)
         for name, same_name in by_name.items():
-            results.setdefault(name, []).append(_result(position, same_name))
+            results.setdefault(name, []).append(_worst_result(position, same_name))
     return results
 
 
-def _result(position: int, signals: Iterable[Signal]) -> _Result:
+def _worst_result(position: int, signals: Iterable[Signal]) -> _Result:
     """Return the result of a context with a status or checks of several Apps: the worst of them counts."""
     by_rank = {True: 0, None: 1, False: 2}
     failed, signal = min(((has_failed(signal.result), signal) for signal in signals), key=lambda pair: by_rank[pair[0]])
     return _Result(position, signal, failed)
 
 
-def _seen(results: Mapping[str, Sequence[_Result]], scan: BranchScan, last: KnownFailures) -> dict[str, frozenset[str]]:
+def _seen_failures(
+    results: Mapping[str, Sequence[_Result]], scan: BranchScan, last: KnownFailures
+) -> dict[str, frozenset[str]]:
     """Return which contexts have failed on which of the scanned commits, now or in an earlier scan."""
     seen: dict[str, frozenset[str]] = {}
     for position, commit in enumerate(scan.commits[: len(scan.signals)]):

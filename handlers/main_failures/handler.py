@@ -94,7 +94,7 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
             # With GitHub Actions, this may be a fork's branch with the same name: then the scan finds nothing.
             branches = [run.text("check_suite", "head_branch")]
         case _:
-            name, result, branches = "", *_of_workflow(payload)
+            name, result, branches = "", *_read_workflow_run(payload)
     failed = has_failed(result)
     if failed is None or (name and not matches(watched.contexts, name)):
         return None
@@ -106,7 +106,7 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
     return ScanTrigger(affected, name, failed) if affected else None
 
 
-def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
+def _read_workflow_run(payload: Payload) -> tuple[str, list[str]]:
     """Return the result and the branch of a failed workflow; recoveries come from the check runs of its jobs."""
     run = payload.at("workflow_run")
     is_own_branch = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
@@ -126,7 +126,7 @@ def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("workflow_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
 async def on_trigger(context: Context) -> Plan:
     """Request a scan if a trigger differs from what is known; send no request to GitHub."""
-    watched = _watched(context)
+    watched = _settings(context)
     # Check again: the settings may have changed since the delivery was routed.
     trigger = trigger_of(context.delivery, watched)
     received_at, wait = context.delivery.received_at, seconds(watched.wait)
@@ -134,12 +134,12 @@ async def on_trigger(context: Context) -> Plan:
     for branch in trigger.branches if trigger else ():
         failures = await context.records.get(FAILURES.of(context.repository.id, branch)) or KnownFailures()
         scan_at = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
-        if trigger and _differs(trigger, failures) and not is_scan_pending(scan_at, received_at, wait):
+        if trigger and _differs_from_known(trigger, failures) and not is_scan_pending(scan_at, received_at, wait):
             requests.append(RequestScan(branch, context.delivery.guid, received_at, wait))
     return _plan_requests(requests)
 
 
-def _differs(trigger: ScanTrigger, failures: KnownFailures) -> bool:
+def _differs_from_known(trigger: ScanTrigger, failures: KnownFailures) -> bool:
     return trigger.failed != (trigger.name in failures.failing)
 
 
@@ -150,7 +150,7 @@ async def sweep(context: Context) -> Plan:
     Also request one of each branch that is no longer watched and has an issue, so that the issue is closed.
     """
     moment, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
-    watched = list(dict.fromkeys(_watched(context).branches))
+    watched = list(dict.fromkeys(_settings(context).branches))
     earlier = (await context.records.get(WATCHED_BRANCHES.of(number)) or WatchedBranches()).branches
     with_issue = [
         branch
@@ -172,7 +172,7 @@ def _plan_requests(requests: list[RequestScan]) -> Plan:
 @router.on(SCAN_EVENT.name, name=f"{NAME}-scan", feature=KEY)
 async def scan_branch(context: Context) -> Plan:
     """Read the results on the newest commits of a branch, and report what has changed since the last scan."""
-    watched = _watched(context)
+    watched = _settings(context)
     event = SCAN_EVENT.read(context.delivery.payload)
     branch = event.branch
     if branch not in watched.branches:
@@ -222,7 +222,7 @@ def plan_news(
 
     The record comes first, so that no other scan finds the same change again.
     """
-    state = change.state.reporting(_news_key(change, branch), moment) if change.is_news else change.state
+    state = change.state.after_message(_news_key(change, branch), moment) if change.is_news else change.state
     effects: list[Effect] = [StoreRecord.of(key, state)] if state != stored else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(state.failing)))
@@ -266,7 +266,7 @@ async def _commits(context: Context, branch: str) -> list[Commit]:
         raise
 
 
-def _watched(context: Context) -> MainFailures:
+def _settings(context: Context) -> MainFailures:
     watched = context.config.of(MAIN_FAILURES)
     assert watched is not None, "the handler runs only where the feature is on"
     return watched

@@ -50,9 +50,9 @@ def failure_news(change: FailureChanges, branch: str) -> News:
     """Return the message about a change: first what broke, then what has recovered."""
     shas = list(dict.fromkeys(failure.sha for failure in change.began))
     items = [
-        *(_began(failure, alone=len(shas) == 1) for failure in change.began),
-        *map(_recovered, change.recovered),
-        *map(_no_longer_reported, change.removed),
+        *(_failure_item(failure, alone=len(shas) == 1) for failure in change.began),
+        *map(_recovery_item, change.recovered),
+        *map(_removed_item, change.removed),
     ]
     still = len(change.state.failing) - len(change.began)
     notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
@@ -79,18 +79,18 @@ def _title(change: FailureChanges, branch: str, shas: Sequence[str]) -> str:
         place = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
         return BEGAN.format(what=_checks(len(change.began)), branch=branch) + place
     if change.recovered and not change.state.failing:
-        return ALL_WELL.format(branch=branch) + _after(change.recovered)
+        return ALL_WELL.format(branch=branch) + _recovery_time(change.recovered)
     if change.recovered:
         return SOME_WELL.format(what=_checks(len(change.recovered)), branch=branch)
     return REMOVED_STATE.format(what=_checks(len(change.removed)), branch=branch)
 
 
-def _began(failure: FailingContext, *, alone: bool) -> NewsItem:
+def _failure_item(failure: FailingContext, *, alone: bool) -> NewsItem:
     says = failure.says if alone else AT_COMMIT.format(sha=failure.sha[:7], says=failure.says)
     return NewsItem(failure.name, says, failure.url)
 
 
-def _recovered(recovery: Recovery) -> NewsItem:
+def _recovery_item(recovery: Recovery) -> NewsItem:
     template = WELL if recovery.commits is None else WELL_LATER if recovery.commits else WELL_ON_RERUN
     text = template.format(
         sha=recovery.commit.sha[:7],
@@ -101,7 +101,7 @@ def _recovered(recovery: Recovery) -> NewsItem:
     return NewsItem(recovery.failure.name, text, recovery.url)
 
 
-def _no_longer_reported(failure: FailingContext) -> NewsItem:
+def _removed_item(failure: FailingContext) -> NewsItem:
     return NewsItem(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
 
 
@@ -116,7 +116,7 @@ def _line(failure: FailingContext) -> str:
     )
 
 
-def _after(recovered: Sequence[Recovery]) -> str:
+def _recovery_time(recovered: Sequence[Recovery]) -> str:
     """Return how long a recovery took: the longest time of all that recovered."""
     longest = max(recovered, key=lambda recovery: recovery.seconds)
     reported = [_commits(longest.commits)] if longest.commits else []

@@ -92,14 +92,14 @@ async def merge(request: CommandRequest, command: Command) -> CommandAnswer:
     merge_state, blockers = await _read_blockers(request)
     if blockers:
         return CommandAnswer(say=texts.NOT_MERGED.format(why=listed_blockers(blockers)), done=False)
-    return _merging(request, merge_state)
+    return _start_merge(request, merge_state)
 
 
 async def merge_when_green(request: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now if nothing blocks it; wait if all blockers can resolve without a push; else list them."""
     merge_state, blockers = await _read_blockers(request)
     if not blockers:
-        return _merging(request, merge_state)
+        return _start_merge(request, merge_state)
     if not all(blocker.can_resolve for blocker in blockers):
         return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed_blockers(blockers)), done=False)
     number = request.pull.number
@@ -201,7 +201,7 @@ def _pending_of(request: CommandRequest, merge_state: MergeState) -> PendingMerg
     return PendingMerge(pull.head_sha, pull.base_ref, request.by, comment.url, comment.written_at or pull.updated_at)
 
 
-def _merging(request: CommandRequest, merge_state: MergeState) -> CommandAnswer:
+def _start_merge(request: CommandRequest, merge_state: MergeState) -> CommandAnswer:
     pull = merge_state.pull
     say = (
         texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref))

@@ -48,7 +48,7 @@ class StorePendingMerge:
     async def apply(self, context: EffectContext) -> Applied:
         """Store it, unless a later request is stored. Raises `TryAgain` if another job changes the record meanwhile."""
         moment = self.pending.asked_at if self.pending else self.said_at
-        if not await _store(context, self.number, self.pending, moment):
+        if not await _change_request(context, self.number, self.pending, moment):
             return Applied(texts.PENDING_REPLACED, changed=False)
         return Applied(texts.IS_PENDING.format(sha=self.pending.sha[:7]) if self.pending else texts.NONE_PENDING)
 
@@ -76,7 +76,7 @@ class RequestRefresh:
         """Announce the next refresh that has not begun, unless another request has announced it already."""
         if self.watch:
             # Pull requests with the same head have different locks, so their jobs run at the same time.
-            await context.records.update(MERGE_WATCH.of(context.repository.id, self.watch), self._watched)
+            await context.records.update(MERGE_WATCH.of(context.repository.id, self.watch), self._add_to_watch)
         # The number after the watch: an event between the two then requests the same refresh or a later one.
         refresh = await next_refresh(context.records, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
@@ -84,7 +84,7 @@ class RequestRefresh:
         template = texts.REFRESH_REQUESTED if is_new else texts.REFRESH_PENDING
         return Applied(template.format(number=self.number), changed=is_new)
 
-    def _watched(self, watched: WatchedCommit | None) -> WatchedCommit | None:
+    def _add_to_watch(self, watched: WatchedCommit | None) -> WatchedCommit | None:
         numbers = watched.numbers if watched is not None else ()
         return WatchedCommit((*numbers, self.number)) if self.number not in numbers else None
 
@@ -108,11 +108,11 @@ class EndPendingMerge:
         stored = await pending_merge(context.records, context.repository.id, self.number)
         if stored is not None and not stored.is_same(self.pending):
             return Applied(texts.IS_PENDING.format(sha=stored.sha[:7]), changed=False)
-        await _store(context, self.number, None, self.pending.asked_at)
+        await _change_request(context, self.number, None, self.pending.asked_at)
         return Applied(texts.NONE_PENDING)
 
 
-async def _store(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
+async def _change_request(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
     newest = True
 
     def change(stored: MergeRequest | None) -> MergeRequest | None:

@@ -165,7 +165,7 @@ def is_undecided(merge_state: MergeState, open_blockers: Sequence[MergeBlocker])
     return not open_blockers and merge_state.mergeable is None
 
 
-def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
+def latest_opinions(reviews: Iterable[PullReview]) -> list[PullReview]:
     """Return the latest approval or request for changes of each person, without dismissed ones."""
     opinions: dict[int, PullReview] = {}
     for review in reviews:
@@ -213,18 +213,18 @@ def _behind(merge_state: MergeState, update: str) -> list[MergeBlocker]:
 
 
 def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[MergeBlocker]:
-    held = {name.casefold() for name in holding}
+    hold_labels = {name.casefold() for name in holding}
     return [
         MergeBlocker(BlockerKind.HELD, texts.HELD.format(label=code(name)))
         for name in labels
-        if name.casefold() in held
+        if name.casefold() in hold_labels
     ]
 
 
 def _objections(merge_state: MergeState) -> list[MergeBlocker]:
     return [
         MergeBlocker(BlockerKind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.author), url=review.url))
-        for review in latest(merge_state.reviews)
+        for review in latest_opinions(merge_state.reviews)
         if review.state == CHANGES_REQUESTED and review.may_write
     ]
 
@@ -233,7 +233,7 @@ def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
     pull = merge_state.pull
     approvals = [
         review
-        for review in latest(merge_state.reviews)
+        for review in latest_opinions(merge_state.reviews)
         if review.state == APPROVED and review.may_write and review.author_id != pull.author.id
     ]
     if not any(review.sha == pull.head_sha for review in approvals):
@@ -255,29 +255,29 @@ def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCo
     names = {"sha": _short(merge_state.pull.head_sha), "base": code(merge_state.pull.base_ref)}
     sentences: dict[tuple[str, str], str] = {}
     for required in merge_state.rules.required:
-        signals = [signal for signal in merge_state.signals if _is(signal, required)]
+        signals = [signal for signal in merge_state.signals if _is_report_of(signal, required)]
         for signal in signals:
             _add_sentence(sentences, signal, names, restart)
         if not signals:
             app = texts.FROM_APP.format(app=required.app) if required.app else ""
-            text = texts.RULE_MISSING.format(**names, name=_shown(required.name), app=app)
+            text = texts.RULE_MISSING.format(**names, name=_quoted(required.name), app=app)
             sentences[State.MISSING, required.name] = text
     for signal in blockers(patterns or _all_of(merge_state), merge_state.signals):
         if signal.state is State.MISSING:
             # A job that no longer exists still blocks, and the text says so: TVM's list of jobs became outdated
             # without anybody noticing (TVM #14618, #18780).
             text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
-            sentence = text.format(**names, name=_shown(signal.name))
+            sentence = text.format(**names, name=_quoted(signal.name))
             sentences.setdefault((State.MISSING, signal.name), sentence)
         else:
             _add_sentence(sentences, signal, names, restart)
     reported = {signal.name for signal in merge_state.signals if not (signal.ours or signal.is_workflow_run)}
     for expected in merge_state.expected:
-        values = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
+        values = {"pattern": _quoted(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
             if name not in reported:
                 sentences.setdefault(
-                    (State.MISSING, name), texts.JOB_MISSING.format(**names, **values, name=_shown(name))
+                    (State.MISSING, name), texts.JOB_MISSING.format(**names, **values, name=_quoted(name))
                 )
     return [MergeBlocker(BlockerKind.CHECK, sentences[key]) for key in sorted(sentences, key=_worst_first)]
 
@@ -296,7 +296,7 @@ def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
     return list(State).index(State(key[0])), key[1]
 
 
-def _is(signal: Signal, required: RequiredCheck) -> bool:
+def _is_report_of(signal: Signal, required: RequiredCheck) -> bool:
     # GitHub ignores upper and lower case in contexts.
     if signal.is_workflow_run:
         return False
@@ -322,10 +322,10 @@ def _remedy(signal: Signal, restart: RestartCommand | None) -> str:
 
 def _linked(signal: Signal) -> str:
     url = linkable(signal.url)
-    return f"[{_shown(signal.name)}](<{url}>)" if url else _shown(signal.name)
+    return f"[{_quoted(signal.name)}](<{url}>)" if url else _quoted(signal.name)
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return code(truncate(name, LONGEST_NAME))
 
 

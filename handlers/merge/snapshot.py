@@ -17,7 +17,14 @@ from bot.github.commits.expected import expected_of
 from bot.github.commits.signals import signals_of
 from bot.github.errors import is_forbidden, is_not_found
 from bot.github.repositories.permissions import role_of
-from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, MergeState, PullReview, RequiredCheck, latest
+from handlers.merge.readiness import (
+    CHANGES_REQUESTED,
+    BranchRules,
+    MergeState,
+    PullReview,
+    RequiredCheck,
+    latest_opinions,
+)
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -92,14 +99,16 @@ async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
         if is_not_found(error):  # somebody deleted the branch
             return rules
         raise
-    return replace(rules, required=tuple(dict.fromkeys([*rules.required, *_classic(protection)])))
+    return replace(rules, required=tuple(dict.fromkeys([*rules.required, *_classic_checks(protection)])))
 
 
 def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
     match rule.text("type"):
         case "required_status_checks":
             checks = rule.items("parameters", "required_status_checks")
-            required = tuple(RequiredCheck(check.string("context"), _app(check, "integration_id")) for check in checks)
+            required = tuple(
+                RequiredCheck(check.string("context"), _app_id(check, "integration_id")) for check in checks
+            )
             return replace(rules, required=(*rules.required, *required))
         case "pull_request":
             allowed = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
@@ -115,7 +124,7 @@ def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
     return rules
 
 
-def _classic(branch: Payload) -> Iterable[RequiredCheck]:
+def _classic_checks(branch: Payload) -> Iterable[RequiredCheck]:
     if not branch.has("protection", "required_status_checks"):
         return
     checks = branch.at("protection", "required_status_checks")
@@ -125,13 +134,13 @@ def _classic(branch: Payload) -> Iterable[RequiredCheck]:
         return
     # `contexts` is the older list, without Apps. Servers that know `checks` fill both:
     # https://docs.github.com/rest/branches/branch-protection#get-status-checks-protection
-    with_apps = [RequiredCheck(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
+    with_apps = [RequiredCheck(check.string("context"), _app_id(check, "app_id")) for check in checks.items("checks")]
     yield from with_apps
     names = {check.name for check in with_apps}
     yield from (RequiredCheck(str(context)) for context in checks.raw.get("contexts") or () if context not in names)
 
 
-def _app(check: Payload, key: str) -> int:
+def _app_id(check: Payload, key: str) -> int:
     app = check.integer(key) if check.has(key) else 0
     return 0 if app == ANY_APP else app
 
@@ -152,7 +161,7 @@ async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[
                 author_id, author.login, review.string("state"), review.text("commit_id"), review.text("html_url")
             )
         )
-    may_write = await _may_write(github, repository, pull, latest(reviews), people)
+    may_write = await _may_write(github, repository, pull, latest_opinions(reviews), people)
     # Nobody's request for changes is passed over because there were too many to look at.
     return tuple(
         replace(review, may_write=may_write.get(review.author_id, review.state == CHANGES_REQUESTED))

@@ -50,11 +50,11 @@ class UpdateBranch:
         The request names the head, and GitHub refuses any other. Raises `RefusedToPerson` with the reason.
         """
         github, repository, names = context.github, context.repository.full_name, self._names
-        answer, pull = await self._pull(github, repository)
+        answer, pull = await self._read_pull(github, repository)
         if not pull.is_open:
             raise RefusedToPerson(texts.UPDATE_CLOSED)
         if pull.head_sha != self.sha:
-            return await self._after_a_move(github, repository, pull.head_sha)
+            return await self._handle_moved_head(github, repository, pull.head_sha)
         # `ahead` describes the head: it has every commit of the base.
         # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
@@ -65,11 +65,11 @@ class UpdateBranch:
         except Exception as error:
             if not (is_forbidden(error) or is_unprocessable(error)):
                 raise
-            _, current = await self._pull(github, repository)
+            _, current = await self._read_pull(github, repository)
             # A head that has moved is one of the reasons for a 422:
             # https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch
             if current.head_sha != self.sha:
-                return await self._after_a_move(github, repository, current.head_sha)
+                return await self._handle_moved_head(github, repository, current.head_sha)
             if may_lack_workflows(error) and await move_changes_workflows(github, repository, self.sha, self.base):
                 raise UserError(NEEDS_WORKFLOWS) from error
             refused = self._refusal(error, answer)
@@ -78,11 +78,11 @@ class UpdateBranch:
             raise refused from error
         return Applied(texts.UPDATE_STARTED.format(**names), page=pull_on_github(self.number))
 
-    async def _pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
+    async def _read_pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
         answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(self.number)}))
         return answer, PullRequest.of(answer)
 
-    async def _after_a_move(self, github: GitHub, repository: str, head_sha: str) -> Applied:
+    async def _handle_moved_head(self, github: GitHub, repository: str, head_sha: str) -> Applied:
         if await is_update_of(github, repository, head_sha, self.sha):
             text = texts.UPDATED_ALREADY.format(**self._names)
             return Applied(text, changed=False, page=pull_on_github(self.number))

@@ -126,7 +126,7 @@ async def take_trigger(context: Context) -> Plan:
     event = context.delivery.event
     sha = payload.string("sha") if event == "status" else payload.string(event, "head_sha")
     watched = await watching_pulls(context.records, context.repository.id, sha)
-    numbers = [number for number in watched if await _is_wanted(context, number, sha)]
+    numbers = [number for number in watched if await _needs_refresh(context, number, sha)]
     if not numbers:
         return Plan(why=texts.WHY_NO_PENDING_MERGE)
     reported_at = context.delivery.received_at
@@ -136,7 +136,7 @@ async def take_trigger(context: Context) -> Plan:
     )
 
 
-async def _is_wanted(context: Context, number: int, sha: str) -> bool:
+async def _needs_refresh(context: Context, number: int, sha: str) -> bool:
     pending = await _pending_of(context, number)
     if pending is not None and pending.sha == sha and not pending.queued:
         return True

@@ -80,5 +80,5 @@ class PublishNightly:
             return Applied(NO_LABS, changed=False)
         name = context.repository.full_name
         document = {"repository": name, **self.known}
-        written = await context.part(RESULTS).publish(name, results, FILE, document)
-        return Applied((FILE_WRITTEN if written else FILE_SAME).format(file=FILE), changed=written)
+        is_written = await context.part(RESULTS).publish(name, results, FILE, document)
+        return Applied((FILE_WRITTEN if is_written else FILE_SAME).format(file=FILE), changed=is_written)

@@ -151,7 +151,7 @@ def delivery_page(parts: OperateParts) -> Page:
     """Return the page of one delivery."""
 
     async def load(request: PageRequest) -> OperateDeliveryPage:
-        return await shown_delivery(parts, request.path["guid"])
+        return await read_delivery(parts, request.path["guid"])
 
     return Page(
         path="/operate/deliveries/{guid}",
@@ -164,7 +164,7 @@ def delivery_page(parts: OperateParts) -> Page:
     )
 
 
-async def shown_delivery(parts: OperateParts, guid: str) -> OperateDeliveryPage:
+async def read_delivery(parts: OperateParts, guid: str) -> OperateDeliveryPage:
     """Return a delivery as its page shows it; raise LookupError if none has this GUID."""
     record = await parts.journal.delivery(guid)
     if record is None:

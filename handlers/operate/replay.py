@@ -39,7 +39,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
     }
 
     async def replay(request: web.Request) -> web.StreamResponse:
-        viewer, guid = await _pressed(parts, request)
+        viewer, guid = await _check_button(parts, request)
         await note_replay(parts.records, guid, viewer.person, parts.clock())
         log.info("replay asked for", delivery=guid, person=viewer.person.id, login=viewer.person.login)
         try:
@@ -50,7 +50,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
         return web.Response(status=303, headers={"Location": delivery_path(guid), "Cache-Control": "no-store"})
 
     async def dry_run(request: web.Request) -> web.StreamResponse:
-        _, guid = await _pressed(parts, request)
+        _, guid = await _check_button(parts, request)
         try:
             plan = await parts.engine.dry_run(guid)
         except UserError:
@@ -58,7 +58,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
         except TryAgain as error:
             raise Problem(503, CANNOT_PLAN, headers={"Retry-After": "30"}) from error
         return await request.app[PAGES].answer(
-            request, "operate_plan.html", {"guid": guid, "plan": _shown(parts, plan)}
+            request, "operate_plan.html", {"guid": guid, "plan": _describe_plans(parts, plan)}
         )
 
     moved = ResponseSchema("Redirects to the page of the delivery", media_type="text/html")
@@ -84,7 +84,7 @@ def delivery_path(guid: str) -> str:
     return f"/operate/deliveries/{segment(guid)}"
 
 
-async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, str]:
+async def _check_button(parts: OperateParts, request: web.Request) -> tuple[Viewer, str]:
     """Check a press of a button; return who pressed it, and the GUID of the stored delivery. Raises `Problem`."""
     pages = request.app[PAGES]
     pages.admit(request)
@@ -95,7 +95,7 @@ async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, s
     return viewer, guid
 
 
-def _shown(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
+def _describe_plans(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
     """Describe what each handler would do, in texts without secrets."""
     descriptions = []
     for handler_plan in plan["plans"]:

@@ -49,10 +49,10 @@ class DeliverySearch:
             self.repository.lower() in ("", record.repository.lower())
             and self.number in (None, record.number)
             and self.event in ("", record.event, f"{record.event}.{record.action}")
-            and (not self.text or self._says(record))
+            and (not self.text or self._has_text(record))
         )
 
-    def _says(self, record: DeliveryRecord) -> bool:
+    def _has_text(self, record: DeliveryRecord) -> bool:
         lowered_text = self.text.lower()
         names = (record.guid, record.event, record.repository, *(plan.handler for plan in record.plans))
         return any(lowered_text in text.lower() for text in (*names, *(job.text for job in record.jobs)))

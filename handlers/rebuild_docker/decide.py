@@ -24,8 +24,8 @@ def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> CiVerdict:
         return CiVerdict(True, texts.IMAGES_NOT_ON)
     if isinstance(changes, UnknownChanges):
         return CiVerdict(True, FALLBACK.format(why=changes.reason, what=texts.IMAGES_ARE_BUILT))
-    of_an_image = (name for name in changes.names if matches(config.paths, name) and not matches(config.ignore, name))
-    name = next(of_an_image, None)
+    image_files = (name for name in changes.names if matches(config.paths, name) and not matches(config.ignore, name))
+    name = next(image_files, None)
     return (
         CiVerdict(False, texts.IN_NO_IMAGE)
         if name is None

@@ -44,14 +44,14 @@ MOST_NAMES = 3_000
 router = Router()
 
 
-def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
+def _changes_file(delivery: Delivery, config: RepositoryConfig) -> bool:
     payload = delivery.payload
     on_default = payload.text("ref") == BRANCH_PREFIX + payload.text("repository", "default_branch")
     return config.of(REPOSITORY_FILE) and on_default and not payload.flag("deleted") and may_touch(payload)
 
 
-@router.on("push", name=NAME, accepts=_is_pushed)
-@router.on(FILE_FOUND.name, name=NAME, accepts=_is_pushed)
+@router.on("push", name=NAME, accepts=_changes_file)
+@router.on(FILE_FOUND.name, name=NAME, accepts=_changes_file)
 async def apply_file(context: Context) -> Plan:
     """Apply the file of a push to the default branch; if it has errors, report them in a check run on its commit."""
     as_of, payload = time.time(), context.delivery.payload
@@ -135,10 +135,10 @@ def may_touch(payload: Payload) -> bool:
 
 def pushed_at(payload: Payload) -> int:
     """Return when the last push was, in whole seconds since 1970: `push` has a number, everything else ISO 8601."""
-    written = payload.at("repository").raw.get("pushed_at")
-    if isinstance(written, str):
-        return int(datetime.fromisoformat(written).timestamp())
-    return written if isinstance(written, int) else 0
+    pushed = payload.at("repository").raw.get("pushed_at")
+    if isinstance(pushed, str):
+        return int(datetime.fromisoformat(pushed).timestamp())
+    return pushed if isinstance(pushed, int) else 0
 
 
 async def _read_file(context: Context, sha: str, stored_file: StoredFile) -> FoundFile | None:
@@ -164,15 +164,15 @@ async def _put_check(
         removed=file is None,
     )
     content, page = config_report(checked), await _page(context, sha)
-    put: Effect = PutCheckRun(CHECK, sha, name_of(file), content, as_of, is_rerun, page)
-    return Plan((put,), why=content.title)
+    check_run: Effect = PutCheckRun(CHECK, sha, name_of(file), content, as_of, is_rerun, page)
+    return Plan((check_run,), why=content.title)
 
 
 async def _page(context: Context, sha: str) -> str:
     """Return the page of the pull request whose head a commit is; empty without one."""
     payload = context.delivery.payload
-    named = [payload.integer("pull_request", "number")] if payload.has("pull_request") else []
-    numbers = named or await pulls_with_head(context.records, context.repository.id, sha)
+    pull_numbers = [payload.integer("pull_request", "number")] if payload.has("pull_request") else []
+    numbers = pull_numbers or await pulls_with_head(context.records, context.repository.id, sha)
     return pull_page_url(context, numbers[-1]) if numbers else ""
 
 

@@ -80,14 +80,14 @@ def _report_faults(checked: CheckedFile) -> CheckContent:
     count = _counted(len(checked.faults), ONE_ERROR, ERRORS_FOUND)
     in_force = FILE_IN_FORCE.format(commit=code(checked.commit[:7])) if checked.commit else APP_YAML_IN_FORCE
     intro = INVALID.format(path=code(PATH), count=count, branch=code(checked.branch), in_force=in_force)
-    listed = checked.faults[:MOST_ANNOTATIONS]
-    lines = [Block(MORE_ERRORS, _line(fault)) for fault in listed]
+    listed_faults = checked.faults[:MOST_ANNOTATIONS]
+    lines = [Block(MORE_ERRORS, _line(fault)) for fault in listed_faults]
     locally = Block("", CHECK_LOCALLY.format(path=PATH))
     return CheckContent(
         conclusion=FAILURE,
         title=count,
         summary=joined_blocks([Block("", intro), locally, *lines]),
-        annotations=tuple(map(_annotation, listed)),
+        annotations=tuple(map(_annotation, listed_faults)),
         certain=True,
     )
 

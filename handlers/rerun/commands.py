@@ -186,15 +186,15 @@ def explain_rerun(runs: Sequence[CiRun], decision: RerunDecision, sha: str, ment
     if not runs:
         return texts.NOT_STARTED_YET.format(sha=quoted_sha)
     return "\n".join(
-        [*_restarted(decision.picks, quoted_sha), *_left_alone(runs, decision, quoted_sha, mention)]
+        [*_list_restarts(decision.picks, quoted_sha), *_explain_others(runs, decision, quoted_sha, mention)]
     ).strip()
 
 
-def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> Iterator[str]:
+def _explain_others(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> Iterator[str]:
     if not (decision.picks or decision.untouchable or decision.unapproved or decision.named):
         ended = [run.name for run in runs if run.state not in (CiState.RUNNING, CiState.MISSING)]
         text = texts.NOTHING_FAILED if ended else texts.NOTHING_FINISHED
-        yield text.format(sha=sha, names=_listed(ended), command=code(f"{mention} {RERUN.name} {ALL}"))
+        yield text.format(sha=sha, names=_list_names(ended), command=code(f"{mention} {RERUN.name} {ALL}"))
     yield from _unknown_names(runs, decision.unmatched, sha)
     if decision.running:
         yield texts.STILL_RUNNING.format(names=_names(decision.running))
@@ -205,7 +205,7 @@ def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mentio
         command = code(f"{mention} {APPROVE_CI.name}")
         yield texts.WAITS_FOR_APPROVAL.format(names=_names(decision.unapproved), command=command)
     for run in decision.untouchable[:MOST_LISTED]:
-        yield CANNOT_RESTART.format(name=_shown(run.name), reason=run.untouchable)
+        yield CANNOT_RESTART.format(name=_quoted(run.name), reason=run.untouchable)
     if (unlisted := len(decision.untouchable) - MOST_LISTED) > 0:
         yield texts.MORE_NOT_RESTARTED.format(count=unlisted)
 
@@ -215,56 +215,56 @@ def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> I
     for name in unknown:
         close = nearest_names(name, titles)
         proposal = (
-            texts.DID_YOU_MEAN.format(names=_listed(close)) if close else texts.AVAILABLE.format(names=_names(runs))
+            texts.DID_YOU_MEAN.format(names=_list_names(close)) if close else texts.AVAILABLE.format(names=_names(runs))
         )
         # The name of a check has a slash, and `tvm-cpu/pr-head` is near to `tvm-gpu/pr-head`, but is another check.
         reason = texts.NOT_REPORTED if "/" in name or not close else ""
-        yield texts.UNKNOWN_NAME.format(sha=sha, name=_shown(name)) + reason + proposal
+        yield texts.UNKNOWN_NAME.format(sha=sha, name=_quoted(name)) + reason + proposal
 
 
-def _restarted(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:
+def _list_restarts(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:
     if not picks:
         return
     yield texts.RESTARTING.format(sha=sha)
     for pick in picks[:MOST_LISTED]:
-        yield f"- {_shown_pick(pick)}"
+        yield f"- {_describe_pick(pick)}"
     if (unlisted := len(picks) - MOST_LISTED) > 0:
         yield f"- {MORE.format(count=unlisted)}"
     yield ""  # ends the list
 
 
-def _shown_pick(pick: RerunPick) -> str:
-    run = texts.RESTARTED_RUN.format(run=_link(pick.run), provider=pick.run.provider, ended=_how_it_ended(pick.run))
+def _describe_pick(pick: RerunPick) -> str:
+    run = texts.RESTARTED_RUN.format(run=_link(pick.run), provider=pick.run.provider, ended=_ended_text(pick.run))
     if pick.part is not None:
-        return texts.ONE_JOB.format(job=_shown(pick.part.name), run=run)
+        return texts.ONE_JOB.format(job=_quoted(pick.part.name), run=run)
     some_jobs = pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id
     return texts.FAILED_JOBS.format(run=run) if some_jobs else run
 
 
-def _how_it_ended(run: CiRun) -> str:
+def _ended_text(run: CiRun) -> str:
     if run.state is CiState.MISSING:
         return texts.NOT_BEGUN
-    ended = texts.ABORTED if run.conclusion == "aborted" else _shown(run.conclusion)
+    ended = texts.ABORTED if run.conclusion == "aborted" else _quoted(run.conclusion)
     return texts.STATUS_PENDING.format(ended=ended) if run.is_outdated else ended
 
 
 def _link(run: CiRun) -> str:
     if not _LINK.fullmatch(run.url):
-        return _shown(run.name)
-    return f"[{_shown(run.name)}]({run.url})"
+        return _quoted(run.name)
+    return f"[{_quoted(run.name)}]({run.url})"
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return code(truncate(name, LONGEST_NAME))
 
 
 def _names(runs: Iterable[CiRun]) -> str:
-    return _listed(run.name for run in runs)
+    return _list_names(run.name for run in runs)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(names))
-    return listed([_shown(name) for name in distinct[:MOST_LISTED]], MOST_LISTED, len(distinct))
+    return listed([_quoted(name) for name in distinct[:MOST_LISTED]], MOST_LISTED, len(distinct))
 
 
 async def rerun(request: CommandRequest, command: Command) -> CommandAnswer:

@@ -62,7 +62,8 @@ def describe_runtimes(tested: HeadAndBase, percent: int, least_seconds: float, *
         return ""
     several = len(tested.suites) > 1
     rows = [
-        f"{wording.name_of_test(test.suite, test.test, several=several)}, {_time(test.seconds)}" for test in slow_tests
+        f"{wording.name_of_test(test.suite, test.test, several=several)}, {_time_text(test.seconds)}"
+        for test in slow_tests
     ]
     parts = [
         "\n".join(
@@ -82,7 +83,7 @@ def changed_suites(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
     Incomplete suites are left out: missing tests would look like saved time.
     """
     changes = []
-    for name, head, base in _pairs(tested):
+    for name, head, base in _suites_with_base(tested):
         change = RuntimeChange(name, sum(base.suite.seconds.values()), sum(head.seconds.values()))
         is_large = abs(change.head_seconds - change.base_seconds) >= SMALLEST_CHANGE
         is_complete = head.complete and base.suite.complete
@@ -97,7 +98,7 @@ def slow_new_tests(tested: HeadAndBase, least_seconds: float, *, most_steps: int
     One that was renamed, or was skipped with its whole file, is not new.
     """
     slow_tests = []
-    for name, head, base in _pairs(tested):
+    for name, head, base in _suites_with_base(tested):
         new = {test for test in head.seen if test not in base.suite.seen and not base.suite.skipped(test)}
         slow = {test for test in new if head.seconds.get(test, 0.0) >= least_seconds}
         if not slow:
@@ -109,7 +110,7 @@ def slow_new_tests(tested: HeadAndBase, least_seconds: float, *, most_steps: int
     return sorted(slow_tests, key=lambda test: (-test.seconds, test.suite, test.test))
 
 
-def _pairs(tested: HeadAndBase) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
+def _suites_with_base(tested: HeadAndBase) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
     return [(name, head, tested.bases[name]) for name, head in sorted(tested.suites.items()) if name in tested.bases]
 
 
@@ -118,8 +119,8 @@ def _change_line(tested: HeadAndBase, change: RuntimeChange) -> str:
     return texts.RUNTIME_CHANGED.format(
         suite=wording.suite_name(change.suite),
         change=_change(change),
-        before=_time(change.base_seconds),
-        now=_time(change.head_seconds),
+        before=_time_text(change.base_seconds),
+        now=_time_text(change.head_seconds),
         tests_before=len(base.suite.seen),
         tests=len(tested.suites[change.suite].seen),
         base=wording.link_to_commit(base),
@@ -132,5 +133,5 @@ def _change(change: RuntimeChange) -> str:
     return texts.MANY_TIMES.format(times=change.head_seconds / change.base_seconds)
 
 
-def _time(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < MINUTES else f"{seconds / 60:,.1f} min"

@@ -193,17 +193,17 @@ def catch_up(
     quoted_sha = code(sha[:7])
     sentences = []
     if ended:
-        sentences.append(texts.RESTARTING.format(sha=quoted_sha, names=_listed(ended)))
+        sentences.append(texts.RESTARTING.format(sha=quoted_sha, names=_run_names(ended)))
     if running:
-        sentences.append(texts.STILL_RUNNING.format(names=_listed(running), command=code(f"{mention} rerun")))
+        sentences.append(texts.STILL_RUNNING.format(names=_run_names(running), command=code(f"{mention} rerun")))
     if runs and not matching:
         restartable = any(not run.untouchable for run in runs)
         text = texts.NOTHING_MATCHES if restartable else texts.NOTHING_RESTARTABLE
-        sentences.append(text.format(sha=quoted_sha, names=_listed(runs), files=files))
+        sentences.append(text.format(sha=quoted_sha, names=_run_names(runs), files=files))
     return ended, "\n".join(sentences)
 
 
-def _listed(runs: Sequence[CiRun]) -> str:
+def _run_names(runs: Sequence[CiRun]) -> str:
     return listed([code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]], MOST_LISTED, len(runs))
 
 

@@ -60,7 +60,7 @@ class Remind:
         # The list was read for the plan, and a retry may come hours later.
         if pull.draft or not pull.is_open:
             return self._not_reminded(NO_REVIEW_PENDING)
-        written = [comment async for comment in self._written(context)]
+        written = [comment async for comment in self._new_comments(context)]
         reminders = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if reminders:
             await context.records.put(key, Reminded(max(comment.string("created_at") for comment in reminders)))
@@ -70,13 +70,13 @@ class Remind:
             return self._not_reminded(ALREADY_REMINDED)
         if any(comment.text("user", "type") == "User" for comment in written):
             return self._not_reminded(RECENT_ACTIVITY)
-        made = await context.github.post(COMMENTS, url_vars=url_vars, data={"body": f"{MARKER}\n{self.text}"})
-        comment = Payload(made, "comment")
+        response = await context.github.post(COMMENTS, url_vars=url_vars, data={"body": f"{MARKER}\n{self.text}"})
+        comment = Payload(response, "comment")
         await context.records.put(key, Reminded(comment.string("created_at")))
         page = comment_on_github(self.number, comment.integer("id"))
         return Applied(REMINDED_PEOPLE.format(number=self.number), page=page)
 
-    async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
+    async def _new_comments(self, context: EffectContext) -> AsyncIterator[Payload]:
         url_vars = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
         async for item in context.github.getiter(COMMENTS_SINCE, url_vars=url_vars):
             comment = Payload(item, "comment")

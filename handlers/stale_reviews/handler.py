@@ -122,7 +122,7 @@ def reviewers(pull: OpenPull) -> tuple[str, ...]:
 def reminder_text(stale_pull: StalePull, current_time: float) -> str:
     """Return the text of a reminder."""
     reminder = REMINDER.format(
-        waited=_waited(current_time - stale_pull.since), names=_listed(reviewers(stale_pull.pull))
+        waited=_duration_in_words(current_time - stale_pull.since), names=_joined_names(reviewers(stale_pull.pull))
     )
     author = stale_pull.pull.author
     if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
@@ -130,11 +130,11 @@ def reminder_text(stale_pull: StalePull, current_time: float) -> str:
     return reminder + TO_AUTHOR.format(author=f"@{author.login}", drafts=DRAFTS)
 
 
-def _waited(passed: float) -> str:
+def _duration_in_words(passed: float) -> str:
     """Return a duration in words, as in `8 days`: in the largest unit of which it has at least two."""
     name, unit = next(((name, unit) for name, unit in _UNITS if passed >= 2 * unit), _UNITS[-1])
     return f"{int(passed // unit)} {name}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -95,7 +95,7 @@ async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
     cursor: str | None = None
     # TVM's script overwrote its page with another answer, and never read the second one (TVM #10807).
     for _ in range(MOST_PAGES):
-        page = Payload(await _data(github, owner, name, cursor)).at("repository", "pullRequests")
+        page = Payload(await _read_page(github, owner, name, cursor)).at("repository", "pullRequests")
         pulls += [pull_of(node) for node in page.items("nodes")]
         if not page.flag("pageInfo", "hasNextPage"):
             break
@@ -103,7 +103,7 @@ async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
     return pulls
 
 
-async def _data(github: GitHub, owner: str, name: str, cursor: str | None) -> Any:
+async def _read_page(github: GitHub, owner: str, name: str, cursor: str | None) -> Any:
     try:
         return await github.graphql(QUERY, owner=owner, name=name, after=cursor)
     except QueryError as error:
@@ -120,17 +120,17 @@ def pull_of(node: Payload) -> OpenPull:
     """Read a pull request from an answer to `QUERY`."""
     commit = next((item.at("commit") for item in node.items("commits", "nodes")), Payload({}))
     pushed_by_bot = commit.text("author", "name").endswith(BOT_MARK)
-    requested = [item.at("requestedReviewer") for item in _with(node, "reviewRequests", "requestedReviewer")]
+    requested = [item.at("requestedReviewer") for item in _items_with(node, "reviewRequests", "requestedReviewer")]
     return OpenPull(
         number=node.integer("number"),
         is_draft=node.flag("isDraft"),
         author=_person(node, "author"),
-        active_at=max(_active(node, commit, pushed_by_bot)),
+        active_at=max(_activity_times(node, commit, pushed_by_bot)),
         requested=tuple(person for item in requested if (person := _account(item)) and not person.is_bot),
         teams=tuple(item.string("combinedSlug") for item in requested if item.has("combinedSlug")),
         reviewed=tuple(
             person
-            for item in _with(node, "latestReviews", "author")
+            for item in _items_with(node, "latestReviews", "author")
             if (person := _person(item, "author")) and not person.is_bot
         ),
         pushed_by_bot=pushed_by_bot,
@@ -138,7 +138,7 @@ def pull_of(node: Payload) -> OpenPull:
     )
 
 
-def _active(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[float]:
+def _activity_times(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[float]:
     """Yield the times at which people did something; the first one is when it was opened, even by a bot."""
     yield moment(node.string("createdAt"))
     if commit.has("committedDate") and not pushed_by_bot:
@@ -162,7 +162,7 @@ def moment(iso: str) -> float:
     return datetime.fromisoformat(iso).timestamp()
 
 
-def _with(node: Payload, connection: str, key: str) -> Iterator[Payload]:
+def _items_with(node: Payload, connection: str, key: str) -> Iterator[Payload]:
     return (item for item in node.items(connection, "nodes") if item.has(key))
 
 

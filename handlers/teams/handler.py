@@ -117,52 +117,55 @@ async def mention(context: Context) -> Plan:
         await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
     )
     if mentioned.with_others(subscribers) == mentioned:
-        return Plan(tuple(effects), why=known_topics.noted(NO_SUBSCRIBERS))
+        return Plan(tuple(effects), why=known_topics.with_note(NO_SUBSCRIBERS))
     effects.append(MentionSubscribers(opened.number, NAME, subscribers.people, subscribers.topics))
-    return Plan(tuple(effects), why=known_topics.noted(SUBSCRIBED.format(topics=", ".join(subscribers.topics))))
+    return Plan(tuple(effects), why=known_topics.with_note(SUBSCRIBED.format(topics=", ".join(subscribers.topics))))
 
 
-def is_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
+def is_list_event(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether the list may have changed; text by bots is not part of it."""
     teams = config.of(TEAMS)
     if teams is None or delivery.payload.integer("issue", "number") != teams.issue:
         return False
-    return not person_or_ghost(_listed_text(delivery)).is_bot
+    return not person_or_ghost(_post_of(delivery)).is_bot
 
 
-def _listed_text(delivery: Delivery) -> Payload:
+def _post_of(delivery: Delivery) -> Payload:
+    """Return the comment of a delivery, or the issue whose description is its text."""
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
-@router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=is_of_list)
-@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_of_list)
-async def read_again(context: Context) -> Plan:
+@router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=is_list_event)
+@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_list_event)
+async def read_list_again(context: Context) -> Plan:
     """Read the list again because it changed, and report the lines of the new text that cannot be read."""
-    config, written = context.config.of(TEAMS), _listed_text(context.delivery)
+    config, post = context.config.of(TEAMS), _post_of(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
-    author = person_or_ghost(written)
+    author = person_or_ghost(post)
     # One request here prevents a stranger's comment from making us read the whole list.
     if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
         return Plan(why=NO_ROLE)
     listing = await _read_list(context.github, context.repository.full_name, config.issue)
     effects: list[Effect] = [listing.store] if listing.store else []
     if context.delivery.action != "deleted":
-        lines = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
+        lines = await run_in_thread(partial(read_lines, post.text("body")), post.text("body"))
         effects += _report_unreadable(context.delivery, config.issue, lines.unreadable)
-    return Plan(tuple(effects), why=listing.noted(TOPICS_LISTED.format(issue=config.issue, count=len(listing.topics))))
+    return Plan(
+        tuple(effects), why=listing.with_note(TOPICS_LISTED.format(issue=config.issue, count=len(listing.topics)))
+    )
 
 
 def _report_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
     if not lines:
         return []
-    written = _listed_text(delivery)
+    post = _post_of(delivery)
     comment = delivery.event == "issue_comment"
-    kind, subject = (ISSUE_COMMENT, written.integer("id")) if comment else (PULL_REQUEST_BODY, number)
-    reaction = React(kind, subject, written.text("node_id"), CONFUSED, number)
+    kind, subject = (ISSUE_COMMENT, post.integer("id")) if comment else (PULL_REQUEST_BODY, number)
+    reaction = React(kind, subject, post.text("node_id"), CONFUSED, number)
     place = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
-    text = answer_text(written.text("html_url"), [unreadable_text(lines)], place)
-    return [reaction, Reply(number, text, written.text("updated_at"))]
+    text = answer_text(post.text("html_url"), [unreadable_text(lines)], place)
+    return [reaction, Reply(number, text, post.text("updated_at"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ class KnownTopics:
     store: StoreTeamList | None = None
     note: str = ""
 
-    def noted(self, reason: str) -> str:
+    def with_note(self, reason: str) -> str:
         """Return a reason, followed by the note if there is one."""
         return f"{reason}; {self.note}" if self.note else reason
 
@@ -212,18 +215,18 @@ def _subject(delivery: Delivery) -> Payload:
 async def _read_list(github: GitHub, repository: str, number: int) -> KnownTopics:
     """Read the list with one request, and one more for each hundred comments. A missing issue lists nobody."""
     read_at, url_vars = time.time(), {"repo": repository, "number": str(number)}
-    written: list[tuple[Person, str]] = []
+    posts: list[tuple[Person, str]] = []
     try:
         issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=url_vars), "issue")
-        written.append((person_or_ghost(issue), issue.text("body")))
+        posts.append((person_or_ghost(issue), issue.text("body")))
         async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=url_vars):
             comment = Payload(item, "comment")
-            written.append((person_or_ghost(comment), comment.text("body")))
+            posts.append((person_or_ghost(comment), comment.text("body")))
     except Exception as error:
         if not is_not_found(error):
             raise
         log.warning("the issue that lists the teams does not exist", repository=repository, issue=number)
-    by_author = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in written]
+    by_author = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in posts]
     # One request for each author who lists somebody, and none for other commenters.
     people = {author.id: author for author, topics in by_author if topics and not author.is_bot}
     roles = {author_id: await role_of(github, repository, person) for author_id, person in people.items()}

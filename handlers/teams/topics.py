@@ -61,7 +61,7 @@ def read_lines(text: str) -> ReadLines:
     unreadable = []
     for line in visible_lines(text):
         if "@" in line.text:
-            line_entries = list(_entries(_bare(line.text)))
+            line_entries = list(_entries(_without_comments(line.text)))
             entries += line_entries
             if not line_entries:
                 unreadable.append(" ".join(line.text.replace(HOLE, "…").split()))
@@ -73,7 +73,7 @@ def listed_topics(text: str) -> dict[str, tuple[str, ...]]:
     return read_lines(text).topics
 
 
-def _bare(line: str) -> str:
+def _without_comments(line: str) -> str:
     """Return a line without a task's checkbox and without text in parentheses."""
     return " ".join(_PARENTHESES.sub(" ", _TASK.sub("", " ".join(line.split()))).split())
 

@@ -179,7 +179,7 @@ def decide_step(scan: TrackingScan, rules: TrackingRules, moment: float) -> Step
         commits=scan.commits,
         fine=chosen is not None or scan.relation in (IDENTICAL, BEHIND),
         at=iso_utc(moment),
-        why=_why(scan, rules),
+        why=_explain(scan, rules),
         why_not_newer=tuple(commit.as_json() for commit in scan.scanned),
     )
 
@@ -197,23 +197,23 @@ def commits_to_request(candidates: Sequence[Commit], verdicts: Mapping[str, Scan
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_REQUESTED - ALWAYS_REQUESTED]))
 
 
-def _why(scan: TrackingScan, rules: TrackingRules) -> str:
+def _explain(scan: TrackingScan, rules: TrackingRules) -> str:
     values = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
-    newest = _blocked(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
+    newest = _describe_blockers(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
     if scan.chosen is not None:
         template = CREATED if scan.head is None else MOVED
-        text = template.format(**values, sha=scan.chosen.sha[:7], commits=_count(scan.commits))
+        text = template.format(**values, sha=scan.chosen.sha[:7], commits=_count_text(scan.commits))
         return text + (NOT_NEWEST.format(newest=newest) if newest else "")
     if not scan.scanned:
         return (AT_HEAD if scan.relation == IDENTICAL else IS_AHEAD).format(**values)
     if len(scan.scanned) == 1:
         return ONE_NOT_GREEN.format(**values, newest=newest)
-    patterns = _unmatched(scan.scanned)
+    patterns = _unmatched_patterns(scan.scanned)
     text = NO_MATCH.format(patterns=listed(patterns, MOST_NAMED)) if patterns else ""
     return NONE_GREEN.format(**values, newest=newest) + text
 
 
-def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
+def _unmatched_patterns(scanned: Iterable[ScannedCommit]) -> list[str]:
     """Return the patterns without a match on any commit whose blockers are all known."""
     # A stored verdict lists at most `MOST_STORED` blockers, so an unmatched pattern may not be among them.
     fully_listed = [commit for commit in scanned if not commit.unlisted]
@@ -221,12 +221,14 @@ def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []
 
 
-def _count(commits: int | None) -> str:
+def _count_text(commits: int | None) -> str:
     if commits is None:
         return SOME_COMMITS
     return ONE_COMMIT if commits == 1 else COMMITS.format(count=commits)
 
 
-def _blocked(scanned: ScannedCommit) -> str:
-    named = [f"{signal.name} is {signal.state}" for signal in scanned.blockers]
-    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=listed(named, MOST_NAMED, len(named) + scanned.unlisted))
+def _describe_blockers(scanned: ScannedCommit) -> str:
+    descriptions = [f"{signal.name} is {signal.state}" for signal in scanned.blockers]
+    return BLOCKED.format(
+        sha=scanned.commit.sha[:7], blockers=listed(descriptions, MOST_NAMED, len(descriptions) + scanned.unlisted)
+    )

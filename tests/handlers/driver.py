@@ -80,10 +80,10 @@ class World:
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         """Accept a delivery of the bot's own, as the engine does; return whether it is new."""
-        known = any(one.guid == guid for one in self.announced)
-        if not known:
+        is_known = any(event.guid == guid for event in self.announced)
+        if not is_known:
             self.announced.append(Delivery(guid, event, Payload(json.loads(body)), time.time()))
-        return not known
+        return not is_known
 
     def configure(self, config: Config, router: Router | None = None) -> None:
         """Continue with another app.yaml, as after a restart, and with another router if one is given."""
@@ -131,9 +131,9 @@ class World:
         """Let somebody comment; return the bot's answer: its reactions and its comment, if there is one."""
         await self.happen()
         comment = pull.comment(by, text)
-        known = len(pull.comments_by("nightjar[bot]"))
+        comment_count = len(pull.comments_by("nightjar[bot]"))
         await self.happen()
-        answers = [answer.body for answer in pull.comments_by("nightjar[bot]")[known:]]
+        answers = [answer.body for answer in pull.comments_by("nightjar[bot]")[comment_count:]]
         return "\n".join([" ".join(pull.reactions(comment)), *answers])
 
     def slow_status(self, sha: str) -> str:
@@ -147,7 +147,7 @@ class World:
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
             # Handler by handler, because the writes of one may change the plan of the next.
-            shown = await self._dry_run(delivery, handler) if self.run_dry_first else None
+            dry_plan = await self._dry_run(delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "a plan has one effect per target"
@@ -161,16 +161,16 @@ class World:
                     written.append({"target": effect.target, **effect.effect})
                     await self._apply(delivery, handler, effect)
             self.planned_to_write.append((handler, written))
-            if shown is not None:
-                assert _effects_shown(shown) == _without_moment(written), f"{handler} differs from its dry run"
+            if dry_plan is not None:
+                assert _effects_shown(dry_plan) == _without_moment(written), f"{handler} differs from its dry run"
 
     async def _dry_run(self, delivery: Delivery, handler: str) -> dict[str, Any]:
         """Return what a dry run shows, and check that it wrote nothing: not to GitHub, and no record."""
         written, stored = self._written(), await self.stored()
-        shown = await planned_by(self.pipeline, delivery, handler)
+        dry_plan = await planned_by(self.pipeline, delivery, handler)
         assert self._written() == written, f"a dry run of {handler} wrote to GitHub"
         assert await self.stored() == stored, f"a dry run of {handler} wrote a record"
-        return shown
+        return dry_plan
 
     def _written(self) -> list[str]:
         """Return the requests that changed something on GitHub; queries are POST requests too."""
@@ -185,8 +185,8 @@ class World:
 
     async def stored(self) -> list[dict[str, Any]]:
         """Return every record."""
-        found: list[dict[str, Any]] = await self.connector.execute_query_all_async(STORED)
-        return found
+        rows: list[dict[str, Any]] = await self.connector.execute_query_all_async(STORED)
+        return rows
 
     async def _apply(self, delivery: Delivery, handler: str, effect: PlannedEffect) -> EndedEffect:
         repository = Repository.of(delivery.payload)
@@ -277,7 +277,7 @@ async def a_world(
             Engine(database) as engine,
             open_services(config, settings, engine, session, reading, pool=pool) as services,
         ):
-            known, router = Repositories(config, engine.records), full_router()
+            repositories, router = Repositories(config, engine.records), full_router()
             pipeline = Pipeline(
                 config=config,
                 app=bot,
@@ -286,7 +286,7 @@ async def a_world(
                 router=router,
                 codec=CODEC,
                 announce=engine.accept,
-                repositories=known,
+                repositories=repositories,
                 prefilter=WebhookPrefilter(router, config.mentions, NOTES),
                 notes=NOTES,
             )

@@ -98,6 +98,6 @@ def test_a_replaced_value_stays_one_part_of_the_path() -> None:
 def test_other_statuses_get_no_job(context: str, state: str, expected: bool) -> None:
     """TVM #12902: GitHub sends every status of every commit."""
     delivery = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
-    on = repository_config(docs=config("https://docs.example.org/{sha}/"))
-    assert accepts(delivery, on) is expected
+    config_of_docs = repository_config(docs=config("https://docs.example.org/{sha}/"))
+    assert accepts(delivery, config_of_docs) is expected
     assert accepts(delivery, repository_config()) is False

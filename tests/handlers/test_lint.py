@@ -87,14 +87,14 @@ def test_code_addresses_and_cc_lines_cause_no_warning(title: str, body: str) -> 
     ],
 )
 def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> None:
-    found = decide_lint(title, body, ANY)
-    assert found.faults == ()
-    assert f"GitHub notifies {names} about this" in found.people
-    assert lint_check_run(found).conclusion == "success"
+    findings = decide_lint(title, body, ANY)
+    assert findings.faults == ()
+    assert f"GitHub notifies {names} about this" in findings.people
+    assert lint_check_run(findings).conclusion == "success"
 
 
 @pytest.mark.parametrize(
-    ("found", "conclusion", "title"),
+    ("findings", "conclusion", "title"),
     [
         (LintFindings(), "success", "No problems"),
         (LintFindings((), "names"), "success", "No problems; the text mentions people"),
@@ -102,10 +102,10 @@ def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> N
         (LintFindings((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; the text mentions people"),
     ],
 )
-def test_the_report_gives_advice_and_lists_each_problem(found: LintFindings, conclusion: str, title: str) -> None:
-    content = lint_check_run(found)
+def test_the_report_gives_advice_and_lists_each_problem(findings: LintFindings, conclusion: str, title: str) -> None:
+    content = lint_check_run(findings)
     assert (content.conclusion, content.title) == (conclusion, title)
-    assert all(fault in content.summary for fault in (*found.faults, found.people))
+    assert all(fault in content.summary for fault in (*findings.faults, findings.people))
     assert "never blocks a merge" in content.summary
 
 

@@ -173,17 +173,17 @@ async def test_a_push_marks_all_sections_in_one_write(world: World, pull: PullRe
     mark = f"{OUT_OF_DATE}this is for `{old}`; the head is now `{new}`."
     expected = {section: f"{mark}\n\nOf {section}." for section in SECTIONS}
     assert sticky.sections_of(comment.body) == expected
-    made = [one for one in requests(world) if "comments" in one]
+    made = [request for request in requests(world) if "comments" in request]
     assert made == [f"GET {COMMENTS}", f"PATCH {ONE}"]
 
 
 async def test_a_push_without_a_section_about_a_commit_costs_nothing(world: World, pull: PullRequest) -> None:
     pull.comment(BOT, sticky.render({"cc-reviewers": "Nobody could be asked."}))
     await pushed(world, pull)
-    assert [one for one in requests(world) if "comments" in one] == []
+    assert [request for request in requests(world) if "comments" in request] == []
     await shown(world, of(pull, ""))
     await pushed(world, pull)
-    assert [one for one in requests(world) if "comments" in one] == []
+    assert [request for request in requests(world) if "comments" in request] == []
 
 
 async def test_a_second_push_updates_the_head_in_the_mark(world: World, pull: PullRequest) -> None:
@@ -236,16 +236,18 @@ async def test_a_late_mark_names_the_current_head(world: World, pull: PullReques
     await shown(world, of(pull, "Built."))
     pull.push()
     (section_text,) = [
-        one for one in world.github.webhooks.held if (one.event, one.action) == ("pull_request", "synchronize")
+        delivery
+        for delivery in world.github.webhooks.held
+        if (delivery.event, delivery.action) == ("pull_request", "synchronize")
     ]
     (late,) = await world.planned(section_text, NAME)
     await world.happen()
     await pushed(world, pull)
-    before = sections(pull)
+    sections_before = sections(pull)
     requests(world)
     await world.apply(section_text, NAME, late)
-    assert (sections(pull), requests(world)) == (before, [])
-    assert f"the head is now `{pull.head_sha[:7]}`" in before[DOCS]
+    assert (sections(pull), requests(world)) == (sections_before, [])
+    assert f"the head is now `{pull.head_sha[:7]}`" in sections_before[DOCS]
 
 
 async def test_a_text_announced_by_another_feature_is_written(world: World, pull: PullRequest) -> None:

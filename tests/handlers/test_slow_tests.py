@@ -62,7 +62,7 @@ LEFT_ALONE = (
 
 
 @pytest.mark.parametrize(
-    ("runs", "patterns", "again", "said"),
+    ("runs", "patterns", "restarted", "expected_text"),
     [
         ((), ("*",), [], ""),
         (
@@ -100,11 +100,11 @@ LEFT_ALONE = (
     ],
 )
 def test_finished_runs_restart_when_slow_tests_are_turned_on(
-    runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: str
+    runs: tuple[CiRun, ...], patterns: tuple[str, ...], restarted: list[str], expected_text: str
 ) -> None:
     ended, text = catch_up(runs, patterns, SHA, "@ci", files_for(repository_config(), "slow_tests", "rerun"))
-    assert [found.name for found in ended] == again
-    assert text == said
+    assert [run.name for run in ended] == restarted
+    assert text == expected_text
 
 
 @pytest.mark.parametrize(

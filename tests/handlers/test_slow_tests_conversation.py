@@ -159,10 +159,10 @@ async def test_a_full_branch_says_so_and_cannot_be_skipped(tmp_path: Path) -> No
 
 async def test_a_push_to_a_full_branch_sets_its_status_on_the_commit(world: World) -> None:
     commit = world.repository.push("main", by="octocat")
-    other = world.repository.push("feature", by="octocat")
+    other_sha = world.repository.push("feature", by="octocat")
     await world.happen()
     assert world.slow_status(commit.sha) == "success: On: the branch main always runs slow tests."
-    assert world.slow_status(other.sha) == ""
+    assert world.slow_status(other_sha.sha) == ""
 
 
 async def test_a_pull_request_into_a_full_branch_is_not_on_by_itself(world: World) -> None:

@@ -7,8 +7,8 @@ from tests.gfm import rendered
 
 
 def test_the_greeting_says_where_the_commands_are() -> None:
-    said = greeting("Welcome.", "@ci", None, with_help=True)
-    assert said == "\N{WAVING HAND SIGN} Welcome. Comment `@ci help` to see what I can do for you."
+    text = greeting("Welcome.", "@ci", None, with_help=True)
+    assert text == "\N{WAVING HAND SIGN} Welcome. Comment `@ci help` to see what I can do for you."
     linked = rendered(greeting("Welcome!", "@ci", "https://ci.example.org/help", with_help=True))
     assert '<a href="https://ci.example.org/help"><code>@ci help</code></a>' in linked
 

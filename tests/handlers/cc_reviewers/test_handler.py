@@ -17,7 +17,7 @@ NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
 
 
 @pytest.mark.parametrize(
-    ("users", "teams", "known", "asked"),
+    ("users", "teams", "pull_reviewers", "expected"),
     [
         (("octocat", "triager"), ("example-lab/gpu",), NOBODY, ("octocat", "triager", "example-lab/gpu")),
         (("Hubot", "octocat"), (), NOBODY, ("octocat",)),
@@ -38,10 +38,10 @@ NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
     ],
 )
 def test_reviewers_to_request(
-    users: tuple[str, ...], teams: tuple[str, ...], known: KnownReviewers, asked: tuple[str, ...]
+    users: tuple[str, ...], teams: tuple[str, ...], pull_reviewers: KnownReviewers, expected: tuple[str, ...]
 ) -> None:
-    decided = decide_reviewers(Ccs(users=users, teams=teams), known)
-    assert (*decided.users, *decided.teams) == asked
+    decided = decide_reviewers(Ccs(users=users, teams=teams), pull_reviewers)
+    assert (*decided.users, *decided.teams) == expected
 
 
 def test_no_more_are_requested_than_github_allows_and_people_come_before_teams() -> None:
@@ -54,10 +54,10 @@ async def test_a_push_plans_nothing_if_the_comment_already_names_a_hidden_team(t
     team = ("example-lab/gpu",)
     async with a_world(tmp_path) as world:
         pull = world.open("cc @example-lab/gpu")
-        shown = ReviewRequests(frozenset(team), team, reviewers_refused_text(team, team), hidden=team)
-        await world.records.put(REVIEWERS.of(world.repository.id, pull.number), shown)
+        requests = ReviewRequests(frozenset(team), team, reviewers_refused_text(team, team), hidden=team)
+        await world.records.put(REVIEWERS.of(world.repository.id, pull.number), requests)
         world.github.webhooks.held.clear()
         pull.push({"a.py": "1"})
-        (sent,) = [one for one in world.github.webhooks.held if one.event == "pull_request"]
+        (sent,) = [delivery for delivery in world.github.webhooks.held if delivery.event == "pull_request"]
         plan = await world.pipeline.plan(Delivery(sent.guid, sent.event, Payload(sent.body), 0.0), NAME, "intent")
     assert (plan.effects, plan.conclusion_basis) == ((), None)

@@ -67,7 +67,7 @@ async def test_a_transient_failure_is_tried_again(server: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "why", "tries"),
+    ("failure", "reason", "tries"),
     [
         ((404, PROBLEM), "the bot answered 404: There is no such pull request", 1),
         ((403, "<html>Log in</html>"), "the bot answered 403: no reason given", 1),
@@ -79,12 +79,12 @@ async def test_a_transient_failure_is_tried_again(server: Script) -> None:
     ],
 )
 async def test_the_reason_for_a_missing_answer_is_given(
-    server: Script, failure: tuple[int, str] | None, why: str, tries: int
+    server: Script, failure: tuple[int, str] | None, reason: str, tries: int
 ) -> None:
     server.answers = [failure]
     with pytest.raises(CannotAsk) as caught:
         await server.ask()
-    assert str(caught.value) == why
+    assert str(caught.value) == reason
     assert len(server.asked) == tries
 
 

@@ -27,12 +27,12 @@ async def test_a_missing_commit_is_cached_for_a_minute(world: World) -> None:
     clock = [0.0]
     decide = decisions(world, lambda: clock[0])
     world.github.requests.clear()
-    for moment, asked in ((0.0, 1), (59.5, 1), (60.0, 2)):
+    for moment, requests in ((0.0, 1), (59.5, 1), (60.0, 2)):
         clock[0] = moment
         for _ in range(3):
             with pytest.raises(NoSuchCommit):
                 await decide(FULL_NAME, "d" * 40)
-        assert world.github.requests.count("GET", COMMIT) == asked
+        assert world.github.requests.count("GET", COMMIT) == requests
 
 
 async def test_a_repository_that_is_not_ours_has_no_commits(world: World) -> None:

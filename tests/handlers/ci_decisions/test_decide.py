@@ -20,13 +20,15 @@ from tests.settings import MODEL, repository_config
 def test_unknown_facts_run_everything_and_the_reason_says_fallback() -> None:
     decision = run_everything("we could not ask GitHub", "0d1a26e")
     assert decision.sha == "0d1a26e"
-    assert {name: one.value for name, one in decision.verdicts.items()} == {
+    assert {name: verdict.value for name, verdict in decision.verdicts.items()} == {
         "run_slow_tests": True,
         "skip_ci": False,
         "docs_only": False,
         "rebuild_docker": True,
     }
-    assert all(one.reason.startswith("Fallback: we could not ask GitHub, so ") for one in decision.verdicts.values())
+    assert all(
+        verdict.reason.startswith("Fallback: we could not ask GitHub, so ") for verdict in decision.verdicts.values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,9 +50,9 @@ def test_files_are_requested_only_if_they_matter(
     assert needs_files(config, title) is expected
 
 
-@pytest.mark.parametrize(("on", "reason"), [(True, texts.SLOW_TESTS_ON_COMMIT), (False, texts.SLOW_TESTS_NOT_ON)])
-def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
-    config = MODEL.model_validate({"slow_tests": on})
+@pytest.mark.parametrize(("is_on", "reason"), [(True, texts.SLOW_TESTS_ON_COMMIT), (False, texts.SLOW_TESTS_NOT_ON)])
+def test_slow_tests_always_run_for_a_commit_of_a_branch(is_on: bool, reason: str) -> None:
+    config = MODEL.model_validate({"slow_tests": is_on})
     assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)
 
 
@@ -60,9 +62,9 @@ def test_each_decision_about_a_commit_depends_on_its_files_and_settings() -> Non
     )
     decision = decide_for_commit(config, "a" * 40, files("README.md"))
     assert decision.sha == "a" * 40
-    assert [one.value for one in decision.verdicts.values()] == [True, True, False, False]
+    assert [verdict.value for verdict in decision.verdicts.values()] == [True, True, False, False]
     decision = decide_for_commit(config, "a" * 40, files("docker/Dockerfile"))
-    assert [one.value for one in decision.verdicts.values()] == [True, False, False, True]
+    assert [verdict.value for verdict in decision.verdicts.values()] == [True, False, False, True]
     assert decision.rebuild_docker.reason == IN_AN_IMAGE.format(name="docker/Dockerfile")
     documented = repository_config(skip_ci=SkipCi())
     assert decide_for_commit(documented, "a" * 40, files("docs/index.md")).docs_only.value
@@ -89,6 +91,6 @@ def test_running_everything_says_what_runs() -> None:
         "docs_only": ALL_IS_BUILT,
         "rebuild_docker": IMAGES_ARE_BUILT,
     }
-    assert {name: one.reason for name, one in decision.verdicts.items()} == {
-        name: FALLBACK.format(why="GitHub is silent", what=what) for name, what in runs.items()
+    assert {name: verdict.reason for name, verdict in decision.verdicts.items()} == {
+        name: FALLBACK.format(why="GitHub is silent", what=consequence) for name, consequence in runs.items()
     }

@@ -11,7 +11,7 @@ import pytest
 from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, run_everything
-from handlers.ci_decisions.forms import as_env, as_github, comments, decision_json, explained, of_answer
+from handlers.ci_decisions.forms import as_env, as_github, comments, decision_json, explained, read_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
@@ -50,8 +50,8 @@ def test_the_values_are_those_of_the_decision() -> None:
 def test_a_shell_may_evaluate_the_output_in_any_common_way(evaluate: str, tmp_path: Path) -> None:
     """This includes both outputs together, without quotes, in a folder with contents chosen by a pull request."""
     (tmp_path / "a\ntouch broken\n").write_text("")
-    out = in_a_shell(f"{evaluate}; echo $SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER; ls", tmp_path)
-    assert out.splitlines()[0] == "true true false"
+    output = in_a_shell(f"{evaluate}; echo $SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER; ls", tmp_path)
+    assert output.splitlines()[0] == "true true false"
     assert "broken" not in {path.name for path in tmp_path.iterdir()}
 
 
@@ -66,12 +66,12 @@ def test_reasons_are_one_line_comments_that_any_terminal_can_show() -> None:
 
 
 def test_the_bots_answer_can_be_read_back() -> None:
-    assert of_answer(decision_json(SKIPPED).encode()) == SKIPPED
+    assert read_answer(decision_json(SKIPPED).encode()) == SKIPPED
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Please log in</html>", b"[]", b"1", b'"x"', b"\xff", b"[" * 100_000])
 def test_an_invalid_answer_is_rejected(body: bytes) -> None:
-    assert of_answer(body) is None
+    assert read_answer(body) is None
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,8 @@ def test_an_invalid_answer_is_rejected(body: bytes) -> None:
 def test_a_decision_missing_in_the_answer_runs_everything(skip_ci: object) -> None:
     """An older bot only answers about slow tests."""
     body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
-    found = of_answer(json.dumps(body).encode())
+    decision = read_answer(json.dumps(body).encode())
     lacking = run_everything(texts.LACKING)
-    assert found == CiDecision("", CiVerdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker)
+    assert decision == CiDecision(
+        "", CiVerdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker
+    )

@@ -84,12 +84,12 @@ async def test_a_missing_pull_request_is_cached_for_a_minute(world: World) -> No
     clock = [0.0]
     decide = decisions(world, clock=lambda: clock[0])
     world.github.requests.clear()
-    for moment, asked in ((0.0, 1), (59.5, 1), (60.0, 2)):
+    for moment, requests in ((0.0, 1), (59.5, 1), (60.0, 2)):
         clock[0] = moment
         for _ in range(3):
             with pytest.raises(NoSuchPullRequest):
                 await decide(FULL_NAME, 4711)
-        assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == asked
+        assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == requests
 
 
 async def test_a_webhook_about_the_pull_request_ends_the_caching(world: World) -> None:

@@ -46,9 +46,9 @@ class Asker:
 
     def requests(self) -> list[str]:
         """Return the requests to GitHub since the previous call."""
-        found = [f"{r.method} {r.route}" for r in self.world.github.requests.of_installation]
+        sent = [f"{r.method} {r.route}" for r in self.world.github.requests.of_installation]
         self.world.github.requests.clear()
-        return found
+        return sent
 
 
 @pytest.fixture
@@ -143,9 +143,9 @@ async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(3_001)})
     await asker.world.happen()
     asker.requests()
-    why = "Fallback: 3001 files are changed and GitHub lists 3000 of them, so {}."
-    assert await asker.skips(pull.number) == (False, why.format("CI runs"))
-    assert await asker.builds(pull.number) == (True, why.format("the images are built"))
+    reason = "Fallback: 3001 files are changed and GitHub lists 3000 of them, so {}."
+    assert await asker.skips(pull.number) == (False, reason.format("CI runs"))
+    assert await asker.builds(pull.number) == (True, reason.format("the images are built"))
     assert asker.requests() == [f"GET {PULL}"]
 
 
@@ -186,12 +186,12 @@ async def test_a_build_of_another_commit_than_the_head_skips_nothing(asker: Aske
     asker.world.github.clock.advance(seconds=5)
     pull.push({"docs/x.rst": "y"})
     await asker.world.happen()
-    for other in (old, ELSEWHERE):
-        answer_ = await asker.ask(pull.number, other)
-        why = f"Fallback: {other[:7]} is not the head, which is {pull.head_sha[:7]}, so {{}}."
+    for other_sha in (old, ELSEWHERE):
+        answer_ = await asker.ask(pull.number, other_sha)
+        reason = f"Fallback: {other_sha[:7]} is not the head, which is {pull.head_sha[:7]}, so {{}}."
         assert answer_["sha"] == pull.head_sha
-        assert answer_["skip_ci"] == {"value": False, "reason": why.format("CI runs")}
-        assert answer_["rebuild_docker"] == {"value": True, "reason": why.format("the images are built")}
+        assert answer_["skip_ci"] == {"value": False, "reason": reason.format("CI runs")}
+        assert answer_["rebuild_docker"] == {"value": True, "reason": reason.format("the images are built")}
         # This belongs to the pull request, whichever of its commits is built.
         assert answer_["run_slow_tests"]["value"] is False
     assert (await asker.skips(pull.number, pull.head_sha))[0] is True
@@ -227,11 +227,11 @@ async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: A
     world = asker.world
     pull = world.open(files={"docs/x.rst": "x"})
     await world.happen()
-    before = pull.head_sha
+    old_head = pull.head_sha
     world.github.clock.advance(seconds=5)
     pull.push({"docs/x.rst": "y"})
     await world.happen()
-    newest, pull.head_sha, pull.updated_at = pull.head_sha, before, world.repository.created_at
+    newest, pull.head_sha, pull.updated_at = pull.head_sha, old_head, world.repository.created_at
     answer_ = await asker.ask(pull.number, newest)
     assert answer_["sha"] == newest
     behind = "Fallback: GitHub does not show the newest push yet, so CI runs."
@@ -249,8 +249,8 @@ async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> 
     pull.push({"docs/x.rst": "x"}, force=True)
     held.resume()
     answer_ = (await asking)["skip_ci"]
-    why = "Fallback: somebody pushed while the changed files were read, so CI runs."
-    assert answer_ == {"value": False, "reason": why}
+    reason = "Fallback: somebody pushed while the changed files were read, so CI runs."
+    assert answer_ == {"value": False, "reason": reason}
 
 
 async def test_if_github_is_down_everything_runs_and_the_reason_says_so(asker: Asker) -> None:

@@ -35,9 +35,9 @@ def id_of(name: str) -> str:
     return f"tests/test_ops.py::test_{name}"
 
 
-def base(found: SuiteOutcomes, sha: str = BASE) -> BaseSuite:
+def base(suite_outcomes: SuiteOutcomes, sha: str = BASE) -> BaseSuite:
     """Return a suite at an earlier commit."""
-    return BaseSuite(sha, f"{PAGE}/{sha}", found)
+    return BaseSuite(sha, f"{PAGE}/{sha}", suite_outcomes)
 
 
 def outcomes(
@@ -46,10 +46,10 @@ def outcomes(
     *,
     vanished: tuple[str, ...] = (),
     troubles: tuple[str, ...] = (),
-    over: bool = True,
+    has_all_suites: bool = True,
 ) -> HeadAndBase:
     """Return the results of CI at HEAD."""
-    return HeadAndBase(HEAD, AT, suites, bases or {}, vanished, troubles, over)
+    return HeadAndBase(HEAD, AT, suites, bases or {}, vanished, troubles, has_all_suites)
 
 
 def link(sha: str = BASE) -> str:

@@ -72,7 +72,7 @@ def test_an_unreadable_file_does_not_stop_the_others() -> None:
     suite, wrong = parsed(archive(good=junit(add="passed"), torn=junit(mul="passed")[:-40]), frozenset({FILE}))
     assert list(suite.seen) == [ADD]
     assert not suite.complete
-    assert [why.partition(":")[0] for why in wrong] == ["torn.xml"]
+    assert [error.partition(":")[0] for error in wrong] == ["torn.xml"]
 
 
 def test_only_a_few_of_many_unreadable_files_are_reported() -> None:
@@ -125,9 +125,9 @@ def a_run(world: World) -> workflows.WorkflowRun:
 
 
 async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
-    known = RunAttempt(run.id, run.attempt, run.head_sha, "")
-    return await (reader or world.pipeline.parts[ARTIFACTS_READER]).of_run(
-        await client(world), FULL_NAME, known, patterns or ("*",)
+    attempt = RunAttempt(run.id, run.attempt, run.head_sha, "")
+    return await (reader or world.pipeline.parts[ARTIFACTS_READER]).reports_of(
+        await client(world), FULL_NAME, attempt, patterns or ("*",)
     )
 
 
@@ -230,10 +230,10 @@ async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit_and_
     assert not reports.suites
     assert reports.unread == {"tests-1", "tests-2"}
     cost = "`reading one artifact took longer than 1e-06 seconds, the maximum`"
-    others = "`an earlier artifact of this run was too expensive to read, so the rest of the run is skipped`"
+    unread_reason = "`an earlier artifact of this run was too expensive to read, so the rest of the run is skipped`"
     assert reports.troubles == (
         f"The artifact `tests-1` cannot be read: {cost}.",
-        f"The artifact `tests-2` cannot be read: {others}.",
+        f"The artifact `tests-2` cannot be read: {unread_reason}.",
     )
     assert world.github.requests.count("GET", ZIP) == 1
 

@@ -18,8 +18,8 @@ from tests.settings import repository_config
 @pytest.mark.parametrize(("name", "expected"), [("CI", True), ("Docs", False), ("ci", False)])
 def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected: bool) -> None:
     keys = f"{feature.KEY}: {{workflow: CI, artifacts: ['*']}}"
-    found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
+    config = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
     message = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
-    handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")
-    assert handler.accepts(message, found.repositories["octocat/compiler"]) is expected
+    handler = next(candidate for candidate in feature.router.handlers if candidate.name == f"{feature.NAME}-run")
+    assert handler.accepts(message, config.repositories["octocat/compiler"]) is expected
     assert handler.accepts(message, repository_config()) is False

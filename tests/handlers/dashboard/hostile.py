@@ -26,7 +26,7 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
     """Store runs of a lab that writes markup wherever it can, with failed, flaky, skipped, renamed and slow tests."""
     for number in range(NIGHTLY_RUNS):
         failing = TESTS[::3] if number > 1 else TESTS[3::6]
-        one = Sent(
+        upload = Sent(
             number,
             HEXAGON,
             ATTACK,
@@ -40,7 +40,7 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
             run_name="run",
             slow=1000.0,
         )
-        store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
+        store.put(upload.run, collect(upload.cases(), lambda case: (case.nodeid, case.path)))
     refused = Sent(4, HEXAGON, ATTACK, (), run_name="run-2", state=RunState.REFUSED, reason=" ".join(TEXTS))
     store.put_state(refused.run)
 
@@ -72,18 +72,18 @@ PAGES = (
 class PageMarkup(HTMLParser):
     """The elements of a page; `faults` are scripts, event handlers and links that are not ours or `known`."""
 
-    def __init__(self, page: str, known: str = f"{GITHUB}/") -> None:
+    def __init__(self, page: str, own_address: str = f"{GITHUB}/") -> None:
         super().__init__()
-        self._known = known
+        self._known = own_address
         self.faults: list[str] = []
         self.text: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Check an element."""
-        given = dict(attrs)
+        attributes = dict(attrs)
         if tag in ("iframe", "object", "embed", "img", "base", "style") or (
-            tag == "script" and not str(given.get("src")).startswith("/static/")
+            tag == "script" and not str(attributes.get("src")).startswith("/static/")
         ):
             self.faults.append(f"<{tag}>")
         for name, value in attrs:
@@ -96,5 +96,5 @@ class PageMarkup(HTMLParser):
         self.text.append(data)
 
     def _is_ours(self, address: str) -> bool:
-        own = address.startswith(("/", "#", "?")) and not address.startswith(("//", "/\\"))
-        return own or address == GITHUB or address.startswith(self._known)
+        is_relative = address.startswith(("/", "#", "?")) and not address.startswith(("//", "/\\"))
+        return is_relative or address == GITHUB or address.startswith(self._known)

@@ -126,34 +126,41 @@ FLAKY = "tests/python/runtime/test_rpc.py::test_rpc_3"
 
 def nightly_runs() -> Iterator[Sent]:
     """Yield every run, oldest first."""
-    every, of_runtime = tuple(operators()), tuple(runtime())
-    skipped = frozenset(test for test in every if "bfloat16" in test)
-    broken = {test: TOLERANCE for test in every if "test_softmax[float16" in test}
+    operator_tests, runtime_tests = tuple(operators()), tuple(runtime())
+    skipped = frozenset(test for test in operator_tests if "bfloat16" in test)
+    broken = {test: TOLERANCE for test in operator_tests if "test_softmax[float16" in test}
     gathered = {
-        test: "IndexError: index 16 is out of bounds for axis 0 with size 16" for test in every if "gather[int8" in test
+        test: "IndexError: index 16 is out of bounds for axis 0 with size 16"
+        for test in operator_tests
+        if "gather[int8" in test
     }
     environment = {"device": "Hexagon v73 simulator", "driver": "SDK 6.2", "host": "lab-host-3"}
     for number in range(NIGHTLY_RUNS):
         failed = {**(broken if number >= 10 else {}), **(gathered if number >= 12 else {})}
         yield Sent(
-            number, HEXAGON, "operators", every, failed, skipped=skipped, environment=environment,
+            number, HEXAGON, "operators", operator_tests, failed, skipped=skipped, environment=environment,
             log_url="https://lab.example.org/logs/4711", slow=1 + number / 20,
         )  # fmt: skip
         flaky = frozenset({FLAKY}) if number in (3, 8, 11) else frozenset()
-        yield Sent(number, HEXAGON, "runtime", of_runtime, {FLAKY: TIMEOUT} if number in (5, 9) else {}, flaky=flaky)
+        yield Sent(number, HEXAGON, "runtime", runtime_tests, {FLAKY: TIMEOUT} if number in (5, 9) else {}, flaky=flaky)
         if number not in (4, 9):
             yield Sent(
-                number, ADRENO, "operators", every, failed={SOFTMAX: TOLERANCE} if number == 13 else {}, skipped=skipped
+                number,
+                ADRENO,
+                "operators",
+                operator_tests,
+                failed={SOFTMAX: TOLERANCE} if number == 13 else {},
+                skipped=skipped,
             )
         if number == 7:
             # The lab's own problem: nothing could be read.
-            yield Sent(number, ADRENO, "runtime", of_runtime, failed=dict.fromkeys(of_runtime, TIMEOUT))
+            yield Sent(number, ADRENO, "runtime", runtime_tests, failed=dict.fromkeys(runtime_tests, TIMEOUT))
         elif number == 12:
-            yield Sent(number, ADRENO, "runtime", of_runtime[:12], shard=(1, 2))
+            yield Sent(number, ADRENO, "runtime", runtime_tests[:12], shard=(1, 2))
         else:
-            yield Sent(number, ADRENO, "runtime", of_runtime)
+            yield Sent(number, ADRENO, "runtime", runtime_tests)
         if 2 <= number <= 10:
-            yield Sent(number, BOARD, "runtime", of_runtime, skipped=frozenset(of_runtime[:5]))
+            yield Sent(number, BOARD, "runtime", runtime_tests, skipped=frozenset(runtime_tests[:5]))
     yield Sent(
         13, BOARD, "runtime", (), run_id="run-2", state=RunState.REFUSED,
         reason="te.xml is not what the manifest says: its SHA-256 is another one",

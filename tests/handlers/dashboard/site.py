@@ -90,7 +90,7 @@ async def dashboard_site(
     filled: Callable[[ResultsStore], None] = fill,
     pages_per_minute: int = 100_000,
     proxies: int = 0,
-    now: float = NOW,
+    moment: float = NOW,
     clock: Callable[[], float] | None = None,
     database: str = "",
 ) -> AsyncIterator[DashboardSite]:
@@ -102,7 +102,7 @@ async def dashboard_site(
     url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(url))
-        store = ResultsStore(url, clock=lambda: now)
+        store = ResultsStore(url, clock=lambda: moment)
         await asyncio.to_thread(store.open)
         stack.callback(store.close)
         pool = Pool(preload=())
@@ -114,7 +114,7 @@ async def dashboard_site(
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
-            settings, engine.records, results, clock or (lambda: now), engine.journal, redact, commands, TITLES
+            settings, engine.records, results, clock or (lambda: moment), engine.journal, redact, commands, TITLES
         )
 
         async def is_public(repository: str) -> bool:

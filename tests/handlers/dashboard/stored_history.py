@@ -18,27 +18,27 @@ NEWER = tuple(f"{number:x}" * 40 for number in (10, 11, 12))
 
 
 def _scanned() -> list[ScannedCommit]:
-    at = iso_utc(NOW - 3600)
+    scanned_at = iso_utc(NOW - 3600)
     red, pending, missing = (
         Commit(NEWER[0], HOSTILE_TITLE, iso_utc(NOW - 2 * 3600)),
         Commit(NEWER[1], "Tile the convolution for wider registers", iso_utc(NOW - 5 * 3600)),
         Commit(NEWER[2], "Read shapes from the graph", ""),
     )
     return [
-        ScannedCommit(red, (Signal("cpu/branch", State.RED), Signal("gpu/branch", State.RED)), at, 4),
-        ScannedCommit(pending, (Signal("gpu/branch", State.PENDING),), at),
-        ScannedCommit(missing, (Signal("lint", State.MISSING),), at),
+        ScannedCommit(red, (Signal("cpu/branch", State.RED), Signal("gpu/branch", State.RED)), scanned_at, 4),
+        ScannedCommit(pending, (Signal("gpu/branch", State.PENDING),), scanned_at),
+        ScannedCommit(missing, (Signal("lint", State.MISSING),), scanned_at),
     ]
 
 
 def _move(number: int) -> TrackingMove:
-    at = iso_utc(committed_at(number) + 3600)
+    moved_at = iso_utc(committed_at(number) + 3600)
     by_us = number != 6
     return {
         "sha": sha(number),
         "previous_sha": sha(number - 1) if number else None,
-        "moved_at": at if by_us else None,
-        "found_at": at,
+        "moved_at": moved_at if by_us else None,
+        "found_at": moved_at,
         "commits": 3 + number if by_us and number else None,
         "why": f"nightly moves to {sha(number)[:7]}, {3 + number} commits on" if by_us else "",
     }
@@ -58,7 +58,7 @@ async def fill_engine(engine: Engine) -> None:
         "scanned_at": iso_utc(NOW - 3600),
         "why": f"none of the 3 newest commits of main is green: {NEWER[0][:7]}: cpu/branch is red",
         "trouble": "",
-        "why_not_newer": [one.as_json() for one in scanned],
+        "why_not_newer": [commit.as_json() for commit in scanned],
     }
     await engine.records.put(TRACKING.of(NIGHTLY, REPOSITORY_ID), state)
     await engine.records.put(TRACKING_MOVES.of(NIGHTLY, REPOSITORY_ID), {"branch": "nightly", "moves": moves})

@@ -43,18 +43,18 @@ class StoryWriter:
         self._at += 60
         guid = f"0b989ba4-242f-11e5-81e1-{self._number:06}{self._count:06}"
         lock = pull_lock(self._repository.id, self._number)
-        about = {"action": action, "repository": REPOSITORY, "number": self._number}
+        arguments = {"action": action, "repository": REPOSITORY, "number": self._number}
         job = delivery_job(guid, event, self._at, lock)
         text = "no handler accepts it" if outcome == notes.IGNORED else ""
         await store_delivery(self._connector, job, b'{"comment": {"body": "a comment of somebody else"}}')
-        number = await self._ended(job, Note(outcome or notes.ROUTED, text, about=about))
-        for handler, why, effects in plans:
+        number = await self._ended(job, Note(outcome or notes.ROUTED, text, about=arguments))
+        for handler, reason, effects in plans:
             origin = Origin(guid, handler, f"{guid}:{handler}", number, self._at, 0, lock)
-            plan = await self._ended(plan_job(origin), Note(notes.PLANNED, why))
-            planned = PlannedEffects(tuple(effect for effect, _ in effects), why)
+            plan = await self._ended(plan_job(origin), Note(notes.PLANNED, reason))
+            planned = PlannedEffects(tuple(effect for effect, _ in effects), reason)
             jobs = effect_jobs(origin, plan, self._repository, planned)
-            for one, (_, note) in zip(jobs, effects, strict=True):
-                await self._ended(one, note)
+            for effect_job, (_, note) in zip(jobs, effects, strict=True):
+                await self._ended(effect_job, note)
 
     async def _ended(self, job: NewJob, note: Note) -> int:
         (deferred,) = await self._store.defer([job])
@@ -66,8 +66,8 @@ class StoryWriter:
 
 def effect(kind: str, target: str, **fields: Any) -> PlannedEffect:
     """Return an effect as a plan stores it."""
-    found: Mapping[str, Any] = {"kind": kind, **fields}
-    return PlannedEffect(target, found)
+    members: Mapping[str, Any] = {"kind": kind, **fields}
+    return PlannedEffect(target, members)
 
 
 def applied(text: str, page: str) -> Note:
@@ -106,13 +106,13 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     await engine.records.put(HEAD.of(repository_id, NUMBER), head)
     await engine.records.put(SECTION.of(repository_id, NUMBER, "runtime"), SectionState(sha(12), NOW - 900, "a digest"))
     await engine.records.put(SECTION.of(repository_id, NUMBER, "skipped-tests"), SectionState(sha(13), NOW - 900, ""))
-    where = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
-    pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), where, iso_utc(NOW - 1800))
+    comment_url = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
+    pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), comment_url, iso_utc(NOW - 1800))
     await engine.records.put(MERGE_REQUEST.of(repository_id, NUMBER), MergeRequest(pending))
     hostile = StoryWriter(engine, repository_id, HOSTILE)
-    said = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
+    hostile_reply = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
     await hostile.delivery(
         "issue_comment",
         HOSTILE_TEXT,
-        (HOSTILE_TEXT, HOSTILE_TEXT, [(said, applied(HOSTILE_TEXT, "javascript:alert(1)//pull/1"))]),
+        (HOSTILE_TEXT, HOSTILE_TEXT, [(hostile_reply, applied(HOSTILE_TEXT, "javascript:alert(1)//pull/1"))]),
     )

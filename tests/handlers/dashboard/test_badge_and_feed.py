@@ -64,9 +64,9 @@ async def test_text_in_a_badge_is_escaped() -> None:
 
 
 def message(test: str, *, ended: str = "") -> RegressionMessage:
-    about = TargetKey(REPOSITORY, "example-lab", "hexagon-v73")
+    target = TargetKey(REPOSITORY, "example-lab", "hexagon-v73")
     failure = FailureMessage(sha(10), sha(9), sha(11), 1_795_000_000.0, ended, sha(12), 1_795_100_000.0)
-    return RegressionMessage(about, "operators", test, failure)
+    return RegressionMessage(target, "operators", test, failure)
 
 
 def checked_feed(feed: str) -> ElementTree.Element:
@@ -82,15 +82,15 @@ def checked_feed(feed: str) -> ElementTree.Element:
             assert datetime.fromisoformat(moment.text or "").tzinfo is not None
         relations = [link.attrib["rel"] for link in element.findall(f"{{{ATOM}}}link")]
         assert relations.count("alternate") == 1
-    ids = [one.text or "" for one in root.iter(f"{{{ATOM}}}id")]
+    ids = [element.text or "" for element in root.iter(f"{{{ATOM}}}id")]
     assert len(set(ids)) == len(ids)
-    assert all(one.startswith("urn:uuid:") for one in ids)
+    assert all(element.startswith("urn:uuid:") for element in ids)
     return root
 
 
 async def test_a_feed_is_valid_and_its_entries_name_test_and_commits() -> None:
-    found = [message(SOFTMAX), message("test_b", ended="recovered"), message(HOSTILE)]
-    root = checked_feed(atom_feed(REPOSITORY, found, "https://ci.example.org"))
+    messages = [message(SOFTMAX), message("test_b", ended="recovered"), message(HOSTILE)]
+    root = checked_feed(atom_feed(REPOSITORY, messages, "https://ci.example.org"))
     first, second, third = root.findall(f"{{{ATOM}}}entry")
     assert first.findtext(f"{{{ATOM}}}title") == f"{SOFTMAX} fails on example-lab/hexagon-v73"
     assert sha(10) in (first.findtext(f"{{{ATOM}}}content") or "")

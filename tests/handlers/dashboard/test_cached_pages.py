@@ -48,19 +48,19 @@ async def test_a_rendered_page_costs_one_lookup_until_its_data_changes(tmp_path:
             assert status == 200, path
             with statements() as seen:
                 assert (await site.get(path))[2] == text
-                again, headers, body = await site.get(path, If_None_Match=first["Etag"])
-            assert (again, headers["Etag"], body) == (304, first["Etag"], "")
-            selects = [one for one in seen if one != "BEGIN"]
+                second_status, headers, body = await site.get(path, If_None_Match=first["Etag"])
+            assert (second_status, headers["Etag"], body) == (304, first["Etag"], "")
+            selects = [statement for statement in seen if statement != "BEGIN"]
             assert len(selects) == 2, path
-            assert all("nightjar_revisions" in one for one in selects)
+            assert all("nightjar_revisions" in statement for statement in selects)
         lab = f"{HERE}/labs/{ADRENO[0]}"
-        before = await tag_of(site, lab), await tag_of(site, HERE)
+        old_tags = await tag_of(site, lab), await tag_of(site, HERE)
         site.store.put_state(LATER.run)
-        _, headers, text = await site.get(lab, If_None_Match=before[0])
+        _, headers, text = await site.get(lab, If_None_Match=old_tags[0])
         assert "the file is not there" in text
-        assert headers["Etag"] != before[0]
+        assert headers["Etag"] != old_tags[0]
         # The tag depends on the content: the grid does not show refused uploads.
-        assert (await site.get(HERE, If_None_Match=before[1]))[0] == 304
+        assert (await site.get(HERE, If_None_Match=old_tags[1]))[0] == 304
 
 
 async def test_a_request_with_a_cookie_or_a_token_gets_a_fresh_page(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ async def test_a_request_with_a_cookie_or_a_token_gets_a_fresh_page(tmp_path: Pa
 
 
 async def test_late_results_are_shown_as_late_although_nothing_has_arrived(tmp_path: Path) -> None:
-    now = NOW
-    async with dashboard_site(tmp_path, clock=lambda: now) as site:
-        _, before = await site.json("/api/v1/repos")
-        now += 100 * HOURS
-        _, after = await site.json("/api/v1/repos")
-    stale = [[one["stale"] for one in page["repositories"][0]["targets"]] for page in (before, after)]
+    moment = NOW
+    async with dashboard_site(tmp_path, clock=lambda: moment) as site:
+        _, early_page = await site.json("/api/v1/repos")
+        moment += 100 * HOURS
+        _, late_page = await site.json("/api/v1/repos")
+    stale = [[target["stale"] for target in page["repositories"][0]["targets"]] for page in (early_page, late_page)]
     assert stale == [[False, False, True], [True, True, True]]

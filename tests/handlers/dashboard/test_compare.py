@@ -39,7 +39,7 @@ async def test_two_commits_of_a_target_are_compared_class_by_class(site: Dashboa
     assert answered["counts"]["new-failure"] == 6
     assert answered["counts"]["fixed"] == 1
     assert answered["counts"]["flaky"] == 0
-    (fixed,) = [one for one in answered["tests"] if one["status"] == "fixed"]
+    (fixed,) = [test for test in answered["tests"] if test["status"] == "fixed"]
     assert (fixed["test"], fixed["before"], fixed["now"]) == (FLAKY, "failed", "passed")
     failed = answered["tests"][0]
     assert (failed["before"], failed["now"]) == ("passed", "failed")
@@ -52,16 +52,16 @@ async def test_two_commits_of_a_target_are_compared_class_by_class(site: Dashboa
 
 async def test_a_flaky_test_is_not_a_new_failure(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}?{ON_HEXAGON}&base={sha(8)}&head={sha(9)}")
-    assert [(one["status"], one["test"]) for one in answered["tests"]] == [("flaky", FLAKY)]
+    assert [(test["status"], test["test"]) for test in answered["tests"]] == [("flaky", FLAKY)]
 
 
 async def test_a_run_without_usable_results_is_not_compared(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}?target=example-lab/adreno&base={sha(6)}&head={sha(7)}")
-    notes = {one["suite"]: one["note"] for one in answered["suites"]}
+    notes = {test["suite"]: test["note"] for test in answered["suites"]}
     assert "failed for the same reason" in notes["runtime"]
     assert notes["operators"] is None
     _, answered = await site.json(f"{API}?target=example-lab/adreno&base={sha(7)}&head={sha(8)}")
-    notes = {one["suite"]: one["note"] for one in answered["suites"]}
+    notes = {test["suite"]: test["note"] for test in answered["suites"]}
     assert "are unusable" in notes["runtime"]
     assert answered["counts"]["fixed"] == 0
 
@@ -82,7 +82,7 @@ async def test_the_rows_are_available_as_csv(site: DashboardSite) -> None:
     assert headers["Content-Disposition"] == 'attachment; filename="compare.csv"'
     rows = list(csv.DictReader(io.StringIO(text)))
     _, answered = await site.json(f"{address}&format=json")
-    assert [row["test"] for row in rows] == [one["test"] for one in answered["tests"]]
+    assert [row["test"] for row in rows] == [test["test"] for test in answered["tests"]]
     assert (await site.get(f"{address}&format=xml"))[0] == 400
     assert (await site.get(f"{COMPARE}?format=csv"))[0] == 400
     _, _, page = await site.get(f"{COMPARE}?{ON_HEXAGON}")

@@ -31,10 +31,10 @@ async def test_the_overview_has_a_row_for_each_target(site: DashboardSite) -> No
     rows = await rows_of(site, "/api/v1/repos")
     _, page = await site.json("/api/v1/repos")
     assert [row["repository"] for row in rows if not row["target"]] == ["octocat/docs"]
-    (compiler,) = [one for one in page["repositories"] if one["repository"] == "octocat/compiler"]
-    mine = [row for row in rows if row["repository"] == "octocat/compiler"]
-    assert len(mine) == len(compiler["targets"]) == 3
-    for row, target in zip(mine, compiler["targets"], strict=True):
+    (compiler,) = [repository for repository in page["repositories"] if repository["repository"] == "octocat/compiler"]
+    target_rows = [row for row in rows if row["repository"] == "octocat/compiler"]
+    assert len(target_rows) == len(compiler["targets"]) == 3
+    for row, target in zip(target_rows, compiler["targets"], strict=True):
         assert row["target"] == f"{target['lab']}/{target['target']}"
         for column in ("received_at", "sha", "failing", "stale"):
             assert row[column][:19] == written(target[column])
@@ -58,11 +58,11 @@ async def test_the_grid_has_a_row_for_each_cell(site: DashboardSite) -> None:
 async def test_a_lab_has_a_row_for_each_target(site: DashboardSite) -> None:
     rows = await rows_of(site, f"{API}/labs/example-lab")
     targets = (await site.json(f"{API}/labs/example-lab"))[1]["targets"]
-    assert [row["target"] for row in rows] == [one["target"] for one in targets]
-    for row, one in zip(rows, targets, strict=True):
-        assert (row["sha"], row["state"]) == (one["newest"]["sha"], one["newest"]["state"])
+    assert [row["target"] for row in rows] == [target["target"] for target in targets]
+    for row, target in zip(rows, targets, strict=True):
+        assert (row["sha"], row["state"]) == (target["newest"]["sha"], target["newest"]["state"])
         for column in ("tier", "seconds_p90", "infra", "infra_of", "missing", "expected"):
-            assert row[column] == written(one[column])
+            assert row[column] == written(target[column])
     (new,) = await rows_of(site, "/api/v1/repos/octocat/new/labs/example-lab")
     assert (new["sha"], new["stale"]) == ("", "True")
 
@@ -79,12 +79,14 @@ async def test_the_nightly_branch_has_a_row_for_each_move(site: DashboardSite) -
 
 
 async def test_a_test_has_a_row_for_each_commit(site: DashboardSite) -> None:
-    (found,) = (await site.json(f"{API}/grid?q=softmax&target=example-lab/hexagon-v73"))[1]["rows"][:1]
-    address = f"{API}/tests?id={found['folder']}"
+    (row,) = (await site.json(f"{API}/grid?q=softmax&target=example-lab/hexagon-v73"))[1]["rows"][:1]
+    address = f"{API}/tests?id={row['folder']}"
     rows = await rows_of(site, address)
     targets = (await site.json(address))[1]["targets"]
     assert [(row["target"], row["sha"], row["state"]) for row in rows] == [
-        (f"{on['lab']}/{on['target']}", one["sha"], one["cell"]["state"]) for on in targets for one in on["runs"]
+        (f"{target['lab']}/{target['target']}", commit["sha"], commit["cell"]["state"])
+        for target in targets
+        for commit in target["runs"]
     ]
 
 

@@ -73,10 +73,10 @@ async def test_rows_expand_from_target_to_suite_to_file_to_test(site: DashboardS
 
 
 async def test_counts_of_a_target_are_the_sums_of_its_parts(site: DashboardSite) -> None:
-    whole = (await rows(site))["example-lab/hexagon-v73"]
+    target = (await rows(site))["example-lab/hexagon-v73"]
     parts = (await rows(site, "?target=example-lab/hexagon-v73")).values()
     for name in ("passed", "failed", "new", "flaky", "skipped"):
-        assert [cell[name] for cell in whole] == [sum(cells[n][name] for cells in parts) for n in range(14)], name
+        assert [cell[name] for cell in target] == [sum(cells[n][name] for cells in parts) for n in range(14)], name
 
 
 @pytest.mark.parametrize(
@@ -124,37 +124,39 @@ def seen(column: bytes) -> dict[str, SeenTest]:
 @pytest.mark.parametrize("seed", range(30))
 async def test_counts_match_those_of_the_check_run(seed: int) -> None:
     random_ = random.Random(seed)
-    before, now = (bytes(random_.choices(BYTES, k=random_.randrange(1, 60))) for _ in range(2))
-    compared = compare(seen(now), seen(before), exit_status=None)
-    counts = count_cell(before, now)
+    base, head = (bytes(random_.choices(BYTES, k=random_.randrange(1, 60))) for _ in range(2))
+    compared = compare(seen(head), seen(base), exit_status=None)
+    counts = count_cell(base, head)
     # The comparison may recognize renamed tests; the grid gets those from the series.
     if not (compared.renamed or compared.infra):
-        fresh = {f"t{place}" for place in new_failures(before, now)}
+        fresh = {f"t{place}" for place in new_failures(base, head)}
         assert fresh == set(compared.new_failures)
         assert (counts.new, counts.failed) == (len(compared.new_failures), len(compared.failing))
         assert (counts.flaky, counts.skipped) == (compared.counts.flaky, compared.counts.skipped)
-    groups = [PAIRS * random_.randrange(-1, 3) for _ in now]
-    for group, found in count_groups(before, now, groups).items():
-        mask = bytes(byte if of == PAIRS * group else 0 for byte, of in zip(now, groups, strict=True))
-        assert found == count_cell(before, mask)
+    groups = [PAIRS * random_.randrange(-1, 3) for _ in head]
+    for group, group_counts in count_groups(base, head, groups).items():
+        mask = bytes(
+            byte if group_of_test == PAIRS * group else 0 for byte, group_of_test in zip(head, groups, strict=True)
+        )
+        assert group_counts == count_cell(base, mask)
 
 
 async def test_a_renamed_test_keeps_its_outcome() -> None:
     failed, passed = (SEEN.index(SeenTest(status)) for status in (Status.FAILED, Status.PASSED))
-    before, now = bytes([failed, passed]), bytes([0, passed, failed])
-    assert count_cell(before, now).new == 1
-    assert count_cell(renamed_column(before, {2: 0}), now).new == 0
+    base, head = bytes([failed, passed]), bytes([0, passed, failed])
+    assert count_cell(base, head).new == 1
+    assert count_cell(renamed_column(base, {2: 0}), head).new == 0
 
 
 def many(store: ResultsStore) -> None:
     """Store twenty targets of two labs with five suites each, for one commit."""
-    every = tuple(operators())
+    tests = tuple(operators())
     for number in range(2):
         for suite in range(5):
             for lab in ("example-lab", "hubot-lab"):
                 for target in range(10):
-                    one = Sent(number, (lab, f"target-with-a-long-name-{target}"), f"suite-{suite}", every)
-                    store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
+                    upload = Sent(number, (lab, f"target-with-a-long-name-{target}"), f"suite-{suite}", tests)
+                    store.put(upload.run, collect(upload.cases(), lambda case: (case.nodeid, case.path)))
 
 
 async def test_the_first_page_is_small_and_no_statement_scans_a_table(
@@ -174,7 +176,7 @@ async def test_the_first_page_is_small_and_no_statement_scans_a_table(
 
 
 async def test_slashes_and_colons_in_parameters_create_no_folder() -> None:
-    names = [f"tests/test_io.py::test_read[{one}]" for one in ("a/b", "a::b", "c")]
+    names = [f"tests/test_io.py::test_read[{parameter}]" for parameter in ("a/b", "a::b", "c")]
     assert only_folder(names, "") == "tests/test_io.py::"
     assert list(below_each(names, "tests/test_io.py::")) == names
     classes = ["tests/test_io.py::TestRead::test_one", "tests/test_io.py::TestRead::test_two", "lib/x.py::test"]

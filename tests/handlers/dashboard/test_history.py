@@ -99,10 +99,10 @@ async def test_nightly_commits_without_a_result_are_shown_as_missing(site: Dashb
     [row] = grid["rows"]
     for query in ("", "&target=example-lab/adreno"):
         _, answered = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={quote(test)}{query}")
-        [adreno] = [one for one in answered["targets"] if one["target"] == "adreno"]
-        assert [one["sha"] for one in adreno["runs"]] == [one["sha"] for one in grid["commits"]]
-        states = [one["cell"]["state"] for one in adreno["runs"]]
-        assert states == [one["state"] for one in row["cells"]]
+        [adreno] = [target for target in answered["targets"] if target["target"] == "adreno"]
+        assert [commit["sha"] for commit in adreno["runs"]] == [commit["sha"] for commit in grid["commits"]]
+        states = [commit["cell"]["state"] for commit in adreno["runs"]]
+        assert states == [cell["state"] for cell in row["cells"]]
         assert states.count("missing") == 2
 
 
@@ -123,11 +123,11 @@ async def compared_with_the_grid(site: DashboardSite) -> set[str]:
     compared = set[str]()
     for row in [row for grid in grids for row in grid["rows"][:20]]:
         _, page = await site.json(f"{api}/tests?id={quote(row['folder'])}&target={row['target']}")
-        (on,) = [one for one in page["targets"] if one["suite"] == row["suite"]]
-        mine = {one["sha"]: one["cell"] for one in on["runs"] if one["name"] == row["folder"]}
+        (target,) = [candidate for candidate in page["targets"] if candidate["suite"] == row["suite"]]
+        cells = {commit["sha"]: commit["cell"] for commit in target["runs"] if commit["name"] == row["folder"]}
         for commit, cell in zip(commits, row["cells"], strict=True):
-            if commit in mine and cell["run_id"]:
-                assert mine[commit] == cell, (row["folder"], commit)
+            if commit in cells and cell["run_id"]:
+                assert cells[commit] == cell, (row["folder"], commit)
                 compared.add(cell["state"])
     return compared
 
@@ -168,7 +168,7 @@ async def test_a_quarantine_that_has_ended_is_not_shown(tmp_path: Path) -> None:
     yesterday = f"{datetime.fromtimestamp(NOW - 86400, UTC):%Y-%m-%d}"
     config = CONFIG.replace("\n  octocat/secret:\n", QUARANTINE.format(until=yesterday))
     async with dashboard_site(tmp_path, config=config) as site:
-        assert [on["quarantine"] for on in await history(site, SOFTMAX)] == [None, None]
+        assert [target["quarantine"] for target in await history(site, SOFTMAX)] == [None, None]
 
 
 async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: Path) -> None:
@@ -180,10 +180,10 @@ async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: 
             sent = Sent(number, HEXAGON, "operators", tests, {removed: "it differs"} if number == 2 else {})
             store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
 
-    async with dashboard_site(tmp_path, filled=fill, now=committed_at(WINDOW + 5)) as site:
+    async with dashboard_site(tmp_path, filled=fill, moment=committed_at(WINDOW + 5)) as site:
         status, page = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={removed}")
         assert status == 200
-        (on,) = page["targets"]
-        assert {one["cell"]["state"] for one in on["runs"]} == {"absent"}
-        assert (on["first_seen"], on["failing"]["since"]) == (sha(0), sha(2))
-        assert on["reproduce"] == f"pytest {removed}"
+        (target,) = page["targets"]
+        assert {commit["cell"]["state"] for commit in target["runs"]} == {"absent"}
+        assert (target["first_seen"], target["failing"]["since"]) == (sha(0), sha(2))
+        assert target["reproduce"] == f"pytest {removed}"

@@ -33,7 +33,7 @@ async def test_a_target_that_stopped_has_missed_nightly_runs(site: DashboardSite
     assert board["stale"] is True
     # It sent results for commits 2 to 10; commits 12 and 13 are less than 36 hours old.
     assert (board["missing"], board["expected"]) == (1, 10)
-    assert [one["sha"] for one in board["missing_commits"]] == [sha(11)]
+    assert [commit["sha"] for commit in board["missing_commits"]] == [sha(11)]
     assert "stale, over 36 h" in (await site.get(f"{PAGES}/hubot-lab"))[2]
 
 
@@ -74,7 +74,7 @@ async def test_other_labs_and_private_ones_are_not_found(site: DashboardSite, pa
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "found"),
+    ("values", "share", "expected"),
     [
         ([], 0.5, None),
         ([3.0], 0.9, 3.0),
@@ -82,8 +82,8 @@ async def test_other_labs_and_private_ones_are_not_found(site: DashboardSite, pa
         ([float(n) for n in range(1, 11)], 0.9, 9.0),
     ],
 )
-async def test_a_percentile_is_one_of_the_values(values: list[float], share: float, found: float | None) -> None:
-    assert percentile(values, share) == found
+async def test_a_percentile_is_one_of_the_values(values: list[float], share: float, expected: float | None) -> None:
+    assert percentile(values, share) == expected
 
 
 async def test_two_weeks_are_not_enough_for_promotion(site: DashboardSite) -> None:
@@ -91,8 +91,8 @@ async def test_two_weeks_are_not_enough_for_promotion(site: DashboardSite) -> No
     assert (adreno["tier"], "history" in adreno["lacking"], "runs" in adreno["lacking"]) == (2, True, True)
     assert (adreno["days"], adreno["seconds_p90"], adreno["unsteady_of"]) == (13, 4 * HOUR, 24)
     page = (await site.get(f"{PAGES}/example-lab"))[2]
-    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.partition("Ready for a better tier?")[2]))
+    visible_text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.partition("Ready for a better tier?")[2]))
     # A month, latency, infra rate and false-alarm rate of each target.
-    assert "hexagon-v73 3 of 3 13 days 4 h p90 0.0 % 0 of 28 results 10.7 % 3 of 28 results not yet" in shown
-    assert "adreno 3 of 3 13 days 4 h p90 3.8 % 1 of 26 results 0.0 % 0 of 24 results not yet" in shown
+    assert "hexagon-v73 3 of 3 13 days 4 h p90 0.0 % 0 of 28 results 10.7 % 3 of 28 results not yet" in visible_text
+    assert "adreno 3 of 3 13 days 4 h p90 3.8 % 1 of 26 results 0.0 % 0 of 24 results not yet" in visible_text
     assert "less than 30 days of nightly runs, fewer than 20 nightly runs" in page

@@ -47,9 +47,9 @@ async def test_flaky_tests_are_filtered(site: DashboardSite) -> None:
 async def test_a_skipped_test_says_where_and_since_when(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/skipped?q=conv2d[bfloat16-16x64]")
     (test,) = answered["tests"]
-    assert [where["target"] for where in test["skipped"]] == [ON_ADRENO, ON_HEXAGON]
-    assert {where["since"] for where in test["skipped"]} == {sha(0)}
-    assert {where["reason"] for where in test["skipped"]} == {"needs 8 GB of memory"}
+    assert [skip["target"] for skip in test["skipped"]] == [ON_ADRENO, ON_HEXAGON]
+    assert {skip["since"] for skip in test["skipped"]} == {sha(0)}
+    assert {skip["reason"] for skip in test["skipped"]} == {"needs 8 GB of memory"}
     assert test["runs_on"] == []
     assert answered["idle_total"] == 1
     assert answered["idle"][0]["skipped_on"] == [ON_ADRENO, ON_HEXAGON]
@@ -61,7 +61,7 @@ async def test_a_skipped_test_says_where_and_since_when(site: DashboardSite) -> 
 async def test_a_test_that_runs_elsewhere_is_not_idle(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/skipped?q=device_api_1")
     (test,) = answered["tests"]
-    assert [where["target"] for where in test["skipped"]] == [ON_BOARD]
+    assert [skip["target"] for skip in test["skipped"]] == [ON_BOARD]
     assert test["runs_on"] == [ON_ADRENO, ON_HEXAGON]
     assert answered["idle_total"] == 0
 
@@ -116,10 +116,10 @@ async def test_slow_tests_and_the_time_saved_by_a_limit(tmp_path: Path) -> None:
 
     async with dashboard_site(tmp_path, filled=fill) as site:
         _, answered = await site.json(f"{API}/slow")
-        cut_offs = {one["seconds"]: one for one in answered["cut_offs"]}
+        cut_offs = {entry["seconds"]: entry for entry in answered["cut_offs"]}
         assert [cut_offs[seconds]["tests"] for seconds in (10, 20, 40, 50, 70, 100)] == [4, 2, 1, 1, 0, 0]
         assert cut_offs[50]["minutes_saved"] == pytest.approx(1.0, rel=0.03)
-        assert [one["test"] for one in answered["tests"][:4]] == [
+        assert [entry["test"] for entry in answered["tests"][:4]] == [
             HOSTILE,
             "test_slow",
             "test_sometimes",
@@ -153,9 +153,9 @@ async def test_a_test_that_ran_within_the_week_is_not_idle(tmp_path: Path) -> No
 
     async with dashboard_site(tmp_path, filled=fill) as site:
         _, answered = await site.json(f"{API}/skipped")
-        assert [(one["test"], one["skipped_on"], one["silent"]) for one in answered["idle"]] == [
+        assert [(test["test"], test["skipped_on"], test["silent"]) for test in answered["idle"]] == [
             ("test_silent", [], [ON_ADRENO]),
             ("test_until_long_ago", [ON_HEXAGON], []),
         ]
-        since = {one["test"]: one["skipped"][0]["since"] for one in answered["tests"]}
+        since = {test["test"]: test["skipped"][0]["since"] for test in answered["tests"]}
         assert since == {"test_until_lately": sha(11), "test_until_long_ago": sha(4)}

@@ -34,7 +34,9 @@ async def routes_of(site: DashboardSite) -> list[Any]:
     assert status == 200
     # Routes of other features are requested in the tests of those features.
     return [
-        one for one in read_routes(document) if one[0].startswith(("/r/", "/api/v1/repos", "/help", "/api/v1/help"))
+        route
+        for route in read_routes(document)
+        if route[0].startswith(("/r/", "/api/v1/repos", "/help", "/api/v1/help"))
     ]
 
 
@@ -79,5 +81,5 @@ async def test_an_unknown_target_is_answered_with_those_that_exist(site: Dashboa
         "This repository has no target example-lab/hexagon-v74. "
         "Available: example-lab/hexagon-v73, example-lab/adreno, hubot-lab/rpi-5@rack:2."
     )
-    status, _, shown = await site.get(f"/r/octocat/compiler{page}{query}")
-    assert (status, "Available: example-lab/hexagon-v73" in shown.replace("<wbr>", "")) == (400, True)
+    status, _, page_text = await site.get(f"/r/octocat/compiler{page}{query}")
+    assert (status, "Available: example-lab/hexagon-v73" in page_text.replace("<wbr>", "")) == (400, True)

@@ -15,8 +15,15 @@ async def test_it_says_where_the_branch_is_and_why_it_is_at_no_newer_commit(site
     status, _, page = await site.get(PAGE)
     assert status == 200
     assert f"https://github.com/octocat/compiler/compare/{sha(12)}...{sha(13)}" in page
-    for shown in ("✗ red", "… pending", "? missing", "<code>lint</code> missing", "and 4 more", "none of the 3 newest"):
-        assert shown in page
+    for expected in (
+        "✗ red",
+        "… pending",
+        "? missing",
+        "<code>lint</code> missing",
+        "and 4 more",
+        "none of the 3 newest",
+    ):
+        assert expected in page
     assert page.count("not moved by the bot") == 1
     assert "The last 14 moves" in page
 
@@ -28,16 +35,16 @@ async def test_a_title_is_escaped(site: DashboardSite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("repository", "shown"),
+    ("repository", "expected"),
     [
         ("octocat/new", "nightjar timer run nightly --repo octocat/new"),
         ("octocat/docs", "The bot moves no nightly branch in octocat/docs"),
     ],
 )
-async def test_without_a_move_it_says_what_to_do(site: DashboardSite, repository: str, shown: str) -> None:
+async def test_without_a_move_it_says_what_to_do(site: DashboardSite, repository: str, expected: str) -> None:
     status, _, page = await site.get(f"/r/{repository}/nightly")
     assert status == 200
-    assert shown in page
+    assert expected in page
 
 
 async def test_the_page_of_a_private_repository_is_not_found(site: DashboardSite) -> None:

@@ -16,8 +16,10 @@ async def test_each_target_has_its_last_result_and_its_failures(site: DashboardS
     assert "stale, over 36 h" in page
     assert "no results yet" in page
     _, answered = await site.json("/api/v1/repos")
-    (compiler,) = [one for one in answered["repositories"] if one["repository"] == "octocat/compiler"]
-    by_target = {one["target"]: one for one in compiler["targets"]}
+    (compiler,) = [
+        repository for repository in answered["repositories"] if repository["repository"] == "octocat/compiler"
+    ]
+    by_target = {target["target"]: target for target in compiler["targets"]}
     assert (by_target["hexagon-v73"]["failing"], by_target["hexagon-v73"]["stale"]) == (6, False)
     assert by_target["rpi-5@rack:2"]["stale"] is True
     assert "■ 6 tests" in page

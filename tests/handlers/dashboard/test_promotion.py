@@ -21,14 +21,14 @@ HOUR, DAY = 3600.0, 86400.0
 def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) -> None:
     with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/nightjar.db"))) as store:
         store.open()
-        now = 40 * DAY
+        moment = 40 * DAY
         lab = Lab.model_validate({"targets": {"adreno": {"tier": 2}, "hexagon": {"tier": 1}, "mali": "nightly"}})
         for number in range(1, 40):
             for target in ("adreno", "hexagon"):
                 upload = Upload(number, {f"test_{n}": "passed" for n in range(5)}, at=number * DAY, target=target)
                 run = replace(upload.run, received_at=number * DAY + HOUR)
                 store.put(run, upload.columns)
-        adreno, hexagon, mali = read_lab(store, REPOSITORY, LAB, lab, [], {}, now, "", "").targets
+        adreno, hexagon, mali = read_lab(store, REPOSITORY, LAB, lab, [], {}, moment, "", "").targets
         assert adreno.promotion is not None
         assert (adreno.promotion.lacking, adreno.promotion.tier, adreno.promotion.seconds_p90) == ([], 1, HOUR)
         # The evidence: a month, latency, infra rate and false-alarm rate.
@@ -38,13 +38,15 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
         assert adreno.tier == lab.targets["adreno"].tier == 2
         assert (hexagon.promotion, mali.promotion) == (None, None)
         degraded = {f"{LAB}/adreno": DegradedTarget("a" * 40, 0.0, 0.0, 1, 0)}
-        assert read_lab(store, REPOSITORY, LAB, lab, [], degraded, now, "", "").targets[0].promotion is None
+        assert read_lab(store, REPOSITORY, LAB, lab, [], degraded, moment, "", "").targets[0].promotion is None
         # The branch moved half an hour after each commit: labs could not test it earlier.
         moves: list[TrackingMove] = []
         for number in range(1, 40):
-            at = datetime.fromtimestamp(number * DAY + HOUR / 2, UTC).isoformat()
-            move = TrackingMove(sha=sha(number), previous_sha=None, moved_at=at, found_at=at, commits=None, why="")
+            moved_at = datetime.fromtimestamp(number * DAY + HOUR / 2, UTC).isoformat()
+            move = TrackingMove(
+                sha=sha(number), previous_sha=None, moved_at=moved_at, found_at=moved_at, commits=None, why=""
+            )
             moves.append(move)
-        after = read_lab(store, REPOSITORY, LAB, lab, moves, {}, now, "", "").targets[0].promotion
-        assert after is not None
-        assert after.seconds_p90 == HOUR / 2
+        promotion = read_lab(store, REPOSITORY, LAB, lab, moves, {}, moment, "", "").targets[0].promotion
+        assert promotion is not None
+        assert promotion.seconds_p90 == HOUR / 2

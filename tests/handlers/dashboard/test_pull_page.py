@@ -19,14 +19,16 @@ PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
 async def test_it_shows_events_decisions_and_writes(site: DashboardSite) -> None:
     status, answered = await site.json(f"{API}/{NUMBER}")
     assert status == 200
-    assert [(one["event"], one["state"]) for one in answered["deliveries"]] == [
+    assert [(delivery["event"], delivery["state"]) for delivery in answered["deliveries"]] == [
         ("pull_request.synchronize", "failed"),
         ("issue_comment.created", "failed"),
         ("issue_comment.created", "done"),
         ("pull_request.opened", "done"),
     ]
-    asked = answered["deliveries"][2]
-    plans = [(plan["handler"], plan["why"], [effect["wrote"] for effect in plan["effects"]]) for plan in asked["plans"]]
+    command = answered["deliveries"][2]
+    plans = [
+        (plan["handler"], plan["why"], [effect["wrote"] for effect in plan["effects"]]) for plan in command["plans"]
+    ]
     assert plans == [
         ("commands", "merge, asked for by hubot", [""]),
         ("merge", "waits for cpu/pr-head", ["I merge it when `cpu/pr-head` is green."]),
@@ -42,7 +44,11 @@ async def test_it_shows_events_decisions_and_writes(site: DashboardSite) -> None
 async def test_each_effect_links_what_it_created_or_changed(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}")
     effects = [
-        effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"] if effect["url"]
+        effect
+        for delivery in answered["deliveries"]
+        for plan in delivery["plans"]
+        for effect in plan["effects"]
+        if effect["url"]
     ]
     repository = "https://github.com/octocat/compiler"
     assert [(effect["what"], effect["url"], effect["link"]) for effect in effects] == [
@@ -74,7 +80,9 @@ async def test_the_text_of_a_link_names_its_page(page: str, words: str) -> None:
 
 async def test_a_stored_address_outside_of_github_is_no_link(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{HOSTILE}")
-    (effect,) = [effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"]]
+    (effect,) = [
+        effect for delivery in answered["deliveries"] for plan in delivery["plans"] for effect in plan["effects"]
+    ]
     assert (effect["url"], effect["link"]) == ("", "")
 
 
@@ -86,7 +94,7 @@ async def test_each_handler_has_a_readable_name(site: DashboardSite) -> None:
 
 async def test_deliveries_without_work_are_hidden_by_default(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}?all=true")
-    assert [one["state"] for one in answered["deliveries"]].count("ignored") == 1
+    assert [delivery["state"] for delivery in answered["deliveries"]].count("ignored") == 1
 
 
 async def test_older_deliveries_have_their_own_page(site: DashboardSite) -> None:
@@ -124,8 +132,8 @@ async def test_the_text_of_a_status_is_shown_once(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}/{NUMBER}")
     (status,) = [
         effect
-        for one in answered["deliveries"]
-        for plan in one["plans"]
+        for delivery in answered["deliveries"]
+        for plan in delivery["plans"]
         for effect in plan["effects"]
         if effect["what"] == "Set status"
     ]
@@ -143,6 +151,6 @@ async def test_it_lists_the_sections_of_the_sticky_comment_about_commits(site: D
 
 async def test_the_story_contains_the_texts_that_people_see_on_github() -> None:
     """Effects whose text everybody sees have it on the page; the texts of these are for other readers."""
-    others = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
-    with_text = {kind for kind, one in stored("effects").items() if {"text", "description", "body"} & one.keys()}
-    assert with_text - others == set(WRITTEN)
+    unwritten = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
+    with_text = {kind for kind, fields in stored("effects").items() if {"text", "description", "body"} & fields.keys()}
+    assert with_text - unwritten == set(WRITTEN)

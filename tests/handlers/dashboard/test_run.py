@@ -19,11 +19,11 @@ def address(target: Target, number: int, run_id: str) -> str:
 
 
 async def test_it_has_the_title_and_the_reason_of_the_check_run(site: DashboardSite) -> None:
-    where = address(HEXAGON, 12, "operators-run-1")
-    status, _, page = await site.get(f"/r/{where}")
+    path = address(HEXAGON, 12, "operators-run-1")
+    status, _, page = await site.get(f"/r/{path}")
     assert status == 200
     assert "<strong>Neutral</strong>" in page
-    _, answered = await site.json(f"/api/v1/repos/{where}")
+    _, answered = await site.json(f"/api/v1/repos/{path}")
     assert answered["check"]["title"].startswith("3 new failures")
     assert answered["check"]["conclusion"] == "neutral"
     (operators, _) = answered["suites"]
@@ -32,16 +32,16 @@ async def test_it_has_the_title_and_the_reason_of_the_check_run(site: DashboardS
 
 async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(site: DashboardSite) -> None:
     _, answered = await site.json(f"/api/v1/repos/{address(HEXAGON, 12, 'operators-run-1')}")
-    new, known = answered["causes"]
-    assert (new["new"], new["count"], len(new["tests"])) == (3, 3, 3)
-    assert new["message"].startswith("IndexError")
-    assert (known["new"], known["count"]) == (0, 3)
-    assert new["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
+    new_cause, still_failing = answered["causes"]
+    assert (new_cause["new"], new_cause["count"], len(new_cause["tests"])) == (3, 3, 3)
+    assert new_cause["message"].startswith("IndexError")
+    assert (still_failing["new"], still_failing["count"]) == (0, 3)
+    assert new_cause["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
 
 
 async def test_failures_are_counted_by_class(site: DashboardSite) -> None:
-    where = address(HEXAGON, 12, "operators-run-1")
-    _, answered = await site.json(f"/api/v1/repos/{where}")
+    path = address(HEXAGON, 12, "operators-run-1")
+    _, answered = await site.json(f"/api/v1/repos/{path}")
     assert answered["failures"] == [{"happened": "failed", "count": 6}]
 
 

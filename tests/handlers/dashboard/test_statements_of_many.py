@@ -48,8 +48,10 @@ def fill_targets(store: ResultsStore, count: int) -> None:
                 f"{SUITE}/test_restless.py::test_{target}": "passed" if commit % 2 else "failed",
                 f"{SUITE}/test_skipped.py::test_one": "skipped",
             }
-            at = NOW - (COMMITS - commit + 1) * DAY
-            upload = Upload(commit, tests, target=target, at=at, flaky=frozenset({RESTLESS} if commit == 3 else ()))
+            uploaded_at = NOW - (COMMITS - commit + 1) * DAY
+            upload = Upload(
+                commit, tests, target=target, at=uploaded_at, flaky=frozenset({RESTLESS} if commit == 3 else ())
+            )
             store.put(upload.run, upload.columns)
 
 
@@ -59,14 +61,14 @@ async def statements_with(folder: Path, count: int) -> Mapping[str, int]:
         f"repositories:\n  {REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
         f"        {LAB}: {{targets: {{{', '.join(f'{name}: {{tier: 2}}' for name in targets_of(count))}}}}}\n"
     )
-    found = {}
+    statements = {}
     async with dashboard_site(folder, config=config, filled=lambda store: fill_targets(store, count)) as site:
         for name, address in PAGES.items():
             with plans_seen() as plans:
                 status, _, text = await site.get(address)
             assert status == 200, (name, text)
-            found[name] = plans.statements
-    return found
+            statements[name] = plans.statements
+    return statements
 
 
 async def test_the_number_of_statements_does_not_depend_on_the_number_of_targets(tmp_path: Path) -> None:

@@ -100,8 +100,13 @@ async def test_an_answer_that_is_not_json_or_too_long_is_refused(hub: RegistrySa
 async def test_only_tags_made_by_builds_count_with_their_times(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG, "2026-11-20T05:20:00Z")
     hub.push(IMAGE, LATER, "2026-11-20T05:20:00.5Z")
-    for other, at in (("latest", "2026-11-20T05:20:00Z"), ("20260301-x", None), ("1-2-abc", None), ("1-3-x", "soon")):
-        hub.push(IMAGE, other, at)
+    for tag, pushed_at in (
+        ("latest", "2026-11-20T05:20:00Z"),
+        ("20260301-x", None),
+        ("1-2-abc", None),
+        ("1-3-x", "soon"),
+    ):
+        hub.push(IMAGE, tag, pushed_at)
     assert await registry.tags(IMAGE) == {TAG: NOW, LATER: NOW + 0.5}
     assert await registry.tags("tlcpack/no-such-image") == {}
 

@@ -31,9 +31,9 @@ def test_a_change_is_proposed_as_one_commit_on_the_base_with_a_table() -> None:
 
 def test_the_branch_of_a_proposal_is_named_after_its_changes() -> None:
     """A proposal that a person closed stays closed, whatever else changes in the file."""
-    other = TagChange("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.new_image)
+    other_image = TagChange("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.new_image)
     newer = TagChange("ci_cpu", CHANGE.old_image, "tlcpack/ci-cpu:3-3-c")
-    assert proposed(CHANGE).key == proposed(other, text="with more comments").key != proposed(newer).key
+    assert proposed(CHANGE).key == proposed(other_image, text="with more comments").key != proposed(newer).key
 
 
 def test_missing_information_is_reported() -> None:

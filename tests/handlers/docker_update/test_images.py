@@ -15,7 +15,7 @@ from handlers.docker_update.images import (
     find_references,
     has_host,
     read_images,
-    staged,
+    staging_name,
     update_tags,
 )
 
@@ -74,7 +74,7 @@ def update(text: str, tags: Tags) -> Update:
 def tagged(*keys: str, **tags: float) -> Tags:
     """Return the same tags with their times for each of the keys OLD, NEW and NEWER."""
     names = {"old": OLD, "new": NEW, "newer": NEWER}
-    return {key: {names[name]: at for name, at in tags.items()} for key in keys}
+    return {key: {names[name]: pushed_at for name, pushed_at in tags.items()} for key in keys}
 
 
 def test_values_are_those_that_configparser_returns() -> None:
@@ -122,14 +122,16 @@ def test_a_file_with_more_images_than_the_limit_is_refused() -> None:
 
 def test_the_newest_tag_replaces_the_old_one_and_nothing_else_changes() -> None:
     """TVM #18717: every line ending was doubled. TVM #13572, #19445: the edited file was not the one that CI read."""
-    found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=1, newer=2, new=3))
-    assert found.text == EACH.replace(f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{OLD}").replace(OLD, NEW)
-    assert found.changes == (
+    result = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=1, newer=2, new=3))
+    assert result.text == EACH.replace(f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{OLD}").replace(
+        OLD, NEW
+    )
+    assert result.changes == (
         TagChange("ci_arm", f"tlcpack/ci-arm:{OLD}", f"tlcpack/ci-arm:{NEW}"),
         TagChange("ci_lint", f"tlcpack/ci-lint:{OLD}", f"tlcpack/ci-lint:{NEW}"),
         TagChange("ci_cortexm", f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{NEW}"),
     )
-    assert found.notes == ()
+    assert result.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -147,23 +149,23 @@ def test_the_newest_tag_replaces_the_old_one_and_nothing_else_changes() -> None:
     ids=["CRLF", "no final line break", "empty lines", "blanks", "letters", "other sections", "trailing", "comments"],
 )
 def test_only_tags_change_whatever_the_format_of_the_file(text: str) -> None:
-    found = update(text, tagged("ci_arm", "ci_lint", old=1, new=2))
-    assert len(found.changes) == 2
-    assert found.text == text.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}", 9).replace(
+    result = update(text, tagged("ci_arm", "ci_lint", old=1, new=2))
+    assert len(result.changes) == 2
+    assert result.text == text.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}", 9).replace(
         f"ci-lint:{OLD}", f"ci-lint:{NEW}"
     ).replace(f"ci-arm:{NEW}x", f"ci-arm:{OLD}x")
 
 
 def test_a_file_with_the_newest_tags_does_not_change() -> None:
-    found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=3, new=2))
-    assert (found.text, found.changes, found.notes) == (EACH, (), ())
+    result = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=3, new=2))
+    assert (result.text, result.changes, result.notes) == (EACH, (), ())
 
 
 def test_an_image_without_tags_is_reported_and_does_not_stop_other_updates() -> None:
     """TVM's script ended in an IndexError."""
-    found = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
-    assert [change.key for change in found.changes] == ["ci_arm"]
-    assert found.notes == (
+    result = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
+    assert [change.key for change in result.changes] == ["ci_arm"]
+    assert result.notes == (
         "`tlcpack/ci-lint` has no tag such as 20221013-060115-61c9742ea on Docker Hub",
         "`tlcpack/ci-cortexm` has no tag such as 20221013-060115-61c9742ea on Docker Hub",
     )
@@ -172,9 +174,9 @@ def test_an_image_without_tags_is_reported_and_does_not_stop_other_updates() -> 
 def test_images_that_share_a_tag_get_the_newest_that_all_of_them_have() -> None:
     text = SHARED.replace("ci_ecr", "#")
     tags = {"ci_arm": {OLD: 1.0, NEW: 2.0, NEWER: 3.0}, "ci_cpu": {OLD: 1.0, NEW: 2.5}}
-    found = update(text, tags)
-    assert found.text == text.replace(f"ci_tag: {OLD}", f"ci_tag: {NEW}")
-    assert [(change.key, change.new_image) for change in found.changes] == [
+    result = update(text, tags)
+    assert result.text == text.replace(f"ci_tag: {OLD}", f"ci_tag: {NEW}")
+    assert [(change.key, change.new_image) for change in result.changes] == [
         ("ci_arm", f"tlcpack/ci-arm:{NEW}"),
         ("ci_cpu", f"tlcpack/ci_cpu:{NEW}"),
     ]
@@ -182,13 +184,13 @@ def test_images_that_share_a_tag_get_the_newest_that_all_of_them_have() -> None:
 
 def test_images_that_share_a_tag_stay_if_no_newer_tag_exists_for_all_of_them() -> None:
     text = SHARED.replace("ci_ecr", "#")
-    found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {NEW: 2.5}})
-    assert (found.text, found.changes) == (text, ())
-    assert found.notes == (
+    result = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {NEW: 2.5}})
+    assert (result.text, result.changes) == (text, ())
+    assert result.notes == (
         "`ci_arm`, `ci_cpu` share the tag `ci_tag`, and Docker Hub has no tag that all of them have",
     )
-    found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {}})
-    assert found.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea on Docker Hub",)
+    result = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {}})
+    assert result.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea on Docker Hub",)
 
 
 def test_a_tag_in_the_default_section_is_changed_there() -> None:
@@ -224,4 +226,4 @@ def test_a_registry_is_distinguished_from_a_namespace(image: str, host: bool) ->
 
 
 def test_names_in_the_staging_namespace_have_underscores_for_hyphens() -> None:
-    assert staged("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"
+    assert staging_name("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"

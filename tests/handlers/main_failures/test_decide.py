@@ -157,18 +157,18 @@ HISTORIES: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_each_change_is_news_once(history: str) -> None:
-    known: KnownFailures | None = None
+    state: KnownFailures | None = None
     for number, (seen, news) in enumerate(HISTORIES[history]):
-        change = decide_alarms(known, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
+        change = decide_alarms(state, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
         assert message(change) == news, (number, seen)
-        known = change.state
+        state = change.state
 
 
-def scan(seen: str, at: float) -> BranchScan:
+def scan(seen: str, moment: float) -> BranchScan:
     """Return the scan described by a line."""
     rows = [row.split() for row in seen.split(" | ")] if seen else []
     signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
-    return BranchScan(at, [commit(row[0]) for row in rows], signals)
+    return BranchScan(moment, [commit(row[0]) for row in rows], signals)
 
 
 def commit(letter: str) -> Commit:
@@ -177,36 +177,36 @@ def commit(letter: str) -> Commit:
 
 def message(change: FailureChanges) -> str:
     """Return the news of a change in short."""
-    lines = [f"{one.name} broke at {one.sha[0]}" for one in change.began]
-    for one in change.recovered:
-        after = f", {one.commits} after {one.failure.sha[0]}" if one.commits is not None else ""
-        lines.append(f"{one.failure.name} well at {one.commit.sha[0]}{after}")
-    return ", ".join([*lines, *(f"{one.name} removed" for one in change.removed)])
+    lines = [f"{failure.name} broke at {failure.sha[0]}" for failure in change.began]
+    for recovery in change.recovered:
+        distance = f", {recovery.commits} after {recovery.failure.sha[0]}" if recovery.commits is not None else ""
+        lines.append(f"{recovery.failure.name} well at {recovery.commit.sha[0]}{distance}")
+    return ", ".join([*lines, *(f"{failure.name} removed" for failure in change.removed)])
 
 
 def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_forgotten() -> None:
     """A removed job would keep an issue open for ever; a late one must not count as removed."""
-    known = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).state
-    pending = decide_alarms(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
+    first = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).state
+    pending = decide_alarms(first, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
     missing = decide_alarms(pending.state, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
     back = decide_alarms(missing.state, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
-    again = decide_alarms(back.state, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
-    still = decide_alarms(again.state, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
+    missing_again = decide_alarms(back.state, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
+    still = decide_alarms(missing_again.state, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
     removed = decide_alarms(still.state, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
-    after = decide_alarms(removed.state, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
-    changes = (pending, missing, back, again, still, removed, after)
+    forgotten = decide_alarms(removed.state, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
+    changes = (pending, missing, back, missing_again, still, removed, forgotten)
     assert [message(change) for change in changes] == ["", "", "", "", "", "cpu removed", ""]
     assert removed.state.failing == {}
 
 
 def test_recorded_signals_are_limited_to_the_commits_of_a_scan() -> None:
-    known: KnownFailures | None = None
+    state: KnownFailures | None = None
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
         seen = " | ".join(f"{letter} cpu{'-' if ord(letter) % 2 else '+'}" for letter in letters)
-        known = decide_alarms(known, scan(seen, number * HOUR), ["*"]).state
-    assert known is not None
-    assert len(known.seen) == 5
+        state = decide_alarms(state, scan(seen, number * HOUR), ["*"]).state
+    assert state is not None
+    assert len(state.seen) == 5
 
 
 def test_texts_and_urls_from_outside_are_shortened() -> None:

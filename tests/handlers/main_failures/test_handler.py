@@ -54,8 +54,8 @@ def workflow_run(conclusion: str | None, branch: str | None, head: int | None = 
 
 
 def delivery(event: str, body: dict[str, Any], repository: int = OURS) -> Delivery:
-    about = {"id": repository, "full_name": "octocat/compiler"}
-    return Delivery("guid", event, Payload({**body, "repository": about}), 0.0)
+    repository_payload = {"id": repository, "full_name": "octocat/compiler"}
+    return Delivery("guid", event, Payload({**body, "repository": repository_payload}), 0.0)
 
 
 MAIN = ("main",)
@@ -127,7 +127,7 @@ async def test_an_event_that_triggers_nothing_ends_in_routing_and_an_unreadable_
 
 
 @pytest.mark.parametrize(
-    ("record", "at", "scan_at"),
+    ("record", "moment", "scan_at"),
     [
         (None, 100.0, False),
         (NextScan(99.0), 100.0, False),
@@ -137,8 +137,8 @@ async def test_an_event_that_triggers_nothing_ends_in_routing_and_an_unreadable_
         (NextScan(161.0), 100.0, False),
     ],
 )
-def test_a_pending_scan_covers_events_before_it_begins(record: NextScan | None, at: float, scan_at: bool) -> None:
-    assert is_scan_pending(record, at, wait=60.0) is scan_at
+def test_a_pending_scan_covers_events_before_it_begins(record: NextScan | None, moment: float, scan_at: bool) -> None:
+    assert is_scan_pending(record, moment, wait=60.0) is scan_at
 
 
 BROKEN = FailingContext("lint", "a" * 40, "Break it", "failure", "", 0.0)
@@ -150,18 +150,18 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
 def test_news_is_recorded_before_it_is_reported() -> None:
-    found = plan_news(FailureChanges((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
-    remember, *messages = found.effects
+    plan = plan_news(FailureChanges((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
+    remember, *messages = plan.effects
     assert [type(effect) for effect in messages] == [PostMessage, PostMessage, EnsureIssue]
     assert isinstance(messages[-1], EnsureIssue)
     assert messages[-1].as_of == AT
     assert remember == StoreRecord.of(KEY, replace(FAILING, news=messages[-1].news_key, reported_at=AT))
-    assert found.why == "1 check began to fail on main at aaaaaaa"
+    assert plan.why == "1 check began to fail on main at aaaaaaa"
 
 
 def test_the_issue_is_closed_when_nothing_fails() -> None:
-    found = plan_news(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
-    issue = found.effects[-1]
+    plan = plan_news(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
+    issue = plan.effects[-1]
     assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
 
@@ -189,9 +189,9 @@ def test_the_same_news_has_the_same_key_whenever_it_is_found() -> None:
     def targets(change: FailureChanges, branch: str = "main") -> list[str]:
         return [effect.effect_key for effect in plan_news(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
 
-    again = FailingContext("lint", "a" * 40, "Break it", "failure", "", 600.0)
+    later_failure = FailingContext("lint", "a" * 40, "Break it", "failure", "", 600.0)
     first = targets(FailureChanges((BROKEN,), (), (), FAILING))
-    assert targets(FailureChanges((again,), (), (), KnownFailures({"lint": again}))) == first
+    assert targets(FailureChanges((later_failure,), (), (), KnownFailures({"lint": later_failure}))) == first
     assert not set(first) & set(targets(FailureChanges((BROKEN,), (), (), FAILING), "release"))
     assert not set(first) & set(targets(FailureChanges((), (WELL,), (), FAILING)))
     assert not set(first) & set(targets(FailureChanges((), (), (BROKEN,), FAILING)))
@@ -202,16 +202,16 @@ async def sweep_and_scan(world: World, guid: str) -> list[str]:
     body = TIMER_EVENT.body(Repository(world.repository.id, FULL_NAME, None), TimerEvent(NAME, guid, 7200))
     swept = Delivery(guid, TIMER_EVENT.name, Payload(body), 7200.0)
     effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
-    asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
+    branches = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
         if isinstance(effect, StoreRecord):
             await world.apply_alone(effect)
-    for branch in asked[1:]:
+    for branch in branches[1:]:
         body = SCAN_EVENT.body(Repository(world.repository.id, FULL_NAME, None), ScanEvent(branch, 7200))
         scan = Delivery(f"{guid}:{branch}", SCAN_EVENT.name, Payload(body), 7200.0)
         for planned in (await world.pipeline.plan(scan, f"{NAME}-scan", scan.guid)).effects:
             await world.apply_alone(CODEC.decode(planned.effect))
-    return asked
+    return branches
 
 
 async def test_a_branch_that_is_no_longer_watched_has_its_issue_closed_and_is_forgotten(tmp_path: Path) -> None:

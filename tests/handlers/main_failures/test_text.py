@@ -29,7 +29,9 @@ def change(
     removed: tuple[FailingContext, ...] = (),
     still: tuple[FailingContext, ...] = (),
 ) -> FailureChanges:
-    return FailureChanges(began, recovered, removed, KnownFailures({one.name: one for one in (*began, *still)}))
+    return FailureChanges(
+        began, recovered, removed, KnownFailures({failure.name: failure for failure in (*began, *still)})
+    )
 
 
 def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
@@ -37,7 +39,7 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
 
 
 @pytest.mark.parametrize(
-    ("what", "title", "items", "notes", "good"),
+    ("changes", "title", "items", "notes", "good"),
     [
         (
             change((failure("cpu", url="https://ci/1"),)),
@@ -104,9 +106,9 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
     ],
 )
 def test_news_says_what_and_since_when(
-    what: FailureChanges, title: str, items: list[NewsItem], notes: list[str], good: bool
+    changes: FailureChanges, title: str, items: list[NewsItem], notes: list[str], good: bool
 ) -> None:
-    news = failure_news(what, "main")
+    news = failure_news(changes, "main")
     assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)
 
 
@@ -144,7 +146,7 @@ def test_text_from_outside_has_no_effect_in_the_issue(url: str) -> None:
 def test_any_number_of_failures_fits_into_the_issue(letters: str, listed: int) -> None:
     url = f"https://example.org/{'&' * len(letters)}{letters * 4}"
     many = [failure(f"{n:03}{letters * 3}", title=letters[:120], says=letters, url=url) for n in range(300)]
-    _, body = issue_text(KnownFailures({one.name: one for one in many}), "main")
+    _, body = issue_text(KnownFailures({failure.name: failure for failure in many}), "main")
     assert len(body) <= BODY_LIMIT
     assert body.count("\n- ") == listed + 1
     assert f"- and {300 - listed} more" in body

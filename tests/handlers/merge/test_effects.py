@@ -228,8 +228,8 @@ async def test_a_frozen_worker_does_not_restore_a_cancelled_merge(world: World) 
     assert await applied(world, cancel) == "no merge is pending"
     assert await applied(world, store) == "a later request replaced this one"
     assert await waiting_pulls(world.records, world.repository.id) == []
-    again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
-    assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} is pending"
+    newer_request = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
+    assert await applied(world, newer_request) == f"the merge of {pull.head_sha[:7]} is pending"
     assert await applied(world, cancel) == "a later request replaced this one"
     assert await waiting_pulls(world.records, world.repository.id) == [pull.number]
 
@@ -238,7 +238,7 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "moment", "stands"),
+    ("stored", "is_request", "moment", "stands"),
     [
         (None, True, "05", True),
         (PENDING, True, "05", True),
@@ -250,11 +250,13 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
         (PENDING, False, "", True),
     ],
 )
-def test_the_latest_request_wins(stored: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
-    asked = (
-        PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wanted else None
+def test_the_latest_request_wins(stored: MergeRequest | None, is_request: bool, moment: str, stands: bool) -> None:
+    request = (
+        PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment)
+        if is_request
+        else None
     )
-    assert (request_after(stored, asked, moment) is not None) is stands
+    assert (request_after(stored, request, moment) is not None) is stands
 
 
 def test_a_pull_request_in_the_queue_is_recorded_as_queued_even_after_a_cancellation() -> None:
@@ -275,8 +277,10 @@ async def test_leaving_the_queue_twice_does_no_harm(world: World) -> None:
 async def test_a_label_is_written_only_on_a_change_and_other_labels_stay(world: World) -> None:
     pull = world.open()
     pull.label("hubot", "docs")
-    said = [await applied(world, EnsureLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
-    assert said == [
+    outcomes = [
+        await applied(world, EnsureLabel(pull.number, "ready", on=is_on)) for is_on in (False, True, True, False)
+    ]
+    assert outcomes == [
         "the label is already as it should be",
         "added the label ready",
         "the label is already as it should be",

@@ -55,8 +55,8 @@ async def test_refreshes_run_in_order_with_their_pull_request_and_as_its_install
 
 
 async def test_requests_before_a_refresh_begins_share_it_and_later_ones_get_the_next(records: Records) -> None:
-    asked = [await next_refresh_of(records) for _ in range(3)]
-    assert asked == ["merge:7#1:0"] * 3
+    guids = [await next_refresh_of(records) for _ in range(3)]
+    assert guids == ["merge:7#1:0"] * 3
     assert await begin(records) == "merge:7#1:0"
     assert await next_refresh_of(records) == "merge:7#1:1"
     assert await next_refresh_of(records, 2) == "merge:7#2:0", "each pull request has its own number"

@@ -23,7 +23,7 @@ from handlers.merge.readiness import (
     RequiredCheck,
     RestartCommand,
     is_undecided,
-    latest,
+    latest_opinions,
     listed_blockers,
     merge_blockers,
 )
@@ -37,16 +37,16 @@ PULL = PullRequest(
 )  # fmt: skip
 
 
-def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_write: bool = True) -> PullReview:
-    return PullReview(by.id, by.login, state, sha, f"https://github.example/r/{by.login}", may_write)
+def review(author: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_write: bool = True) -> PullReview:
+    return PullReview(author.id, author.login, state, sha, f"https://github.example/r/{author.login}", may_write)
 
 
 UNIT = Signal("unit", State.GREEN)
 READY = MergeState(PULL, merged=False, mergeable=True, reviews=(review(),), signals=(UNIT,))
 
 
-def green(name: str, **more: Any) -> Signal:
-    return Signal(name, State.GREEN, **more)
+def green(name: str, **fields: Any) -> Signal:
+    return Signal(name, State.GREEN, **fields)
 
 
 def why(merge_state: MergeState, **keys: Any) -> list[str]:
@@ -99,8 +99,8 @@ def test_if_a_command_updates_the_branch_it_is_named() -> None:
         "It is behind `main`, and the rules of `main` require it to be up to date. Comment `@ci update`, then ask for "
         "a new review."
     )
-    found = merge_blockers(replace(READY, behind=True), Merge(), RESTART, "@ci update")
-    assert found == [MergeBlocker(BlockerKind.BEHIND, text)]
+    blockers = merge_blockers(replace(READY, behind=True), Merge(), RESTART, "@ci update")
+    assert blockers == [MergeBlocker(BlockerKind.BEHIND, text)]
 
 
 def test_all_blockers_are_listed_and_those_that_need_a_person_come_first() -> None:
@@ -200,8 +200,11 @@ def test_approvals_of_older_heads_count_toward_the_required_number_but_one_must_
 
 
 def test_reviews_are_in_the_order_of_each_persons_first_one() -> None:
-    said = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
-    assert [(one.author, one.state) for one in latest(said)] == [("mona", APPROVED), ("hubot", APPROVED)]
+    reviews = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
+    assert [(opinion.author, opinion.state) for opinion in latest_opinions(reviews)] == [
+        ("mona", APPROVED),
+        ("hubot", APPROVED),
+    ]
 
 
 # Checks
@@ -300,8 +303,8 @@ def test_if_no_reported_check_is_required_all_must_be_green_and_at_least_one_mus
     ],
 )
 def test_a_pattern_needs_all_names_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
-    before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
-    reasons = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
+    seen_before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
+    reasons = why(replace(READY, signals=tuple(signals), expected=seen_before), required=("*/pr-head",))
     assert len(reasons) == len(expected), reasons
     assert all(text.startswith(start) for text, start in zip(reasons, expected, strict=True)), reasons
 
@@ -328,8 +331,8 @@ def test_text_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
 
 def test_a_long_list_is_truncated_and_the_rest_counted() -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
-    found = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
-    lines = listed_blockers(found).splitlines()
+    blockers = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
+    lines = listed_blockers(blockers).splitlines()
     assert len(lines) == MOST_LISTED + 2
     assert lines[-2:] == [
         "- And 3 more.",
@@ -364,8 +367,8 @@ def test_a_forbidden_merge_method_blocks_unless_a_queue_chooses_its_own(rules: B
 @pytest.mark.parametrize(("needed", "ready"), [(0, True), (1, True), (2, True), (3, False)])
 def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: bool) -> None:
     merge_state = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
-    found = merge_blockers(merge_state, Merge())
-    assert [reason.kind for reason in found] == ([] if ready else [BlockerKind.APPROVAL])
+    blockers = merge_blockers(merge_state, Merge())
+    assert [reason.kind for reason in blockers] == ([] if ready else [BlockerKind.APPROVAL])
 
 
 def test_a_failed_check_that_rerun_cannot_restart_is_reported_as_such() -> None:

@@ -74,8 +74,8 @@ async def test_nothing_else_is_read_for_a_closed_pull_request(world: World, gith
     pull = world.open()
     pull.merge("octocat")
     world.github.requests.clear()
-    found = await stands(github, pull)
-    assert (found.merged, found.pull.is_open, found.signals) == (True, False, ())
+    merge_state = await stands(github, pull)
+    assert (merge_state.merged, merge_state.pull.is_open, merge_state.signals) == (True, False, ())
     assert world.github.requests.count("GET") == 1
 
 
@@ -84,21 +84,21 @@ async def test_what_github_has_not_determined_is_unknown(world: World, github: G
     pull = world.open()
     pull.undecided = undecided
     pull.label("hubot", "Hold")
-    found = await stands(github, pull)
-    assert (found.mergeable, found.labels) == (None if undecided else True, ("Hold",))
+    merge_state = await stands(github, pull)
+    assert (merge_state.mergeable, merge_state.labels) == (None if undecided else True, ("Hold",))
 
 
 async def test_reviewers_access_is_looked_up_by_account_id(world: World, github: GitHub) -> None:
     """TVM #11480, #12295: its script searched for a name, and compared it with what is not a name."""
     world.repository.set_role("mona", "write")
     pull = world.repository.open_pull_request("hubot")
-    for who in ("mona", "hubot", "octocat", "somebody"):
-        pull.review(who, state="APPROVED")
+    for login in ("mona", "hubot", "octocat", "somebody"):
+        pull.review(login, state="APPROVED")
     world.github.users["octocat2"] = world.github.users.pop("mona")
     world.github.users["octocat2"].login = "octocat2"
     world.github.user("mona")
-    found = await stands(github, pull)
-    assert [(review.author, review.may_write) for review in found.reviews] == [
+    merge_state = await stands(github, pull)
+    assert [(review.author, review.may_write) for review in merge_state.reviews] == [
         ("octocat2", True),
         ("hubot", False),
         ("octocat", True),
@@ -122,9 +122,9 @@ async def test_only_a_limited_number_of_reviewers_with_an_opinion_are_looked_up(
         pull.review(f"passer-by-{n}", state="CHANGES_REQUESTED")
     world.repository.set_role("mona", "admin")
     pull.review("mona", state="APPROVED")
-    found = await stands(github, pull)
+    merge_state = await stands(github, pull)
     assert world.github.requests.count("GET", ROLE) == MOST_REVIEWERS
-    may: dict[str, Any] = {review.author: review.may_write for review in found.reviews}
-    assert may["mona"], "people who approved the head are looked up first"
-    assert not may["hubot"]
-    assert sum(may[name] for name in may if name.startswith("passer-by")) == 6, "no objection is ignored"
+    may_write: dict[str, Any] = {review.author: review.may_write for review in merge_state.reviews}
+    assert may_write["mona"], "people who approved the head are looked up first"
+    assert not may_write["hubot"]
+    assert sum(may_write[name] for name in may_write if name.startswith("passer-by")) == 6, "no objection is ignored"

@@ -28,12 +28,12 @@ DRAFT, CLOSED = MergeBlocker(BlockerKind.DRAFT, "a draft"), MergeBlocker(Blocker
 
 
 def config(keys: str) -> RepositoryConfig:
-    found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
-    return found.repositories["octocat/compiler"]
+    config = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
+    return config.repositories["octocat/compiler"]
 
 
 @pytest.mark.parametrize(
-    ("pull", "found", "verdict", "words"),
+    ("pull", "blockers", "verdict", "words"),
     [
         ({}, [], PendingMergeVerdict.MERGE, ""),
         ({}, [CHECK], PendingMergeVerdict.WAIT, ""),
@@ -48,10 +48,10 @@ def config(keys: str) -> RepositoryConfig:
     ],
 )
 def test_what_happens_to_a_pending_merge(
-    pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
+    pull: dict[str, Any], blockers: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
     merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
-    decision = decide_pending_merge(PENDING_MERGE, merge_state, found)
+    decision = decide_pending_merge(PENDING_MERGE, merge_state, blockers)
     assert decision.verdict is verdict
     assert words in decision.reason
     assert bool(decision.reason) is bool(words)

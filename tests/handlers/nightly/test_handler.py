@@ -36,8 +36,8 @@ def test_a_nightly_run_without_a_good_commit_moves_nothing_and_is_stored() -> No
 def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
     """Return what the plan stores in the branch's record; empty if it stores nothing."""
     key = record.of(NIGHTLY, 1).name
-    found = [one.stored for one in plan.effects if isinstance(one, StoreRecord) and one.key == key]
-    return dict(found[0].value) if found and found[0] else {}
+    records = [effect.stored for effect in plan.effects if isinstance(effect, StoreRecord) and effect.key == key]
+    return dict(records[0].value) if records and records[0] else {}
 
 
 def test_a_move_that_could_not_be_confirmed_at_the_time_is_later_credited_to_us() -> None:
@@ -50,11 +50,11 @@ def test_a_move_that_could_not_be_confirmed_at_the_time_is_later_credited_to_us(
     lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, page="", has_labs=True)
     assert stored_in(lost, TRACKING) == {}
     state = StoredState(stored_in(lost, TRACKING_STEP), {}, False)
-    found = decide_nightly_conclusion(state, later, BranchOutcome(COMMIT.sha, ""), 1, page="", has_labs=True)
-    record = stored_in(found, TRACKING)
+    plan = decide_nightly_conclusion(state, later, BranchOutcome(COMMIT.sha, ""), 1, page="", has_labs=True)
+    record = stored_in(plan, TRACKING)
     assert (record["sha"], record["previous_sha"], record["commits"]) == (COMMIT.sha, "b" * 40, 2)
     assert record["moved_at"] == "2026-03-07T05:00:00Z"
-    assert [type(one).__name__ for one in found.effects] == [
+    assert [type(effect).__name__ for effect in plan.effects] == [
         "StoreRecord",
         "StoreRecord",
         "MarkNightly",

@@ -21,20 +21,20 @@ def _all_closed() -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
+async def operated(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
     """Return the town."""
     async with operated_town(tmp_path_factory.mktemp("operate")) as place:
         yield place
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visitor(here: OperatedTown) -> AsyncIterator[Visitor]:
+async def visitor(operated: OperatedTown) -> AsyncIterator[Visitor]:
     """Return somebody who is not signed in."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
-        yield Visitor(here.town.url, client)
+        yield Visitor(operated.town.url, client)
 
 
 @pytest.fixture
-def other(visitor: Visitor) -> Visitor:
+def second_visitor(visitor: Visitor) -> Visitor:
     """Return somebody else, with another browser."""
     return Visitor(visitor.url, visitor.client)

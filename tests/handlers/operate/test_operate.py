@@ -25,41 +25,41 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGES = ("/operate", "/operate/state", "/operate/log")
 
 
-async def test_only_operators_see_the_pages_and_their_json(here: OperatedTown, visitor: Visitor) -> None:
-    every = [path for page in (*PAGES, f"/operate/deliveries/{here.failed}") for path in (page, f"/api/v1{page}")]
-    assert {(await visitor.get(path)).status for path in every} == {404}
+async def test_only_operators_see_the_pages_and_their_json(operated: OperatedTown, visitor: Visitor) -> None:
+    paths = [path for page in (*PAGES, f"/operate/deliveries/{operated.failed}") for path in (page, f"/api/v1{page}")]
+    assert {(await visitor.get(path)).status for path in paths} == {404}
     await visitor.sign_in("octocat")  # owning the repository does not make somebody an operator
-    refused = [await visitor.get(path) for path in every]
-    assert {shown.status for shown in refused} == {403}
+    refused = [await visitor.get(path) for path in paths]
+    assert {response.status for response in refused} == {403}
     assert "is listed below <code>operators</code> in app.<wbr>yaml" in refused[0].text
     assert ">Operate</a>" not in (await visitor.get("/")).text
-    assert here.failed not in "".join(shown.text for shown in refused[:2])
+    assert operated.failed not in "".join(response.text for response in refused[:2])
     await visitor.sign_in("hubot")
-    for path in every:
-        shown = await visitor.get(path)
-        assert (path, shown.status, shown.headers["Cache-Control"]) == (path, 200, "private, no-store")
+    for path in paths:
+        response = await visitor.get(path)
+        assert (path, response.status, response.headers["Cache-Control"]) == (path, 200, "private, no-store")
     assert '<a href="/operate">Operate</a>' in (await visitor.get("/")).text
 
 
-async def test_an_empty_log_says_whether_filters_hide_lines(here: OperatedTown, visitor: Visitor) -> None:
+async def test_an_empty_log_says_whether_filters_hide_lines(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     filtered = await visitor.get("/operate/log?q=no+line+says+this")
     assert "No line matches these filters." in filtered.text
 
 
-async def test_a_delivery_of_a_pull_request_links_its_story(here: OperatedTown, visitor: Visitor) -> None:
+async def test_a_delivery_of_a_pull_request_links_its_story(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     assert 'href="/r/octocat/compiler/pulls/1"' in (await visitor.get("/operate")).text
 
 
 async def test_the_story_links_its_deliveries_for_operators_alone(
-    here: OperatedTown, visitor: Visitor, other: Visitor
+    operated: OperatedTown, visitor: Visitor, second_visitor: Visitor
 ) -> None:
-    link = f'href="/operate/deliveries/{here.failed}"'
+    link = f'href="/operate/deliveries/{operated.failed}"'
     await visitor.sign_in("hubot")
-    await other.sign_in("octocat")
-    operators, owners = [(await one.get("/r/octocat/compiler/pulls/1")).text for one in (visitor, other)]
-    assert here.failed in owners
+    await second_visitor.sign_in("octocat")
+    operators, owners = [(await reader.get("/r/octocat/compiler/pulls/1")).text for reader in (visitor, second_visitor)]
+    assert operated.failed in owners
     assert (link in operators, link in owners) == (True, False)
 
 
@@ -94,21 +94,21 @@ async def test_pages_are_shown_without_the_link_while_github_is_down() -> None:
     assert not await operators.sees_link(Person(583231, "octocat", is_bot=False))
 
 
-async def test_deliveries_can_be_filtered_by_each_property(here: OperatedTown, visitor: Visitor) -> None:
+async def test_deliveries_can_be_filtered_by_each_property(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
 
     async def found(query: str) -> list[tuple[str, str]]:
         answer = json.loads((await visitor.get(f"/api/v1/operate?{query}")).text)
-        return [(one["guid"], one["state"]) for one in answer["deliveries"]]
+        return [(delivery["guid"], delivery["state"]) for delivery in answer["deliveries"]]
 
-    failed = (here.failed, "failed")
+    failed = (operated.failed, "failed")
     assert failed in await found("state=failed")
     assert {state for _, state in await found("state=failed")} == {"failed"}
     assert failed in await found("event=issue_comment.created")
     assert await found("event=push.created") == []
     assert failed in await found("event=issue_comment&repo=OctoCat/compiler&pr=1")
     assert failed in await found("q=blocked+for+a+reason")
-    assert await found(f"q={here.failed}") == [failed]
+    assert await found(f"q={operated.failed}") == [failed]
     assert await found("pr=2") == []
     assert await found("repo=octocat/elsewhere&pr=1") == []
     assert {state for _, state in await found("all=true")} >= {"failed", "ignored"}
@@ -119,23 +119,23 @@ async def test_deliveries_can_be_filtered_by_each_property(here: OperatedTown, v
     assert "No delivery matches" in page
 
 
-async def test_reasons_are_readable_sentences(here: OperatedTown, visitor: Visitor) -> None:
+async def test_reasons_are_readable_sentences(operated: OperatedTown, visitor: Visitor) -> None:
     """No delivery shows names of handlers instead of what they decided or did."""
     await visitor.sign_in("hubot")
-    here.town.repo.pulls[0].comment("hubot", "no command")
-    here.town.repo.push("main", by="octocat")
-    await here.town.quiet()
+    operated.town.repo.pulls[0].comment("hubot", "no command")
+    operated.town.repo.push("main", by="octocat")
+    await operated.town.quiet()
     listed = json.loads((await visitor.get("/api/v1/operate?all=true")).text)["deliveries"]
-    reasons = [one["reason"] for one in listed]
+    reasons = [delivery["reason"] for delivery in listed]
     assert all(reasons)
     assert [reason for reason in reasons if reason.startswith("for ")] == []
 
 
-async def test_deliveries_are_available_as_csv(here: OperatedTown, visitor: Visitor) -> None:
+async def test_deliveries_are_available_as_csv(operated: OperatedTown, visitor: Visitor) -> None:
     address = "/api/v1/operate?format=csv&state=failed"
     assert (await visitor.get(address)).status == 404
     await visitor.sign_in("hubot")
-    await here.town.quiet()
+    await operated.town.quiet()
     table = await visitor.get(address)
     assert (table.headers["Content-Type"], table.headers["Cache-Control"]) == (
         "text/csv; charset=utf-8",
@@ -144,88 +144,90 @@ async def test_deliveries_are_available_as_csv(here: OperatedTown, visitor: Visi
     listed = json.loads((await visitor.get("/api/v1/operate?state=failed")).text)["deliveries"]
     rows = list(csv.DictReader(io.StringIO(table.text)))
     assert [(row["guid"], row["state"], row["number"]) for row in rows] == [
-        (one["guid"], "failed", str(one["number"])) for one in listed
+        (delivery["guid"], "failed", str(delivery["number"])) for delivery in listed
     ]
     assert "as CSV" in (await visitor.get("/operate")).text
 
 
-async def test_the_page_of_a_delivery_shows_each_step(here: OperatedTown, visitor: Visitor) -> None:
+async def test_the_page_of_a_delivery_shows_each_step(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
-    shown = (await visitor.get(f"/operate/deliveries/{here.failed}")).text
-    assert "blocked for a reason" in shown
-    assert ">Replay</button>" in shown
+    page_text = (await visitor.get(f"/operate/deliveries/{operated.failed}")).text
+    assert "blocked for a reason" in page_text
+    assert ">Replay</button>" in page_text
     assert (await visitor.get("/operate/deliveries/unknown")).status == 404
 
 
-async def test_a_step_links_what_it_wrote(here: OperatedTown, visitor: Visitor) -> None:
-    pull = here.town.repo.pulls[0]
+async def test_a_step_links_what_it_wrote(operated: OperatedTown, visitor: Visitor) -> None:
+    pull = operated.town.repo.pulls[0]
     pull.comment("hubot", "@ci help")
-    await here.town.quiet()
-    recent = await here.town.bot.engine.journal.recent(10)
+    await operated.town.quiet()
+    recent = await operated.town.bot.engine.journal.recent(10)
     guid = next(
-        one.guid for one in recent if any(effect.kind == "Reply" for plan in one.plans for effect in plan.effects)
+        record.guid
+        for record in recent
+        if any(effect.kind == "Reply" for plan in record.plans for effect in plan.effects)
     )
     written = pull.comments_by(BOT)[-1]
     await visitor.sign_in("hubot")
-    address = f"{here.town.github.url}/{here.town.repo.full_name}/pull/{pull.number}#issuecomment-{written.id}"
+    address = f"{operated.town.github.url}/{operated.town.repo.full_name}/pull/{pull.number}#issuecomment-{written.id}"
     steps = json.loads((await visitor.get(f"/api/v1/operate/deliveries/{guid}")).text)["steps"]
-    assert [(one["url"], one["link"]) for one in steps if one["name"].startswith("Reply")] == [(address, "comment")]
-    assert {one["url"] for one in steps if one["depth"] < 2} == {""}
+    assert [(step["url"], step["link"]) for step in steps if step["name"].startswith("Reply")] == [(address, "comment")]
+    assert {step["url"] for step in steps if step["depth"] < 2} == {""}
     assert f'<a href="{address}">comment</a>' in (await visitor.get(f"/operate/deliveries/{guid}")).text
 
 
 async def test_timers_link_their_deliveries(visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     state = json.loads((await visitor.get("/api/v1/operate/state")).text)
-    assert [(one["repository"], one["name"]) for one in state["timers"]] == [("octocat/compiler", "nightly")]
-    assert [one["silent"] for one in state["workers"]] == [False]
-    assert {one["resource"] for one in state["quotas"]} >= {"core"}
+    assert [(timer["repository"], timer["name"]) for timer in state["timers"]] == [("octocat/compiler", "nightly")]
+    assert [worker["silent"] for worker in state["workers"]] == [False]
+    assert {quota["resource"] for quota in state["quotas"]} >= {"core"}
     assert state["problem"] == ""
     recent = json.loads((await visitor.get("/api/v1/operate?all=true")).text)["deliveries"]
-    odd = [one["guid"] for one in recent if "/" in one["guid"]]
-    for guid in odd[:1]:
+    guids_with_slash = [record["guid"] for record in recent if "/" in record["guid"]]
+    for guid in guids_with_slash[:1]:
         assert (await visitor.get(f"/operate/deliveries/{quote(guid, safe='')}")).status == 200
 
 
-async def test_a_dry_run_writes_nothing(here: OperatedTown, visitor: Visitor) -> None:
+async def test_a_dry_run_writes_nothing(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
-    path = f"/operate/deliveries/{here.failed}"
+    path = f"/operate/deliveries/{operated.failed}"
     token = (await visitor.get(path)).form_token
-    before = len(here.town.github.requests.writes)
-    shown = await visitor.post(f"{path}/dry-run", {"token": token})
-    assert shown.status == 200
-    assert "UpsertSection" in shown.text or "Reply" in shown.text
-    assert len(here.town.github.requests.writes) == before
+    write_count = len(operated.town.github.requests.writes)
+    response = await visitor.post(f"{path}/dry-run", {"token": token})
+    assert response.status == 200
+    assert "UpsertSection" in response.text or "Reply" in response.text
+    assert len(operated.town.github.requests.writes) == write_count
     assert "failed" in (await visitor.get(path)).text
 
 
-async def test_only_operators_can_replay(here: OperatedTown, visitor: Visitor, other: Visitor) -> None:
-    path = f"/operate/deliveries/{here.failed}/replay"
+async def test_only_operators_can_replay(operated: OperatedTown, visitor: Visitor, second_visitor: Visitor) -> None:
+    path = f"/operate/deliveries/{operated.failed}/replay"
     assert (await visitor.post(path, {})).status == 404
     await visitor.sign_in("octocat")
-    await other.sign_in("hubot")
-    own, operators = (await visitor.get("/")).form_token, (await other.get("/")).form_token
-    for form in ({}, {"token": own}, {"token": operators}):
+    await second_visitor.sign_in("hubot")
+    own_token, operator_token = (await visitor.get("/")).form_token, (await second_visitor.get("/")).form_token
+    for form in ({}, {"token": own_token}, {"token": operator_token}):
         for button in (path, path.replace("replay", "dry-run")):
             assert (await visitor.post(button, form)).status == 403
     # A page elsewhere cannot make the operator's browser do it.
     forged = [
         ({}, ""),
-        ({"token": own}, ""),
-        ({"token": operators}, "https://evil.example"),
-        ({"token": operators}, None),
+        ({"token": own_token}, ""),
+        ({"token": operator_token}, "https://evil.example"),
+        ({"token": operator_token}, None),
     ]
     for form, origin in forged:
-        assert (await other.post(path, form, origin)).status == 403
-    assert (await other.get(path)).status == 405
-    assert await replays_asked(here.town.bot.engine.records, here.failed) == ()
-    record = await here.town.bot.engine.journal.delivery(here.failed)
+        assert (await second_visitor.post(path, form, origin)).status == 403
+    assert (await second_visitor.get(path)).status == 405
+    assert await replays_asked(operated.town.bot.engine.records, operated.failed) == ()
+    record = await operated.town.bot.engine.journal.delivery(operated.failed)
     assert record is not None
     assert record.state == "failed"
 
 
-async def test_a_replay_runs_and_says_who_requested_it(here: OperatedTown, visitor: Visitor) -> None:
-    town, guid = here.town, await fail(here.town)
+async def test_a_replay_runs_and_says_who_requested_it(operated: OperatedTown, visitor: Visitor) -> None:
+    town, guid = operated.town, await fail(operated.town)
     await visitor.sign_in("hubot")
     path = f"/operate/deliveries/{guid}"
     token = (await visitor.get(path)).form_token
@@ -233,22 +235,22 @@ async def test_a_replay_runs_and_says_who_requested_it(here: OperatedTown, visit
     assert (pressed.status, pressed.location) == (303, path)
     await town.quiet()
     hubot = town.github.user("hubot")
-    shown = (await visitor.get(path)).text
-    assert f"requested by @hubot (ID {hubot.id})" in shown
-    assert "failed" not in {one["state"] for one in json.loads((await visitor.get(f"/api/v1{path}")).text)["steps"]}
+    page_text = (await visitor.get(path)).text
+    assert f"requested by @hubot (ID {hubot.id})" in page_text
+    assert "failed" not in {step["state"] for step in json.loads((await visitor.get(f"/api/v1{path}")).text)["steps"]}
     pull = town.repo.pulls[0]
     assert any("@ci help" in answer or "commands" in answer.lower() for answer in town.answers(pull))
-    (asked,) = await replays_asked(town.bot.engine.records, guid)
-    assert (asked.person, asked.login) == (hubot.id, "hubot")
+    (replay,) = await replays_asked(town.bot.engine.records, guid)
+    assert (replay.person, replay.login) == (hubot.id, "hubot")
     assert (await visitor.post("/operate/deliveries/unknown/replay", {"token": token})).status == 404
 
 
-async def test_text_from_outside_is_escaped_and_links_nowhere(here: OperatedTown, visitor: Visitor) -> None:
-    failed = await fail(here.town, ATTACK)
+async def test_text_from_outside_is_escaped_and_links_nowhere(operated: OperatedTown, visitor: Visitor) -> None:
+    failed = await fail(operated.town, ATTACK)
     await visitor.sign_in("hubot")
-    shown = {
-        path: PageMarkup((await visitor.get(path)).text, f"{here.town.github.url}/octocat/compiler/pull/1#")
+    pages = {
+        path: PageMarkup((await visitor.get(path)).text, f"{operated.town.github.url}/octocat/compiler/pull/1#")
         for path in (*PAGES, f"/operate?q={quote(ATTACK)}", f"/operate/deliveries/{failed}")
     }
-    assert {path: page.faults for path, page in shown.items() if page.faults} == {}
-    assert "<script>alert(1)</script>" in "".join(shown[f"/operate/deliveries/{failed}"].text)
+    assert {path: page.faults for path, page in pages.items() if page.faults} == {}
+    assert "<script>alert(1)</script>" in "".join(pages[f"/operate/deliveries/{failed}"].text)

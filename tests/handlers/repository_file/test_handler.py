@@ -60,7 +60,7 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_formats(written: object, 
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("file", "expected"),
     [
         (FoundFile("dir", "dir"), "is a folder instead of a file; put a file there"),
         (
@@ -77,13 +77,13 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_formats(written: object, 
         (FoundFile("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
     ],
 )
-async def test_an_invalid_file_is_one_fault(found: FoundFile, expected: str) -> None:
-    text, faults = await read_found(found, repository_config())
+async def test_an_invalid_file_is_one_fault(file: FoundFile, expected: str) -> None:
+    text, faults = await read_found(file, repository_config())
     assert (text, [(fault.line, fault.column, fault.message) for fault in faults]) == ("", [(1, 1, expected)])
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("file", "expected"),
     [
         (None, ""),
         (FoundFile("file", "a", 0, b""), ""),
@@ -91,8 +91,8 @@ async def test_an_invalid_file_is_one_fault(found: FoundFile, expected: str) -> 
         (FoundFile("file", "a", MOST_BYTES, b"#" * MOST_BYTES), "#" * MOST_BYTES),
     ],
 )
-async def test_a_valid_file_and_a_missing_file_have_no_faults(found: FoundFile | None, expected: str) -> None:
-    assert await read_found(found, repository_config()) == (expected, ())
+async def test_a_valid_file_and_a_missing_file_have_no_faults(file: FoundFile | None, expected: str) -> None:
+    assert await read_found(file, repository_config()) == (expected, ())
 
 
 @pytest.fixture
@@ -101,9 +101,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def push(world: World, text: str | None, **more: str) -> str:
+def push(world: World, text: str | None, **fields: str) -> str:
     """Push the file, or its removal, to the default branch; return the commit."""
-    return world.repository.push("main", {FILE: text, **more}, by="octocat").sha
+    return world.repository.push("main", {FILE: text, **fields}, by="octocat").sha
 
 
 async def in_force(world: World) -> tuple[str, str]:
@@ -118,9 +118,9 @@ async def cost(world: World, step: Callable[[], object]) -> dict[str, int]:
     world.github.requests.clear()
     step()
     await world.happen()
-    asked = Counter(f"{r.method} {r.route}" for r in world.github.requests.of_installation)
-    del asked["GET /users/{username}"]
-    return dict(asked)
+    requests = Counter(f"{r.method} {r.route}" for r in world.github.requests.of_installation)
+    del requests["GET /users/{username}"]
+    return dict(requests)
 
 
 def checks(world: World, sha: str) -> list[str]:
@@ -182,10 +182,12 @@ async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_result(
     """The first two are in the same second: GitHub's times are no finer."""
     await world.happen()
     last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
-    held = [one for one in world.github.webhooks.held if one.event == "push"]
+    held = [delivery for delivery in world.github.webhooks.held if delivery.event == "push"]
     for number, delivery in enumerate(held):
-        at = f"2026-11-20T05:00:{number // 2:02}Z"
-        delivery.payload = delivery.payload.replace(delivery.body["repository"]["pushed_at"].encode(), at.encode())
+        pushed_at = f"2026-11-20T05:00:{number // 2:02}Z"
+        delivery.payload = delivery.payload.replace(
+            delivery.body["repository"]["pushed_at"].encode(), pushed_at.encode()
+        )
     world.github.webhooks.held[:] = [held[n] for n in order]
     await world.happen()
     assert await in_force(world) == ("help: true # 2\n", last)

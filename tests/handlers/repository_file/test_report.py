@@ -73,8 +73,8 @@ def test_each_changed_setting_is_shown_before_and_after() -> None:
     content = config_report(with_file("help: false\nslow_tests: {branches: ['a|b', '`']}\nrerun: {allow: [admin]}"))
     assert content.title == "Valid; 3 settings change"
     assert rendered(content.summary).count("<tr>") == 4
-    off = config_report(with_file("rerun: false"))
-    assert '| `rerun.allow` | `["author", "triage"]` | (off) |' in off.summary
+    content_off = config_report(with_file("rerun: false"))
+    assert '| `rerun.allow` | `["author", "triage"]` | (off) |' in content_off.summary
 
 
 @given(st.text(max_size=60), st.text(max_size=200))
@@ -85,8 +85,8 @@ def test_text_from_a_file_mentions_nobody_and_is_no_markup(key: str, message: st
     assert "@" not in outside_code.replace("@\u200b", "")
     assert "<b>" not in page
     assert page.count("<li>") == 1
-    shown = content.annotations[0].title + content.annotations[0].message
-    assert "@" not in shown.replace("@\u200b", "")
+    annotation_text = content.annotations[0].title + content.annotations[0].message
+    assert "@" not in annotation_text.replace("@\u200b", "")
 
 
 @given(st.text(max_size=80))

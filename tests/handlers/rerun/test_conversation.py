@@ -123,12 +123,13 @@ async def test_a_build_that_jenkins_reports_as_finished_has_failed_whatever_its_
 ) -> None:
     """A build that was aborted, or crashed with its machine, may leave its status pending for ever."""
     pull = world.open()
-    over, building = jenkins_job(world, pull, "gpu", None), jenkins_job(world, pull, "cpu", None)
-    over.builds[-1].finish_silently(result)
+    finished, building = jenkins_job(world, pull, "gpu", None), jenkins_job(world, pull, "cpu", None)
+    finished.builds[-1].finish_silently(result)
     answer = await world.say(pull, "@ci rerun")
-    assert (len(over.builds), len(building.builds)) == (2, 1)
+    assert (len(finished.builds), len(building.builds)) == (2, 1)
     assert (
-        f"- [`gpu/pr-head`]({over.builds[0].url}) (Jenkins: {says}, but its commit status is still pending)" in answer
+        f"- [`gpu/pr-head`]({finished.builds[0].url}) (Jenkins: {says}, but its commit status is still pending)"
+        in answer
     )
     assert "Still running, so left alone: `cpu/pr-head`." in answer
 
@@ -158,9 +159,13 @@ async def test_a_build_that_jenkins_does_not_know_is_still_running(world: World,
 
 async def test_no_build_of_another_pull_request_or_server_is_read(world: World) -> None:
     pull = world.open()
-    other = world.jenkins.add_job("gpu/PR-999")
+    other_job = world.jenkins.add_job("gpu/PR-999")
     elsewhere = world.jenkins.url.replace("127.0.0.1", "localhost")
-    links = [f"{other.url}/1/", f"{elsewhere}/job/gpu/job/PR-{pull.number}/1/", f"{world.jenkins.url}/job/deploy/1/"]
+    links = [
+        f"{other_job.url}/1/",
+        f"{elsewhere}/job/gpu/job/PR-{pull.number}/1/",
+        f"{world.jenkins.url}/job/deploy/1/",
+    ]
     for index, link in enumerate(links):
         world.repository.set_status("octocat", pull.head_sha, f"ci/{index}", "pending", target_url=link)
     await world.say(pull, "@ci rerun")
@@ -223,9 +228,9 @@ async def test_a_closed_pull_request_runs_nothing(world: World) -> None:
 
 async def test_another_apps_check_is_named_with_where_to_rerun_it(world: World) -> None:
     pull = world.open()
-    other = world.github.create_app("coverage")
-    other.install(world.repository)
-    world.repository.add_check_run(other, pull.head_sha, "patch", conclusion="failure")
+    other_app = world.github.create_app("coverage")
+    other_app.install(world.repository)
+    world.repository.add_check_run(other_app, pull.head_sha, "patch", conclusion="failure")
     answer = await world.say(pull, "@ci rerun")
     assert "I can't restart `patch`: it belongs to another app. *Re-run*" in answer
     assert "confused" in answer
@@ -243,15 +248,15 @@ async def test_a_status_that_links_another_pull_requests_job_starts_nothing(worl
 
 async def test_the_job_of_the_source_branch_is_not_the_pull_requests_own(world: World) -> None:
     """The branch may be main, whose job deploys; anybody can open a pull request from main into another branch."""
-    ours = world.open(branch="feature/fast")
+    own_pull = world.open(branch="feature/fast")
     fork = world.repository.open_pull_request("hubot", branch="feature/fast", fork=True)
     job = world.jenkins.add_job("gpu/feature%2Ffast", context="gpu")
-    for pull in (ours, fork):
+    for pull in (own_pull, fork):
         link = f"{job.url}/1/"
         world.repository.set_status("jenkins", pull.head_sha, "gpu", "failure", target_url=link)
     await world.say(fork, "@ci rerun")
     assert len(job.builds) == 0
-    answer = await world.say(ours, "@ci rerun")
+    answer = await world.say(own_pull, "@ci rerun")
     assert len(job.builds) == 0
     assert "I can't restart `gpu`: it links to a Jenkins job that doesn't belong to this pull request." in answer
 
@@ -312,18 +317,18 @@ async def test_the_answer_about_an_expired_run_says_what_to_do(world: World) -> 
     assert "GitHub restarts a run only within 30 days" in await world.say(pull, "@ci rerun")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, when: str) -> None:
+@pytest.mark.parametrize("fault", ["before", "after"])
+async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, fault: str) -> None:
     pull = world.open()
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
     await world.happen()
     pull.comment("octocat", "@ci rerun")
     route = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
-    world.github.faults.add("POST", route, drop="before" if when == "before" else "after")
+    world.github.faults.add("POST", route, drop="before" if fault == "before" else "after")
     deliveries = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
     with pytest.raises(TryAgain):
         await world.happen()
-    assert run.attempt == (1 if when == "before" else 2)
+    assert run.attempt == (1 if fault == "before" else 2)
     world.github.webhooks.held[:0] = deliveries
     await world.happen()
     assert run.attempt == 2
@@ -339,10 +344,10 @@ async def test_a_rerun_costs_three_reads_and_two_requests_for_each_run(world: Wo
     world.github.requests.clear()
     await world.say(pull, "@ci rerun")
     repo = "/repos/{owner}/{repo}"
-    ours = {
+    counts = {
         key: count for key, count in world.github.requests.counts().items() if "/actions/" in key or "/commits/" in key
     }
-    assert ours == {
+    assert counts == {
         f"GET {repo}/actions/runs": 1,
         f"GET {repo}/commits/{{ref}}/check-runs": 1,
         f"GET {repo}/commits/{{ref}}/status": 1,

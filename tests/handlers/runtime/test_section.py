@@ -18,8 +18,8 @@ CONFIG = Runtime(lab="ci", target="linux")
 HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> HeadAndBase:
-    return outcomes({"ops": here}, {"ops": base(there)})
+def ops(head: SuiteOutcomes, base_outcomes: SuiteOutcomes) -> HeadAndBase:
+    return outcomes({"ops": head}, {"ops": base(base_outcomes)})
 
 
 CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
@@ -43,10 +43,10 @@ CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_which_totals_differ_much(what: str) -> None:
-    here, there, expected = CHANGES[what]
-    assert changed_suites(ops(here, there), 30) == expected
+@pytest.mark.parametrize("case", CHANGES)
+def test_which_totals_differ_much(case: str) -> None:
+    head, base_outcomes, expected = CHANGES[case]
+    assert changed_suites(ops(head, base_outcomes), 30) == expected
 
 
 def test_a_suite_missing_at_the_base_is_not_compared() -> None:
@@ -58,7 +58,7 @@ def test_a_suite_missing_at_the_base_is_not_compared() -> None:
 def test_the_suite_with_the_largest_change_is_first() -> None:
     suites = {"a": suite(add="passed 200"), "b": suite(add="passed 500"), "c": suite(add="passed 10")}
     bases = {name: base(suite(add="passed 100")) for name in suites}
-    assert [one.suite for one in changed_suites(outcomes(suites, bases), 30)] == ["b", "a", "c"]
+    assert [change.suite for change in changed_suites(outcomes(suites, bases), 30)] == ["b", "a", "c"]
 
 
 NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
@@ -77,18 +77,18 @@ NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
 }
 
 
-@pytest.mark.parametrize("what", NEW)
-def test_which_new_tests_are_slow(what: str) -> None:
-    here, there, expected = NEW[what]
-    assert slow_new_tests(ops(here, there), 10.0) == expected
+@pytest.mark.parametrize("case", NEW)
+def test_which_new_tests_are_slow(case: str) -> None:
+    head, base_outcomes, expected = NEW[case]
+    assert slow_new_tests(ops(head, base_outcomes), 10.0) == expected
 
 
 def test_renamed_tests_are_not_new() -> None:
     names = [f"case_{number}" for number in range(20)]
-    before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": SeenTest(Status.PASSED) for name in names})
+    base_outcomes = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": SeenTest(Status.PASSED) for name in names})
     moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
-    here = SuiteOutcomes({test: SeenTest(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
-    assert slow_new_tests(ops(here, before), 10.0) == []
+    head = SuiteOutcomes({test: SeenTest(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
+    assert slow_new_tests(ops(head, base_outcomes), 10.0) == []
 
 
 TEXTS: dict[str, tuple[HeadAndBase, str]] = {
@@ -125,10 +125,10 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", TEXTS)
-def test_the_text_of_the_section(what: str) -> None:
-    found, text = TEXTS[what]
-    assert describe_runtimes(found, CONFIG.change, seconds(CONFIG.slow)) == text
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_text_of_the_section(case: str) -> None:
+    tested, text = TEXTS[case]
+    assert describe_runtimes(tested, CONFIG.change, seconds(CONFIG.slow)) == text
 
 
 def test_of_many_slow_tests_the_slowest_are_listed() -> None:
@@ -141,12 +141,12 @@ def test_of_many_slow_tests_the_slowest_are_listed() -> None:
 
 def test_names_of_tests_and_suites_have_no_effect() -> None:
     hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
-    here = {
+    heads = {
         name: SuiteOutcomes(dict.fromkeys(hostile, SeenTest(Status.PASSED)), dict.fromkeys(hostile, 90.0))
         for name in hostile
     }
-    there = {name: base(SuiteOutcomes({"old": SeenTest(Status.PASSED)}, {"old": 1.0})) for name in hostile}
-    text = describe_runtimes(outcomes(here, there), CONFIG.change, seconds(CONFIG.slow))
+    bases = {name: base(SuiteOutcomes({"old": SeenTest(Status.PASSED)}, {"old": 1.0})) for name in hostile}
+    text = describe_runtimes(outcomes(heads, bases), CONFIG.change, seconds(CONFIG.slow))
     page = Page(rendered(text, raw_html=True))
     assert page.tags == {"p", "strong", "code", "ul", "li", "a"}
     assert "@" not in page.speech
@@ -155,6 +155,6 @@ def test_names_of_tests_and_suites_have_no_effect() -> None:
 
 def test_the_section_says_when_renamed_tests_were_not_searched_for() -> None:
     old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
-    found = ops(suite_of(new), suite_of(old))
-    assert describe_runtimes(found, 30, 1.0) == ""
-    assert describe_runtimes(found, 30, 1.0, most_steps=10).endswith(RUNTIMES_UNSEARCHED.format(most=10))
+    tested = ops(suite_of(new), suite_of(old))
+    assert describe_runtimes(tested, 30, 1.0) == ""
+    assert describe_runtimes(tested, 30, 1.0, most_steps=10).endswith(RUNTIMES_UNSEARCHED.format(most=10))

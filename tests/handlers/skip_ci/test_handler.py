@@ -58,8 +58,8 @@ def test_only_an_edit_that_can_change_the_decision_gets_a_job(
 
 
 def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSkip:
-    said = description or verdict.reason
-    return ShownSkip(sha, verdict.reason, verdict.value, said, run_again=said != verdict.reason)
+    text = description or verdict.reason
+    return ShownSkip(sha, verdict.reason, verdict.value, text, run_again=text != verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_decision_that_changed_on_the_same_head_asks_for_another_run(
 def test_the_status_fits_githubs_limit_and_ends_with_the_advice() -> None:
     long = CiVerdict(False, "x" * 300)
     assert len(status_for(long, "a", None).description) == 140
-    said = status_for(long, "a", before(SKIPPED)).description
-    assert len(said) == 140
-    assert said.endswith("…" + RESTART_CI)
+    text = status_for(long, "a", before(SKIPPED)).description
+    assert len(text) == 140
+    assert text.endswith("…" + RESTART_CI)
 
 
 async def test_a_late_retry_does_not_undo_a_later_edit(world: World) -> None:

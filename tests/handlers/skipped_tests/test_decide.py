@@ -78,11 +78,11 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, SkipChanges]] = {
 }
 
 
-@pytest.mark.parametrize("what", SKIPS)
-def test_tests_that_ran_at_the_base_and_are_skipped_here(what: str) -> None:
+@pytest.mark.parametrize("case", SKIPS)
+def test_tests_that_ran_at_the_base_and_are_skipped_here(case: str) -> None:
     """TVM took a test missing on `main` for one that ran there."""
-    here, base, expected = SKIPS[what]
-    assert compare_skips(here, base) == expected
+    head, base, expected = SKIPS[case]
+    assert compare_skips(head, base) == expected
 
 
 def test_skips_without_a_difference_are_false() -> None:
@@ -92,13 +92,15 @@ def test_skips_without_a_difference_are_false() -> None:
 
 def test_renamed_tests_are_not_removed() -> None:
     names = [f"test_case_{number}" for number in range(20)]
-    before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
-    here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
-    assert compare_skips(here, before) == SkipChanges()
+    base = SuiteOutcomes({f"tests/old/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
+    head = SuiteOutcomes({f"tests/new/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
+    assert compare_skips(head, base) == SkipChanges()
 
 
-def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> HeadAndBase:
-    return HeadAndBase("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, has_all_suites=over)
+def outcomes(*, has_all_suites: bool = True, **suites: SuiteOutcomes) -> HeadAndBase:
+    return HeadAndBase(
+        "a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, has_all_suites=has_all_suites
+    )
 
 
 REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
@@ -133,16 +135,16 @@ REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
 }
 
 
-@pytest.mark.parametrize("what", REQUIRED)
-def test_required_tests_that_did_not_run(what: str) -> None:
-    wanted, here, expected = REQUIRED[what]
-    assert not_run({"ops": tuple(wanted)}, outcomes(ops=here)) == expected
+@pytest.mark.parametrize("case", REQUIRED)
+def test_required_tests_that_did_not_run(case: str) -> None:
+    required, head, expected = REQUIRED[case]
+    assert not_run({"ops": tuple(required)}, outcomes(ops=head)) == expected
 
 
 def test_a_required_suite_without_results_is_reported_once_it_is_no_longer_expected() -> None:
     """TVM crashed with a KeyError on a suite that only one side had."""
     assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite())) == [NotRun("ops", "")]
-    assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite(), over=False)) == []
+    assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite(), has_all_suites=False)) == []
 
 
 def test_the_file_of_required_tests_is_one_object_of_lists() -> None:
@@ -174,9 +176,9 @@ def test_an_abandoned_search_for_renamed_tests_is_reported() -> None:
     tests = [
         {f"{FILE}::test_{name}_{number}": SeenTest(Status.PASSED) for number in range(12)} for name in ("old", "new")
     ]
-    base, here = map(SuiteOutcomes, tests)
-    assert compare_skips(here, base) == SkipChanges()
-    assert compare_skips(here, base, most_steps=10) == SkipChanges(removed=12, unsearched=True)
-    tested = HeadAndBase("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
+    base, head = map(SuiteOutcomes, tests)
+    assert compare_skips(head, base) == SkipChanges()
+    assert compare_skips(head, base, most_steps=10) == SkipChanges(removed=12, unsearched=True)
+    tested = HeadAndBase("a" * 40, 0.0, {"ops": head}, {"ops": BaseSuite("b" * 40, "", base)})
     text = describe_skips(tested, Required(), "", "main", most_steps=10)
     assert "`ops`: the search for renamed tests was skipped because " in text

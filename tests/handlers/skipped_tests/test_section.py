@@ -17,12 +17,12 @@ NOTHING = Required()
 HEADING = f"**Skipped tests** at {OF_HEAD} ({WHEN}):"
 
 
-def said(found: HeadAndBase, required: Required = NOTHING) -> str:
-    return describe_skips(found, required, PATH, "main")
+def said(tested: HeadAndBase, required: Required = NOTHING) -> str:
+    return describe_skips(tested, required, PATH, "main")
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> HeadAndBase:
-    return outcomes({"ops": here}, {"ops": base(there)} if there else {})
+def ops(head: SuiteOutcomes, base_outcomes: SuiteOutcomes | None = None) -> HeadAndBase:
+    return outcomes({"ops": head}, {"ops": base(base_outcomes)} if base_outcomes else {})
 
 
 TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
@@ -103,10 +103,10 @@ TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", TEXTS)
-def test_the_text_of_the_section(what: str) -> None:
-    found, required, text = TEXTS[what]
-    assert said(found, required) == text
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_text_of_the_section(case: str) -> None:
+    tested, required, text = TEXTS[case]
+    assert said(tested, required) == text
 
 
 def test_a_long_list_is_collapsed_and_truncated() -> None:
@@ -133,13 +133,13 @@ HOSTILE = [
 
 def test_names_of_tests_and_suites_have_no_effect() -> None:
     """They come from files that a pull request's code has written."""
-    here = {name: SuiteOutcomes({test: SeenTest(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
-    there = {name: base(SuiteOutcomes({test: SeenTest(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
+    heads = {name: SuiteOutcomes({test: SeenTest(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
+    bases = {name: base(SuiteOutcomes({test: SeenTest(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
     required = Required({name: tuple(HOSTILE) for name in HOSTILE}, problem=HOSTILE[0])
-    text = said(outcomes(here, there, vanished=tuple(HOSTILE)), required)
+    text = said(outcomes(heads, bases, vanished=tuple(HOSTILE)), required)
     page = Page(rendered(text, raw_html=True))
     assert page.tags == {"p", "strong", "code", "ul", "li", "a", "details", "summary"}
-    assert page.links == {there[HOSTILE[0]].url}
+    assert page.links == {bases[HOSTILE[0]].url}
     assert "@hubot" not in page.speech
     assert "@octocat" not in page.speech
     lines = text.splitlines()
@@ -155,5 +155,5 @@ def test_very_many_suites_are_truncated() -> None:
 
 
 def test_a_base_without_a_page_is_named_without_a_link() -> None:
-    found = outcomes({"ops": suite(add="passed")}, {"ops": BaseSuite(OLDER, "", suite(add="passed"))})
-    assert said(found).startswith("**Skipped tests:** no difference from `ccccccc` at ")
+    tested = outcomes({"ops": suite(add="passed")}, {"ops": BaseSuite(OLDER, "", suite(add="passed"))})
+    assert said(tested).startswith("**Skipped tests:** no difference from `ccccccc` at ")

@@ -92,9 +92,9 @@ async def test_after_a_crash_the_comment_is_not_posted_twice(world: World, lost:
         await world.records.remove(REMINDED_AT.of(world.repository.id, pull.number))
     assert await applied_text(world, effect) == f"the reviewers of #{pull.number} were already reminded"
     assert len(said(pull)) == 1
-    before = len(world.github.requests.records)
+    request_count = len(world.github.requests.records)
     assert await applied_text(world, effect) == f"the reviewers of #{pull.number} were already reminded"
-    assert len(world.github.requests.records) == before, "a stored comment is not looked up"
+    assert len(world.github.requests.records) == request_count, "a stored comment is not looked up"
 
 
 async def test_an_obsolete_reminder_is_not_posted(world: World) -> None:
@@ -122,9 +122,9 @@ async def test_comments_of_bots_and_of_people_who_quote_us_are_no_reminders(worl
 
 
 async def test_a_reminder_costs_three_requests(world: World) -> None:
-    known, pull = waiting(world), waiting(world)
-    await applied_text(world, reminder(world, known))  # looks up the bot's own account, once
+    first_pull, pull = waiting(world), waiting(world)
+    await applied_text(world, reminder(world, first_pull))  # looks up the bot's own account, once
     world.github.requests.clear()
     await applied_text(world, reminder(world, pull))
-    asked = [f"{one.method} {one.route}" for one in world.github.requests.of_installation]
-    assert asked == ["GET /repos/{owner}/{repo}/pulls/{pull_number}", f"GET {COMMENT}", f"POST {COMMENT}"]
+    requests = [f"{request.method} {request.route}" for request in world.github.requests.of_installation]
+    assert requests == ["GET /repos/{owner}/{repo}/pulls/{pull_number}", f"GET {COMMENT}", f"POST {COMMENT}"]

@@ -20,23 +20,23 @@ BOT = Person(0, "dependabot", is_bot=True)
 CONFIG = StaleReviews()
 
 
-def pull(number: int = 1, **more: object) -> OpenPull:
-    given = {"is_draft": False, "author": AUTHOR, "active_at": 0.0, "requested": (HUBOT,), **more}
-    return OpenPull(number=number, **given)  # type: ignore[arg-type]
+def pull(number: int = 1, **fields: object) -> OpenPull:
+    values = {"is_draft": False, "author": AUTHOR, "active_at": 0.0, "requested": (HUBOT,), **fields}
+    return OpenPull(number=number, **values)  # type: ignore[arg-type]
 
 
-def quiet(days: float, number: int = 1, reminded: float | None = None, **more: object) -> StalePull:
+def quiet(days: float, number: int = 1, reminded: float | None = None, **fields: object) -> StalePull:
     """Return a pull request without activity for some days, last reminded of some days ago."""
-    return StalePull(pull(number, **more), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
+    return StalePull(pull(number, **fields), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
 
 
-def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[int]:
-    effects = plan_reminders(found, config, NOW, len(found)).effects
+def reminded(pulls: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[int]:
+    effects = plan_reminders(pulls, config, NOW, len(pulls)).effects
     return [effect.number for effect in effects if isinstance(effect, Remind)]
 
 
 @pytest.mark.parametrize(
-    ("found", "pending"),
+    ("stale_pull", "pending"),
     [
         (quiet(7), True),
         (quiet(6.99), False),
@@ -66,13 +66,13 @@ def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[
         "a pull request by a bot",
     ],
 )
-def test_which_pull_requests_need_a_reminder(found: StalePull, pending: bool) -> None:
-    assert reminded([found]) == ([1] if pending else [])
+def test_which_pull_requests_need_a_reminder(stale_pull: StalePull, pending: bool) -> None:
+    assert reminded([stale_pull]) == ([1] if pending else [])
 
 
 def test_the_longest_waiting_come_first_up_to_the_limit() -> None:
-    found = [quiet(days, number) for number, days in ((1, 9), (2, 30), (3, 8), (4, 30), (5, 400))]
-    assert reminded(found, StaleReviews(limit=3)) == [5, 2, 4]
+    pulls = [quiet(days, number) for number, days in ((1, 9), (2, 30), (3, 8), (4, 30), (5, 400))]
+    assert reminded(pulls, StaleReviews(limit=3)) == [5, 2, 4]
 
 
 def test_pull_requests_that_need_no_reminder_displace_no_others() -> None:
@@ -83,7 +83,7 @@ def test_pull_requests_that_need_no_reminder_displace_no_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "names"),
+    ("open_pull", "names"),
     [
         (pull(requested=(HUBOT, TRIAGER)), ("@hubot", "@triager")),
         (pull(requested=(HUBOT,), reviewed=(TRIAGER, HUBOT)), ("@hubot", "@triager")),
@@ -112,12 +112,12 @@ def test_pull_requests_that_need_no_reminder_displace_no_others() -> None:
         "a limited number",
     ],
 )
-def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
-    assert reviewers(found) == names
+def test_who_is_reminded(open_pull: OpenPull, names: tuple[str, ...]) -> None:
+    assert reviewers(open_pull) == names
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("stale_pull", "message"),
     [
         (quiet(8), "for 8 days. @hubot: please review this"),
         (quiet(1.5), "for 36 hours. @hubot: "),
@@ -129,17 +129,17 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_the_text_of_a_reminder(found: StalePull, message: str) -> None:
-    said = reminder_text(found, NOW)
-    assert said.startswith("There has been no activity for ")
-    assert message in said
-    assert f"@octocat: if you are still working on it, please [convert it to a draft]({DRAFTS});" in said
+def test_the_text_of_a_reminder(stale_pull: StalePull, message: str) -> None:
+    text = reminder_text(stale_pull, NOW)
+    assert text.startswith("There has been no activity for ")
+    assert message in text
+    assert f"@octocat: if you are still working on it, please [convert it to a draft]({DRAFTS});" in text
 
 
 @pytest.mark.parametrize("author", [None, BOT], ids=["deleted", "bot"])
 def test_an_author_who_is_no_person_is_not_mentioned(author: Person | None) -> None:
-    said = reminder_text(quiet(8, author=author), NOW)
-    assert said.endswith("@hubot: please review this, or say what is missing.")
+    text = reminder_text(quiet(8, author=author), NOW)
+    assert text.endswith("@hubot: please review this, or say what is missing.")
 
 
 def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
@@ -149,8 +149,8 @@ def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
 
 
 def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_of_a_few() -> None:
-    found = [quiet(8, number) for number in range(1, 8)]
+    pulls = [quiet(8, number) for number in range(1, 8)]
     assert (
-        plan_reminders(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
+        plan_reminders(pulls, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
     )
     assert plan_reminders([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"

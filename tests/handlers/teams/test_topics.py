@@ -109,15 +109,15 @@ def test_lines_that_name_somebody_but_cannot_be_read_are_recognized(text: str, l
 
 
 def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
-    said = unreadable_text([f"@octocat {number} " + "x" * 200 for number in range(7)])
-    assert "and 2 more. Write a line for each topic with its people: `- hexagon: @octocat @hubot (phones)`" in said
-    assert mentioned(said, "octo-org") == ()
-    assert len(said) < 1_000
+    answer = unreadable_text([f"@octocat {number} " + "x" * 200 for number in range(7)])
+    assert "and 2 more. Write a line for each topic with its people: `- hexagon: @octocat @hubot (phones)`" in answer
+    assert mentioned(answer, "octo-org") == ()
+    assert len(answer) < 1_000
 
 
 def test_people_are_in_the_order_of_their_names_in_any_case() -> None:
-    both = MentionedPeople(("Zoe",), ("b",)).with_others(MentionedPeople(("adam", "zoe"), ("a",)))
-    assert both == MentionedPeople(("adam", "Zoe"), ("a", "b"))
+    union = MentionedPeople(("Zoe",), ("b",)).with_others(MentionedPeople(("adam", "zoe"), ("a",)))
+    assert union == MentionedPeople(("adam", "Zoe"), ("a", "b"))
 
 
 def test_an_opened_thread_has_its_number_author_and_labels() -> None:
@@ -138,7 +138,7 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
 
 
 @pytest.mark.parametrize(
-    ("what", "expected"),
+    ("thread", "expected"),
     [
         (opened(), ("hubot", "octocat")),
         (opened("Faster"), ()),
@@ -159,9 +159,9 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
         (opened("[adreno] Faster", "@octo-org/GPU"), ("octocat",)),
     ],
 )
-def test_who_is_notified(what: OpenedThread, expected: tuple[str, ...]) -> None:
+def test_who_is_notified(thread: OpenedThread, expected: tuple[str, ...]) -> None:
     """By tags and labels in any case; not the author or people mentioned before; TVM took `@bob` and `@Bob` for two."""
-    assert topic_subscribers(what, TOPICS, OWNER).people == expected
+    assert topic_subscribers(thread, TOPICS, OWNER).people == expected
 
 
 def test_no_team_of_another_organization_and_no_namesake_of_the_bot_is_mentioned() -> None:
@@ -169,20 +169,20 @@ def test_no_team_of_another_organization_and_no_namesake_of_the_bot_is_mentioned
 
 
 def test_only_topics_with_somebody_to_mention_are_named() -> None:
-    found = topic_subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
-    assert found == MentionedPeople(("hubot",), ("hexagon",))
+    subscribers = topic_subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
+    assert subscribers == MentionedPeople(("hubot",), ("hexagon",))
 
 
 @pytest.mark.parametrize("body", [None, "", "text\r\n\r\ncc @octocat\r\n"])
 def test_githubs_payloads_are_read(body: str | None) -> None:
     """TVM's script crashed on a null description, and missed a cc line that ends in CRLF."""
-    said = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
-    people = topic_subscribers(OpenedThread.of(Payload(said)), TOPICS, OWNER).people
+    payload = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
+    people = topic_subscribers(OpenedThread.of(Payload(payload)), TOPICS, OWNER).people
     assert people == (("hubot",) if body else ("hubot", "octocat"))
 
 
 @pytest.mark.parametrize(
-    ("before", "more", "after"),
+    ("mentioned", "others", "union"),
     [
         (MentionedPeople(), MentionedPeople(("b", "a"), ("x",)), MentionedPeople(("a", "b"), ("x",))),
         (
@@ -195,10 +195,10 @@ def test_githubs_payloads_are_read(body: str | None) -> None:
     ],
 )
 def test_mentioned_people_stay_and_nobody_is_mentioned_twice(
-    before: MentionedPeople, more: MentionedPeople, after: MentionedPeople
+    mentioned: MentionedPeople, others: MentionedPeople, union: MentionedPeople
 ) -> None:
     """TVM's script merged `cc @a, @c` and b into `cc @a @b`: c was lost."""
-    assert before.with_others(more) == after
+    assert mentioned.with_others(others) == union
 
 
 def test_the_number_of_mentions_in_a_conversation_is_limited() -> None:

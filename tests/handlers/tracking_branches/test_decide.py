@@ -27,12 +27,12 @@ RED = tuple(Signal(name, State.RED) for name in ("cpu", "docs", "gpu", "lint"))
 MISSING = Signal("cortexm/*", State.MISSING)
 
 
-def scanned(commit: Commit, *blockers: Signal, at: str = LATER, unlisted: int = 0) -> ScannedCommit:
-    return ScannedCommit(commit, blockers, at, unlisted)
+def scanned(commit: Commit, *blockers: Signal, scanned_at: str = LATER, unlisted: int = 0) -> ScannedCommit:
+    return ScannedCommit(commit, blockers, scanned_at, unlisted)
 
 
 @pytest.mark.parametrize(
-    ("scan_result", "moved_to", "fine", "why"),
+    ("scan_result", "moved_to", "fine", "reason"),
     [
         (TrackingScan(None, "ahead", (scanned(A),)), A, True, "nightly is created at aaaaaaa"),
         (TrackingScan("c" * 40, "ahead", (scanned(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
@@ -61,10 +61,10 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, unlisted: int = 
     ],
 )
 def test_the_newest_good_commit_is_chosen(
-    scan_result: TrackingScan, moved_to: Commit | None, fine: bool, why: str
+    scan_result: TrackingScan, moved_to: Commit | None, fine: bool, reason: str
 ) -> None:
     step = decide_step(scan_result, Nightly(), AT)
-    assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, why)
+    assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, reason)
     assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(scan_result.scanned))
 
 
@@ -87,21 +87,23 @@ def test_the_newest_good_commit_is_chosen(
     ],
 )
 def test_a_required_name_that_no_longer_exists_is_reported(verdicts: list[ScannedCommit], message: str) -> None:
-    why = decide_step(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
-    assert message in why
-    assert ("check the names" in why) is bool(message)
+    reason = decide_step(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
+    assert message in reason
+    assert ("check the names" in reason) is bool(message)
 
 
-def asked(known: dict[int, str], count: int = 100) -> list[int]:
+def asked(scan_times: dict[int, str], count: int = 100) -> list[int]:
     """Return which of `count` commits, where 0 is the newest, are scanned, given verdicts with these times."""
     commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
-    verdicts = {commits[n].sha: scanned(commits[n], RED[0], at=at) for n, at in known.items()}
-    found = commits_to_request(commits, verdicts)
-    return [n for n, commit in enumerate(commits) if commit.sha in found]
+    verdicts = {
+        commits[n].sha: scanned(commits[n], RED[0], scanned_at=scanned_at) for n, scanned_at in scan_times.items()
+    }
+    requested = commits_to_request(commits, verdicts)
+    return [n for n, commit in enumerate(commits) if commit.sha in requested]
 
 
 @pytest.mark.parametrize(
-    ("known", "count", "expected"),
+    ("scan_times", "count", "expected"),
     [
         ({}, 7, range(7)),
         ({}, 100, range(MOST_REQUESTED)),
@@ -114,9 +116,9 @@ def asked(known: dict[int, str], count: int = 100) -> list[int]:
     ],
 )
 def test_the_newest_commits_are_scanned_each_time_and_the_others_in_turn(
-    known: dict[int, str], count: int, expected: Iterable[int]
+    scan_times: dict[int, str], count: int, expected: Iterable[int]
 ) -> None:
-    assert asked(known, count) == list(expected)
+    assert asked(scan_times, count) == list(expected)
 
 
 def test_every_commit_gets_its_turn() -> None:
@@ -126,9 +128,9 @@ def test_every_commit_gets_its_turn() -> None:
     assert "" not in verdicts.values()
 
 
-@pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, unlisted=40)])
-def test_a_verdict_survives_storage(one: ScannedCommit) -> None:
-    assert ScannedCommit.read(one.as_json()) == one
+@pytest.mark.parametrize("commit", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, unlisted=40)])
+def test_a_verdict_survives_storage(commit: ScannedCommit) -> None:
+    assert ScannedCommit.read(commit.as_json()) == commit
 
 
 def test_of_many_blockers_the_first_are_stored_and_the_others_counted() -> None:
@@ -147,10 +149,10 @@ def test_a_step_stores_the_scan_as_plain_values() -> None:
 
 
 def test_for_a_single_rejected_commit_the_reasons_are_given() -> None:
-    why = decide_step(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
-    assert "aaaaaaa: cpu is red" in why
+    reason = decide_step(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
+    assert "aaaaaaa: cpu is red" in reason
 
 
 def test_a_commit_without_a_time_is_stored_without_one() -> None:
-    one = scanned(Commit("a" * 40, "a", ""))
-    assert ScannedCommit.read(one.as_json()) == one
+    commit = scanned(Commit("a" * 40, "a", ""))
+    assert ScannedCommit.read(commit.as_json()) == commit

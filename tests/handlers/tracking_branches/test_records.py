@@ -23,9 +23,9 @@ NOON, HOUR = 1_772_884_800.0, 3600.0
 """12:00 UTC on 7 March 2026."""
 
 
-def scanned(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> ScannedCommit:
-    found = tuple(Signal(name, state) for name, state in blockers)
-    return ScannedCommit(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
+def scanned(*blockers: tuple[str, State], sha: str = "a", unlisted: int = 0) -> ScannedCommit:
+    signals = tuple(Signal(name, state) for name, state in blockers)
+    return ScannedCommit(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), signals, "2026-03-07T11:45:00Z", unlisted)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def scanned(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Scan
         ([scanned(("gpu", PENDING))], {}),
         ([scanned(("gpu", RED), ("cpu", RED))], {}),
         ([scanned(("gpu", RED), ("cpu", PENDING))], {}),
-        ([scanned(("gpu", RED), more=1)], {}),
+        ([scanned(("gpu", RED), unlisted=1)], {}),
         ([scanned(("gpu", RED)), scanned(("cpu", RED)), scanned(("cpu", RED)), scanned()], {"cpu": 2, "gpu": 1}),
         ([scanned((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
     ],
@@ -84,40 +84,54 @@ def test_before_the_first_scan_there_are_no_verdicts() -> None:
     assert reusable_verdicts({}, ["*/branch"]) == {}
 
 
-def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = True, **more: Any) -> TrackingState:
+def state(
+    sha: str | None, moved_at: str = "2026-11-20T05:00:00Z", *, by_bot: bool = True, **members: Any
+) -> TrackingState:
     """Return the record of a branch that has been at a commit since a scan."""
-    fields = {"previous_sha": None, "moved_at": at if ours else None, "commits": 2 if ours else None, "why": "green"}
-    found: Any = {"branch": "nightly", "sha": sha, "scanned_at": at, "trouble": "", "why_not_newer": [], **fields}
-    return cast("TrackingState", {**found, **more})
+    fields = {
+        "previous_sha": None,
+        "moved_at": moved_at if by_bot else None,
+        "commits": 2 if by_bot else None,
+        "why": "green",
+    }
+    record: Any = {
+        "branch": "nightly",
+        "sha": sha,
+        "scanned_at": moved_at,
+        "trouble": "",
+        "why_not_newer": [],
+        **fields,
+    }
+    return cast("TrackingState", {**record, **members})
 
 
 def test_a_move_is_stored_once_and_the_newest_comes_first() -> None:
     first = moves_to_store({}, {}, state("a"))
     assert first is not None
-    second = moves_to_store(first, state("a"), state("b", ours=False))
+    second = moves_to_store(first, state("a"), state("b", by_bot=False))
     assert second is not None
-    assert [(one["sha"], one["previous_sha"], one["why"]) for one in second["moves"]] == [
+    assert [(move["sha"], move["previous_sha"], move["why"]) for move in second["moves"]] == [
         ("b", "a", ""),
         ("a", None, "green"),
     ]
-    assert moves_to_store(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
+    assert moves_to_store(second, state("b", by_bot=False), state("b", "2026-11-21T05:00:00Z", by_bot=False)) is None
 
 
 def test_a_branch_that_existed_before_the_first_scan_has_not_moved() -> None:
-    assert moves_to_store({}, {}, state("a", ours=False)) is None
+    assert moves_to_store({}, {}, state("a", by_bot=False)) is None
 
 
 def test_the_last_move_before_moves_were_stored_becomes_the_first_stored_one() -> None:
-    found = moves_to_store({}, state("a"), state("b"))
-    assert found is not None
-    assert [one["sha"] for one in found["moves"]] == ["b", "a"]
+    stored = moves_to_store({}, state("a"), state("b"))
+    assert stored is not None
+    assert [move["sha"] for move in stored["moves"]] == ["b", "a"]
 
 
 def test_only_thirty_moves_of_a_branch_are_stored() -> None:
-    known: TrackingMoves = {"branch": "nightly", "moves": []}
+    stored: TrackingMoves = {"branch": "nightly", "moves": []}
     for number in range(40):
-        known = moves_to_store(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known
-    assert (len(known["moves"]), known["moves"][0]["sha"], len(known["moves"][0]["why"])) == (30, "40", 300)
-    other = moves_to_store(known, state("40"), state("a", branch="labs"))
-    assert other is not None
-    assert [one["sha"] for one in other["moves"]] == ["a"]
+        stored = moves_to_store(stored, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or stored
+    assert (len(stored["moves"]), stored["moves"][0]["sha"], len(stored["moves"][0]["why"])) == (30, "40", 300)
+    other_branch = moves_to_store(stored, state("40"), state("a", branch="labs"))
+    assert other_branch is not None
+    assert [move["sha"] for move in other_branch["moves"]] == ["a"]
