@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.github.check_runs import IN_PROGRESS, NEUTRAL, QUEUED, CheckContent
-from bot.github.markdown import code, truncate
+from bot.github.text.markdown import code, truncate
 from handlers.device_tests.model import MOST_ATTEMPTS, DeviceJob, DeviceJobState, JobEnd, ShownStep
 from handlers.device_tests.queue import QueuePlace
 

@@ -22,7 +22,6 @@ from handlers.results.config import labs_of
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
-
     from bot.config import Config, RepositoryConfig
     from bot.engine.records import Records
     from bot.results.settings.targets import TargetSettings
