@@ -95,7 +95,7 @@ robustness: $(VENV)/.ready
 	$(PYTEST) -n 3 $(ARGS) tests/robustness
 
 untraced: $(VENV)/.ready
-	$(PYTEST) -n 3 $(ARGS) $(UNTRACED)
+	$(PYTEST) -n 4 $(ARGS) $(UNTRACED)
 
 traced: $(VENV)/.ready
 	$(PYTEST) -n 1 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))

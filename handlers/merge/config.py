@@ -12,15 +12,10 @@ from bot.config.repository_keys import ConfigKey
 from bot.config.texts import HOLDING_LABEL
 from bot.config.types import LabelName, Pattern
 from bot.core.schedule import FixedInterval
+from handlers.merge.texts import NOTHING_REQUIRED
 
 SCAN_SECONDS = 15 * 60
 """Seconds between two scans of pending merges: a scan finds those whose event was lost."""
-NOTHING_REQUIRED = (
-    "{place}.merge: `required` is empty. If the branch's own rules require nothing either, the bot merges a pull "
-    "request once everything that CI has reported is green, even if more checks are still to come. List the required "
-    "checks."
-)
-"""A warning of `nightjar check-config`."""
 
 Method = Literal["squash", "merge", "rebase"]
 

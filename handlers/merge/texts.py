@@ -135,3 +135,10 @@ PENDING_CHANGED = "another job changed the pending merge at the same moment"
 REFRESH_REQUESTED, REFRESH_PENDING = "requested a refresh of #{number}", "a refresh of #{number} is already pending"
 UPDATE_STARTED = "asked GitHub to merge {base} into {sha}"
 UPDATED_ALREADY, HAS_BASE = "{sha} was already updated", "{sha} already has the newest commits of {base}"
+
+NOTHING_REQUIRED = (
+    "{place}.merge: `required` is empty. If the branch's own rules require nothing either, the bot merges a pull "
+    "request once everything that CI has reported is green, even if more checks are still to come. List the required "
+    "checks."
+)
+"""A warning of `nightjar check-config`."""
