@@ -32,7 +32,7 @@ def test_a_report_gives_the_cases_in_the_file_next_to_it(report: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "status"),
+    ("event_name", "status"),
     [
         ("ok", Status.PASSED),
         ("failed", Status.FAILED),
