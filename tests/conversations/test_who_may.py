@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.app.features import COMMANDS
+from bot.app.load import app_repository_model
+from bot.config.repository_keys import ConfigKey
 from tests.conversations.town import CONFIG, Town, town
 
 ONLY = "Only the pull request's author and people with triage access can do this. Ask one of them"
@@ -109,16 +111,22 @@ async def test_an_edit_by_somebody_else_counts_as_the_editors_command(here: Town
 
 HARMLESS = {"help", "cancel", "skip slow tests"}
 """Commands that change nothing for others: an edit of somebody else's comment may contain them."""
-OF_LABS = "results"
-"""The feature whose commands need a lab; `test_device_requests.py` has them."""
-ACTING = [spec.name for spec, _ in COMMANDS if spec.name not in HARMLESS and spec.feature != OF_LABS]
+ON = {
+    key.name
+    for key in app_repository_model().KEYS
+    if isinstance(key, ConfigKey) and not any(field.is_required() for field in key.model.model_fields.values())
+}
+"""The features that `true` switches on. Commands of others, such as those of labs, have conversations of their own."""
+ACTING = {spec.name: spec.feature for spec, _ in COMMANDS if spec.name not in HARMLESS and spec.feature in ON}
+"""All other commands, each with its feature."""
 
 
 @pytest.mark.parametrize("command", ACTING)
 async def test_a_command_that_acts_for_others_does_not_count_if_edited_into_somebody_elses_comment(
     tmp_path: Path, command: str
 ) -> None:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
+    config = f"{CONFIG}    {ACTING[command]}: true\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
         run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
         comment = pull.comment("somebody", "Please look")
