@@ -82,9 +82,9 @@ def held_rows(url: str) -> Iterator[HeldRows]:
 class HeldRow:
     """A write that is held; `reached` is set once the bot gets there."""
 
-    def __init__(self, rows: HeldRows, number: int, when: When) -> None:
+    def __init__(self, rows: HeldRows, number: int, side: When) -> None:
         self.reached = asyncio.Event()
-        self._rows, self._number, self._when = rows, number, when
+        self._rows, self._number, self._side = rows, number, side
         self._watch = asyncio.create_task(self._watched())
 
     async def _watched(self) -> None:
@@ -97,7 +97,7 @@ class HeldRow:
 
     def abandon(self) -> None:
         """Let the server finish the write of a dead process; a write that is held *before* it takes effect is lost."""
-        self._rows.release(self._number, lost=self._when == "before")
+        self._rows.release(self._number, lost=self._side == "before")
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class StoredPoint:
     operation: RowWrite
     prefix: str
     number: int
-    when: When
+    side: When
 
-    def pause(self, _here: Place, repository: Repository) -> HeldRow:
+    def pause(self, _place: Place, repository: Repository) -> HeldRow:
         """Hold the write when it belongs to a repository."""
         number = self.rows.hold(self.operation, f"{self.prefix}:{repository.id}:%", self.number)
-        return HeldRow(self.rows, number, self.when)
+        return HeldRow(self.rows, number, self.side)
 
     def __str__(self) -> str:
-        return f"{self.talk.__name__}: {self.when} {self.operation} {self.prefix} ({self.number + 1})"
+        return f"{self.talk.__name__}: {self.side} {self.operation} {self.prefix} ({self.number + 1})"

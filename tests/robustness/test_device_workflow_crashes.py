@@ -13,7 +13,7 @@ import aiohttp
 from sandbox import Repository
 from tests.bucket import World
 from tests.robustness.crashes import Crash, Point, alone, points_of
-from tests.robustness.place import Place, place
+from tests.robustness.place import Place, open_place
 from tests.robustness.side_by_side import SideBySide
 from tests.robustness.test_device_crashes import OTHER, TARGET, DeviceRequest, configure
 
@@ -25,9 +25,9 @@ DISPATCHES = "/dispatches"
 class WorkflowRequest(DeviceRequest):
     """A lab in its own repository whose workflow is started for each job; the workflow then claims the job."""
 
-    def __init__(self, here: Place, repository: Repository) -> None:
-        super().__init__(here, repository)
-        self.devices = here.add_repository(repository.owner.login, "devices")
+    def __init__(self, place: Place, repository: Repository) -> None:
+        super().__init__(place, repository)
+        self.devices = place.add_repository(repository.owner.login, "devices")
         self.devices.push("main", {f".github/workflows/{FILE}": WORKFLOW}, by=self.devices.owner)
 
     async def hold(self) -> None:
@@ -57,10 +57,10 @@ class WorkflowRequest(DeviceRequest):
         return {**super().seen(), "started": {*self.started}}
 
 
-async def with_workflows(here: Place, talks: SideBySide) -> None:
+async def with_workflows(place: Place, talks: SideBySide) -> None:
     """Give each lab the workflow in its own repository."""
-    await configure(here, talks)
-    path = here.folder / "app.yaml"
+    await configure(place, talks)
+    path = place.folder / "app.yaml"
     config = json.loads(path.read_text())
     for talk in talks.talks.values():
         assert isinstance(talk, WorkflowRequest)
@@ -71,18 +71,18 @@ async def with_workflows(here: Place, talks: SideBySide) -> None:
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[str, Any]]:
     """Return the starts of workflows in the undisturbed conversation, and what people see in the end."""
-    async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
-        talks = SideBySide(here, {"alone": WorkflowRequest})
-        await with_workflows(here, talks)
-        await here.start()
+    async with open_place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as place:
+        talks = SideBySide(place, {"alone": WorkflowRequest})
+        await with_workflows(place, talks)
+        await place.start()
         talks.begin()
         deliveries = await talks.end()
-        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+        kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
         assert "StartLabWorkflow" in kinds
         (talk,) = talks.talks.values()
         assert isinstance(talk, WorkflowRequest)
         assert talk.started == {TARGET: 1, OTHER: 1}
-        return [point for point in points_of(here, talk) if point.route.endswith(DISPATCHES)], talk.seen()
+        return [point for point in points_of(place, talk) if point.route.endswith(DISPATCHES)], talk.seen()
 
 
 async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_once(
@@ -90,11 +90,11 @@ async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_o
 ) -> None:
     points, seen = await undisturbed(tmp_path, aws_world)
     assert [point.method for point in points] == ["POST", "POST"]
-    around = [point.at(when) for point in points for when in ("before", "after")]
-    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
-        crash = Crash(here, alone(around))
-        await with_workflows(here, crash.talks)
-        await here.start()
+    around = [point.at(side) for point in points for side in ("before", "after")]
+    async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
+        crash = Crash(place, alone(around))
+        await with_workflows(place, crash.talks)
+        await place.start()
         await crash.kill_at_every_point()
         await crash.talks.end()
         assert crash.talks.differences({WorkflowRequest: seen}) == {}
@@ -102,5 +102,5 @@ async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_o
             assert isinstance(talk, WorkflowRequest)
             # GitHub offers no way to ask whether a start whose answer was lost took effect. The last workflow's job may
             # be claimed before the bot would start it again.
-            expected = {"before": ([1, 1],), "after": ([1, 2], [1, 1])[: 1 + point.number]}[point.when]
+            expected = {"before": ([1, 1],), "after": ([1, 2], [1, 1])[: 1 + point.number]}[point.side]
             assert sorted(talk.started.values()) in expected, point

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, alone
-from tests.robustness.place import BOT, place
+from tests.robustness.place import BOT, open_place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
@@ -29,23 +29,23 @@ class Tagged(Conversation):
 
 
 def around(method: str, route: str, number: int) -> list[Point]:
-    return [Point(Tagged, "github", method, route, number, when) for when in ("before", "after")]
+    return [Point(Tagged, "github", method, route, number, side) for side in ("before", "after")]
 
 
 async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path, sqlite_url: str) -> None:
     points = [*around("POST", COMMENTS, 0), *around("PATCH", ONE, 0), *around("GET", ISSUE, 0)]
     points += [*around("GET", COMMENTS, 0), *around("GET", COMMENTS, 1)]
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, alone(points))
+    async with open_place(tmp_path, sqlite_url) as place:
+        crash = Crash(place, alone(points))
         talks = crash.talks.talks
-        here.configure([talk.repository.full_name for talk in talks.values()], **KEYS)
-        await here.start()
+        place.configure([talk.repository.full_name for talk in talks.values()], **KEYS)
+        await place.start()
         await crash.kill_at_every_point()
         await crash.talks.end()
         for name, talk in talks.items():
             (comment,) = talk.pull.comments_by(BOT)
             assert SAID in comment.body, name
-            message = Counter(
-                {deed: count for deed, count in talk.action_counts.items() if deed.startswith("issue_comment")}
+            comment_actions = Counter(
+                {action: count for action, count in talk.action_counts.items() if action.startswith("issue_comment")}
             )
-            assert message == {"issue_comment.created": 1, "issue_comment.edited": 1}, name
+            assert comment_actions == {"issue_comment.created": 1, "issue_comment.edited": 1}, name
