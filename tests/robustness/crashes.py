@@ -37,8 +37,8 @@ class Boundary(Protocol):
     """An action of the bot in a conversation at which the bot can be held and killed."""
 
     @property
-    def talk(self) -> type[Conversation]:
-        """Hold the conversation."""
+    def conversation(self) -> type[Conversation]:
+        """Return the kind of the conversation."""
 
     def pause(self, place: Place, repository: Repository) -> Hold:
         """Hold the action if it belongs to a repository."""
@@ -48,7 +48,7 @@ class Boundary(Protocol):
 class Point:
     """The `number`-th request (from 0) of a method and route in a conversation, before or after it takes effect."""
 
-    talk: type[Conversation]
+    conversation: type[Conversation]
     server: Literal["github", "jenkins", "s3"]
     method: str
     route: str
@@ -74,7 +74,7 @@ class Point:
     @property
     def sequence(self) -> tuple[type[Conversation], str]:
         """Return the conversation and the server: requests to different servers have no defined order."""
-        return self.talk, self.server
+        return self.conversation, self.server
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the pattern of such a request's path in a repository."""
@@ -90,7 +90,7 @@ class Point:
         return faults.pause(self.method, self.pattern(repository), when=self.side, skip=self.number)
 
     def __str__(self) -> str:
-        return f"{self.talk.__name__}: {self.side} {self.method} {self.route} ({self.number + 1})"
+        return f"{self.conversation.__name__}: {self.side} {self.method} {self.route} ({self.number + 1})"
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Undisturbed:
         return [point for point in self.points if not point.writes]
 
 
-def points_of(place: Place, talk: Conversation) -> list[Point]:
+def points_of(place: Place, conversation: Conversation) -> list[Point]:
     """Return every request about a conversation's repository, in order."""
-    owner = talk.repository.owner.login
+    owner = conversation.repository.owner.login
     records = place.github.requests.records
     requests = [
         ("github", r.method, r.route)
@@ -128,7 +128,7 @@ def points_of(place: Place, talk: Conversation) -> list[Point]:
     seen: Counter[tuple[str, str, str]] = Counter()
     points = []
     for request in requests:
-        points.append(Point(type(talk), *request, number=seen[request]))  # type: ignore[arg-type]
+        points.append(Point(type(conversation), *request, number=seen[request]))  # type: ignore[arg-type]
         seen[request] += 1
     return points
 
@@ -150,12 +150,16 @@ async def watch(
         await place.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
-        talks = side_by_side.talks.values()
+        conversations = side_by_side.conversations.values()
         effects = {
             effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]
         }
-        points = [point for talk in talks for point in points_of(place, talk)]
-        return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(effects))
+        points = [point for conversation in conversations for point in points_of(place, conversation)]
+        return Undisturbed(
+            tuple(points),
+            {type(conversation): conversation.seen() for conversation in conversations},
+            frozenset(effects),
+        )
 
 
 T = TypeVar("T")
@@ -231,7 +235,9 @@ class Crash:
 
     def __init__(self, place: Place, groups: Sequence[Sequence[Boundary]]) -> None:
         self.place = place
-        self.talks = SideBySide(place, {" and ".join(map(str, group)): group[0].talk for group in groups})
+        self.side_by_side = SideBySide(
+            place, {" and ".join(map(str, group)): group[0].conversation for group in groups}
+        )
         self._groups = groups
         self._ahead: list[list[tuple[Boundary, Hold]]] = []
         self._held: list[Hold] = []
@@ -255,10 +261,10 @@ class Crash:
     async def reach_points(self) -> None:
         """Begin every conversation and wait until each is held at its first point."""
         self._ahead = [
-            [(point, point.pause(self.place, talk.repository)) for point in group]
-            for group, talk in zip(self._groups, self.talks.talks.values(), strict=True)
+            [(point, point.pause(self.place, conversation.repository)) for point in group]
+            for group, conversation in zip(self._groups, self.side_by_side.conversations.values(), strict=True)
         ]
-        self.talks.begin()
+        self.side_by_side.begin()
         await self._reach_next_points()
         await self.place.github.delivered()
 

@@ -104,7 +104,7 @@ class HeldRow:
 class StoredPoint:
     """The `number`-th write (from 0) to records of a kind in a conversation, before or after it takes effect."""
 
-    talk: type[Conversation]
+    conversation: type[Conversation]
     rows: HeldRows
     operation: RowWrite
     prefix: str
@@ -117,4 +117,4 @@ class StoredPoint:
         return HeldRow(self.rows, number, self.side)
 
     def __str__(self) -> str:
-        return f"{self.talk.__name__}: {self.side} {self.operation} {self.prefix} ({self.number + 1})"
+        return f"{self.conversation.__name__}: {self.side} {self.operation} {self.prefix} ({self.number + 1})"

@@ -20,16 +20,16 @@ class SideBySide:
         self, place: Place, kinds: Mapping[str, type[Conversation]], *, beside: Sequence[Repository] = ()
     ) -> None:
         self.place = place
-        self.talks = {
+        self.conversations = {
             name: kind(place, place.add_repository(f"{OWNER}-{n}")) for n, (name, kind) in enumerate(kinds.items())
         }
         self._tasks: list[asyncio.Task[None]] = []
-        repositories = [*beside, *(talk.repository for talk in self.talks.values())]
+        repositories = [*beside, *(conversation.repository for conversation in self.conversations.values())]
         place.configure([repository.full_name for repository in repositories])
 
     def begin(self) -> None:
         """Begin every conversation."""
-        self._tasks = [asyncio.create_task(talk.hold()) for talk in self.talks.values()]
+        self._tasks = [asyncio.create_task(conversation.hold()) for conversation in self.conversations.values()]
 
     async def finish(self) -> None:
         """Wait until every conversation is over."""
@@ -42,7 +42,7 @@ class SideBySide:
         """
         await self.finish()
         deliveries = await self.place.quiet()
-        refused = {talk.REFUSED for talk in self.talks.values() if talk.REFUSED}
+        refused = {conversation.REFUSED for conversation in self.conversations.values() if conversation.REFUSED}
         assert [message for message in failures(deliveries) if not any(words in message for words in refused)] == []
         traceback_texts = tracebacks(self.place.bot)
         assert traceback_texts == [], "\n".join(traceback_texts)
@@ -51,8 +51,8 @@ class SideBySide:
     def differences(self, undisturbed: Mapping[type[Conversation], Mapping[str, Any]]) -> dict[str, Any]:
         """Return how conversations differ from the undisturbed ones, by their keys."""
         differences = {}
-        for name, talk in self.talks.items():
-            seen, expected = talk.seen(), undisturbed[type(talk)]
+        for name, conversation in self.conversations.items():
+            seen, expected = conversation.seen(), undisturbed[type(conversation)]
             if seen != expected:
                 differences[name] = {key: (seen[key], expected[key]) for key in expected if seen[key] != expected[key]}
         return differences

@@ -41,21 +41,21 @@ class MainBreaks(Conversation):
         }
 
 
-def configure(place: Place, talks: SideBySide) -> None:
+def configure(place: Place, side_by_side: SideBySide) -> None:
     """Switch alarms on, and everything unrelated off."""
-    place.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+    place.configure([conversation.repository.full_name for conversation in side_by_side.conversations.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[str, Any]]:
     """Return the requests of the undisturbed conversation, and what people see in the end."""
     async with open_place(folder, f"sqlite:///{folder}/undisturbed.db") as place:
-        talks = SideBySide(place, {"undisturbed": MainBreaks})
-        configure(place, talks)
+        side_by_side = SideBySide(place, {"undisturbed": MainBreaks})
+        configure(place, side_by_side)
         await place.start()
-        talks.begin()
-        await talks.end()
-        (talk,) = talks.talks.values()
-        return points_of(place, talk), talk.seen()
+        side_by_side.begin()
+        await side_by_side.end()
+        (conversation,) = side_by_side.conversations.values()
+        return points_of(place, conversation), conversation.seen()
 
 
 async def test_a_kill_around_any_request_of_an_alarm_loses_and_repeats_nothing(tmp_path: Path, sqlite_url: str) -> None:
@@ -66,8 +66,8 @@ async def test_a_kill_around_any_request_of_an_alarm_loses_and_repeats_nothing(t
     assert len(held) > 20
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, packed(held, points))
-        configure(place, crash.talks)
+        configure(place, crash.side_by_side)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences({MainBreaks: seen}) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences({MainBreaks: seen}) == {}

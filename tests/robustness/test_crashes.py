@@ -84,8 +84,8 @@ async def _killed(
         crash = Crash(place, groups)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_a_kill_before_or_after_any_write_loses_and_repeats_nothing(
@@ -113,10 +113,10 @@ async def test_another_replica_takes_over_from_one_that_was_killed_for_good(
         await place.bot.kill()
         crash.lose_what_is_held()
         try:
-            await crash.talks.end()
+            await crash.side_by_side.end()
         finally:
             await replica.kill()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_rerun_skips_what_already_ran_again_while_the_bot_was_dead(
@@ -129,14 +129,14 @@ async def test_rerun_skips_what_already_ran_again_while_the_bot_was_dead(
         await crash.reach_points()
         await place.bot.kill()
         crash.lose_what_is_held()
-        talks = crash.talks.talks.values()
-        for talk in talks:
-            talk.let_ci_end()
+        conversations = crash.side_by_side.conversations.values()
+        for conversation in conversations:
+            conversation.let_ci_end()
         await place.start()
-        await crash.talks.end()
+        await crash.side_by_side.end()
         ends = {
-            (type(talk), run.attempt, len(talk.job.builds) if talk.job else 0)
-            for talk in talks
-            for run in talk.repository.workflow_runs
+            (type(conversation), run.attempt, len(conversation.job.builds) if conversation.job else 0)
+            for conversation in conversations
+            for run in conversation.repository.workflow_runs
         }
         assert ends == {(SlowTests, 2, 2), (Rerun, 2, 1)}

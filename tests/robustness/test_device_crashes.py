@@ -180,38 +180,38 @@ TOKENS: dict[str, str] = {}
 """The token of each lab in the present test."""
 
 
-async def configure(place: Place, talks: SideBySide, **keys: object) -> None:
+async def configure(place: Place, side_by_side: SideBySide, **keys: object) -> None:
     """Give each conversation its own lab with these keys, and switch everything unrelated off."""
-    names = [talk.repository.full_name for talk in talks.talks.values()]
+    names = [conversation.repository.full_name for conversation in side_by_side.conversations.values()]
     place.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
     path = place.folder / "app.yaml"
     config = json.loads(path.read_text())
     async with place.beside() as engine:
         tokens = TokenStore(engine.database.connector, LAB_SCOPE)
-        for talk in talks.talks.values():
-            assert isinstance(talk, DeviceRequest)
+        for conversation in side_by_side.conversations.values():
+            assert isinstance(conversation, DeviceRequest)
             results = {
                 **(place.results or {}),
-                "labs": {talk.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}, **keys}},
+                "labs": {conversation.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}, **keys}},
             }
-            repository = config["repositories"][talk.repository.full_name]
-            config["repositories"][talk.repository.full_name] = {**repository, "results": results}
-            TOKENS[talk.lab], _ = await tokens.create(talk.lab, seconds=3600.0)
+            repository = config["repositories"][conversation.repository.full_name]
+            config["repositories"][conversation.repository.full_name] = {**repository, "results": results}
+            TOKENS[conversation.lab], _ = await tokens.create(conversation.lab, seconds=3600.0)
     path.write_text(json.dumps(config))
 
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]]]:
     """Return the requests of the undisturbed conversation, and what people see in the end."""
     async with open_place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as place:
-        talks = SideBySide(place, {"alone": DeviceRequest})
-        await configure(place, talks)
+        side_by_side = SideBySide(place, {"alone": DeviceRequest})
+        await configure(place, side_by_side)
         await place.start()
-        talks.begin()
-        deliveries = await talks.end()
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
         kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
         assert kinds >= KINDS
-        (talk,) = talks.talks.values()
-        return points_of(place, talk), {DeviceRequest: talk.seen()}
+        (conversation,) = side_by_side.conversations.values()
+        return points_of(place, conversation), {DeviceRequest: conversation.seen()}
 
 
 async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and_repeats_nothing(
@@ -223,11 +223,11 @@ async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and
     assert len(checks) == 2 * (3 + 2), "queued, in progress and its results; queued and cancelled"
     async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
         crash = Crash(place, packed(around, points))
-        await configure(place, crash.talks)
+        await configure(place, crash.side_by_side)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}
 
 
 class LabCalls(DeviceRequest):
@@ -268,13 +268,13 @@ async def test_a_kill_after_any_call_of_a_lab_costs_at_most_one_lease(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
-        talks = SideBySide(place, {"lab": LabCalls})
-        await configure(place, talks)
+        side_by_side = SideBySide(place, {"lab": LabCalls})
+        await configure(place, side_by_side)
         await place.start()
-        talks.begin()
-        deliveries = await talks.end()
-        (talk,) = talks.talks.values()
-        assert talk.action_counts["check_run.created"] == 2
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        (conversation,) = side_by_side.conversations.values()
+        assert conversation.action_counts["check_run.created"] == 2
         ends = [delivery for delivery in deliveries if delivery["event"] == "nightjar.device-job"]
         assert len({delivery["guid"] for delivery in ends}) == len(ends)
 
@@ -295,38 +295,40 @@ async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_send
     app.router.add_post("/", receive)
     environment = {"LAB_SECRET": "a secret of the lab and the bot"}
     async with served(app) as url, open_place(tmp_path, sqlite_url, bucket=aws_world, environment=environment) as place:
-        talks = SideBySide(place, {"lab": DeviceRequest})
+        side_by_side = SideBySide(place, {"lab": DeviceRequest})
         webhook = {"url": url, "secret_env": "LAB_SECRET", "allow_private": True}
-        await configure(place, talks, webhook=webhook)
+        await configure(place, side_by_side, webhook=webhook)
         await place.start()
-        (talk,) = talks.talks.values()
-        assert isinstance(talk, DeviceRequest)
-        await talk.ask()
+        (conversation,) = side_by_side.conversations.values()
+        assert isinstance(conversation, DeviceRequest)
+        await conversation.ask()
         for jobs in (1, 2):
             await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, deadline=PATIENCE, pause=SELDOM)  # type: ignore[misc]
             await place.bot.kill()
             await place.start()
         await until(lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), deadline=PATIENCE, pause=SELDOM)
         answers_allowed.set()
-        claimed = await talk.claim()
+        claimed = await conversation.claim()
         assert (claimed["attempt"], f"{claimed['job']}-1" in delivery_ids) == (1, True)
-        assert (await talk.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, "two messages mean one job"
+        assert (await conversation.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, (
+            "two messages mean one job"
+        )
 
 
 async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url: str, aws_world: World) -> None:
     async with open_place(tmp_path, postgres_url, bucket=aws_world) as place:
-        talks = SideBySide(place, {str(n): DeviceRequest for n in range(2)})
-        await configure(place, talks)
+        side_by_side = SideBySide(place, {str(n): DeviceRequest for n in range(2)})
+        await configure(place, side_by_side)
         await place.start()
         replica = place.replica()
         await replica.start()
         try:
-            for talk in talks.talks.values():
-                assert isinstance(talk, DeviceRequest)
-                await talk.ask()
+            for conversation in side_by_side.conversations.values():
+                assert isinstance(conversation, DeviceRequest)
+                await conversation.ask()
                 # Eight claims for two jobs, spread over both replicas.
                 bodies = [(url, {"targets": [TARGET, OTHER], "wait": 1}) for url in (place.bot.url, replica.url) * 4]
-                answers = await asyncio.gather(*(talk.call("claims", body, url=url) for url, body in bodies))
+                answers = await asyncio.gather(*(conversation.call("claims", body, url=url) for url, body in bodies))
                 claimed = [job for status, job in answers if status == 200]
                 assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER])
                 assert len({job["job"] for job in claimed}) == len({job["lease"] for job in claimed}) == 2

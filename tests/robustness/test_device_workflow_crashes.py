@@ -57,32 +57,34 @@ class WorkflowRequest(DeviceRequest):
         return {**super().seen(), "started": {*self.started}}
 
 
-async def with_workflows(place: Place, talks: SideBySide) -> None:
+async def with_workflows(place: Place, side_by_side: SideBySide) -> None:
     """Give each lab the workflow in its own repository."""
-    await configure(place, talks)
+    await configure(place, side_by_side)
     path = place.folder / "app.yaml"
     config = json.loads(path.read_text())
-    for talk in talks.talks.values():
-        assert isinstance(talk, WorkflowRequest)
-        (lab,) = config["repositories"][talk.repository.full_name]["results"]["labs"].values()
-        lab["workflow"] = {"repository": talk.devices.full_name, "file": FILE}
+    for conversation in side_by_side.conversations.values():
+        assert isinstance(conversation, WorkflowRequest)
+        (lab,) = config["repositories"][conversation.repository.full_name]["results"]["labs"].values()
+        lab["workflow"] = {"repository": conversation.devices.full_name, "file": FILE}
     path.write_text(json.dumps(config))
 
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[str, Any]]:
     """Return the starts of workflows in the undisturbed conversation, and what people see in the end."""
     async with open_place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as place:
-        talks = SideBySide(place, {"alone": WorkflowRequest})
-        await with_workflows(place, talks)
+        side_by_side = SideBySide(place, {"alone": WorkflowRequest})
+        await with_workflows(place, side_by_side)
         await place.start()
-        talks.begin()
-        deliveries = await talks.end()
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
         kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
         assert "StartLabWorkflow" in kinds
-        (talk,) = talks.talks.values()
-        assert isinstance(talk, WorkflowRequest)
-        assert talk.started == {TARGET: 1, OTHER: 1}
-        return [point for point in points_of(place, talk) if point.route.endswith(DISPATCHES)], talk.seen()
+        (conversation,) = side_by_side.conversations.values()
+        assert isinstance(conversation, WorkflowRequest)
+        assert conversation.started == {TARGET: 1, OTHER: 1}
+        return [
+            point for point in points_of(place, conversation) if point.route.endswith(DISPATCHES)
+        ], conversation.seen()
 
 
 async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_once(
@@ -93,14 +95,14 @@ async def test_after_a_kill_a_workflow_is_started_again_and_its_job_is_claimed_o
     around = [point.at(side) for point in points for side in ("before", "after")]
     async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
         crash = Crash(place, alone(around))
-        await with_workflows(place, crash.talks)
+        await with_workflows(place, crash.side_by_side)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences({WorkflowRequest: seen}) == {}
-        for point, talk in zip(around, crash.talks.talks.values(), strict=True):
-            assert isinstance(talk, WorkflowRequest)
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences({WorkflowRequest: seen}) == {}
+        for point, conversation in zip(around, crash.side_by_side.conversations.values(), strict=True):
+            assert isinstance(conversation, WorkflowRequest)
             # GitHub offers no way to ask whether a start whose answer was lost took effect. The last workflow's job may
             # be claimed before the bot would start it again.
             expected = {"before": ([1, 1],), "after": ([1, 2], [1, 1])[: 1 + point.number]}[point.side]
-            assert sorted(talk.started.values()) in expected, point
+            assert sorted(conversation.started.values()) in expected, point

@@ -77,17 +77,19 @@ async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
     groups = in_groups(cells, undisturbed.points, lambda cell: cell[0], most=MOST_TROUBLES, apart=1)
     async with open_place(tmp_path, sqlite_url) as place:
         names = [" and ".join(f"{point}: {trouble.name}" for point, trouble in group) for group in groups]
-        talks = SideBySide(place, {name: group[0][0].talk for name, group in zip(names, groups, strict=True)})
+        side_by_side = SideBySide(
+            place, {name: group[0][0].conversation for name, group in zip(names, groups, strict=True)}
+        )
         faults = [
-            trouble.inject(point, place, talk.repository)
-            for talk, group in zip(talks.talks.values(), groups, strict=True)
+            trouble.inject(point, place, conversation.repository)
+            for conversation, group in zip(side_by_side.conversations.values(), groups, strict=True)
             for point, trouble in group
         ]
         await place.start()
-        talks.begin()
-        await talks.end()
+        side_by_side.begin()
+        await side_by_side.end()
         assert [fault.hits for fault in faults] == [1] * len(cells)
-        assert talks.differences(undisturbed.seen) == {}
+        assert side_by_side.differences(undisturbed.seen) == {}
 
 
 @dataclass(frozen=True)
@@ -197,14 +199,14 @@ async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_no
         limited = {place.add_repository(f"octocat-{n}"): hold for n, (hold, _) in enumerate(cells)}
         for number in place.app.installations:
             place.github.rate_limits.window(f"installation ID {number}").reset = datetime.fromtimestamp(next_hour, UTC)
-        talks = SideBySide(place, {"another installation": SlowTests}, beside=list(limited))
+        side_by_side = SideBySide(place, {"another installation": SlowTests}, beside=list(limited))
         await place.start()
         for repository, (hold, (method, route)) in zip(limited, cells, strict=True):
             pattern = Point(SlowTests, "github", method, route, 0).pattern(repository)
             place.github.faults.add(method, pattern, status=hold.status, headers=hold.headers, times=None)
             pull = repository.open_pull_request("hubot")
             pull.comment("hubot", "@ci rerun")
-        talks.begin()
+        side_by_side.begin()
         for repository, hold in limited.items():
             for moment in await first_tries(place, repository):
                 assert moment >= first_end(place, repository, hold), hold
@@ -215,13 +217,13 @@ async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_no
             repository.open_pull_request("hubot")
         await place.github.delivered()
         await until(lambda: held_back(place, list(limited)), pause=0.1)
-        await talks.finish()
-        assert talks.differences(undisturbed.seen) == {}
+        await side_by_side.finish()
+        assert side_by_side.differences(undisturbed.seen) == {}
         await place.bot.kill()
         waiting = {repository: await next_tries(place, repository) for repository in limited}
         await place.start()
-        talk = SlowTests(place, talks.talks["another installation"].repository)
-        await talk.hold()
+        conversation = SlowTests(place, side_by_side.conversations["another installation"].repository)
+        await conversation.hold()
         for repository, moments in waiting.items():
             remaining_tries, current_time = await next_tries(place, repository), time.time()
             assert {moment for moment in moments if moment > current_time} <= set(remaining_tries)

@@ -94,31 +94,38 @@ async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_
     with held_rows(postgres_url) as rows:
         async with open_place(tmp_path, without_time_limit(postgres_url), bucket=aws_world) as place:
             crash = Crash(place, alone(at_every_write(rows, side)))
-            talks = crash.talks.talks
-            place.configure([talk.repository.full_name for talk in talks.values()], regressions={"to": ["issue"]})
+            conversations = crash.side_by_side.conversations
+            place.configure(
+                [conversation.repository.full_name for conversation in conversations.values()],
+                regressions={"to": ["issue"]},
+            )
             await place.start()
             await crash.kill_at_every_point()
-            await crash.talks.end()
+            await crash.side_by_side.end()
             assert [
-                (name, differences) for name, talk in talks.items() if (differences := _differences(place, talk))
+                (name, differences)
+                for name, conversation in conversations.items()
+                if (differences := _differences(place, conversation))
             ] == []
 
 
-def _differences(place: Place, talk: object) -> list[object]:
+def _differences(place: Place, conversation: object) -> list[object]:
     """Return what differs from a run without a kill."""
-    assert isinstance(talk, BothFail)
-    issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
-    failing_sha, recovered_sha = (talk.commits[name][:7] for name in ("second", "fourth"))
+    assert isinstance(conversation, BothFail)
+    issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in conversation.issues]
+    failing_sha, recovered_sha = (conversation.commits[name][:7] for name in ("second", "fourth"))
     lines = [f"- `{LAB}/{target}`: 1 test, since `{failing_sha}`; recovered at `{recovered_sha}`" for target in TARGETS]
-    named = [line in (issue.body or "").splitlines() for issue in talk.issues for line in lines]
+    named = [line in (issue.body or "").splitlines() for issue in conversation.issues for line in lines]
     # The bot may also edit the issue first, if the targets recover one after the other.
     action_counts = {
         action: count
-        for action, count in talk.action_counts.items()
+        for action, count in conversation.action_counts.items()
         if action.startswith("issue") and action != "issues.edited"
     }
     written = {
-        (point.method, point.route) for point in points_of(place, talk) if point.writes and ISSUES in point.route
+        (point.method, point.route)
+        for point in points_of(place, conversation)
+        if point.writes and ISSUES in point.route
     }
     results = [issues, named, action_counts, written]
     expected = [[(True, "closed", [])], [True, True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]

@@ -15,28 +15,28 @@ from tests.waiting import until
 
 HELD_AT_MOST = 10.0
 """Seconds: half of a long poll, and far more than a stop takes."""
-TALKS = 3
+CONVERSATION_COUNT = 3
 
 
 async def test_two_replicas_ingest_each_run_once_and_write_each_check_once(
     undisturbed_nightly_runs: Undisturbed, tmp_path: Path, postgres_url: str, aws_world: World
 ) -> None:
     async with open_place(tmp_path, postgres_url, bucket=aws_world) as place:
-        talks = SideBySide(place, {str(n): NightlyRuns for n in range(TALKS)})
+        side_by_side = SideBySide(place, {str(n): NightlyRuns for n in range(CONVERSATION_COUNT)})
         replica = place.replica()
         await place.start()
         await replica.start()
         try:
-            talks.begin()
-            deliveries = await talks.end()
+            side_by_side.begin()
+            deliveries = await side_by_side.end()
         finally:
             await replica.kill()
-        assert talks.differences(undisturbed_nightly_runs.seen) == {}
+        assert side_by_side.differences(undisturbed_nightly_runs.seen) == {}
         stored = Counter(
             entry["run"] for log in (place.bot.logs, replica.logs) for entry in log if entry["event"] == "run stored"
         )
         assert set(stored.values()) == {1}
-        assert len(stored) == 8 * TALKS
+        assert len(stored) == 8 * CONVERSATION_COUNT
         handled = Counter(delivery["guid"] for delivery in deliveries if delivery["event"] == "nightjar.run")
         assert set(handled.values()) == {1}
         # One for each commit, one after somebody pressed a button, and one for a rerun.

@@ -126,25 +126,29 @@ class Approved(Merging):
         await self.say("@ci approve ci")
 
 
-TALKS = (WhenGreen, Pushed, Queued, Behind, Approved)
+CONVERSATIONS = (WhenGreen, Pushed, Queued, Behind, Approved)
 
 
-def configure(place: Place, talks: SideBySide) -> None:
+def configure(place: Place, side_by_side: SideBySide) -> None:
     """Switch merging on, and everything unrelated off."""
-    place.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+    place.configure([conversation.repository.full_name for conversation in side_by_side.conversations.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
     """Return the requests of the undisturbed conversations, what people see in the end, and the effects used."""
     async with open_place(folder, f"sqlite:///{folder}/undisturbed.db") as place:
-        side_by_side = SideBySide(place, {kind.__name__: kind for kind in TALKS})
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
         configure(place, side_by_side)
         await place.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
         kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
-        talks = side_by_side.talks.values()
-        return [p for talk in talks for p in points_of(place, talk)], {type(talk): talk.seen() for talk in talks}, kinds
+        conversations = side_by_side.conversations.values()
+        return (
+            [p for conversation in conversations for p in points_of(place, conversation)],
+            {type(conversation): conversation.seen() for conversation in conversations},
+            kinds,
+        )
 
 
 async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(tmp_path: Path, sqlite_url: str) -> None:
@@ -164,8 +168,8 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     reads = spread([point for point in points if not point.writes and point.number == 0], 8)
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, packed([*around, *reads], points))
-        configure(place, crash.talks)
+        configure(place, crash.side_by_side)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}

@@ -35,25 +35,25 @@ async def test_every_delivery_three_times_has_the_effect_of_one(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with open_place(tmp_path, sqlite_url) as place:
-        talks = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
         await place.start()
         place.github.webhooks.duplicate(3)
-        talks.begin()
-        await talks.end()
-        assert talks.differences(undisturbed.seen) == {}
+        side_by_side.begin()
+        await side_by_side.end()
+        assert side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_an_event_that_two_hooks_deliver_is_handled_once(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with open_place(tmp_path, sqlite_url) as place:
-        talks = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
         await place.start()
-        for talk in talks.talks.values():
-            talk.repository.add_webhook(f"{place.bot.url}/webhook", SECRET, "*")
-        talks.begin()
-        deliveries = await talks.end()
-        assert talks.differences(undisturbed.seen) == {}
+        for conversation in side_by_side.conversations.values():
+            conversation.repository.add_webhook(f"{place.bot.url}/webhook", SECRET, "*")
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        assert side_by_side.differences(undisturbed.seen) == {}
         texts = [delivery["job"]["text"] for delivery in deliveries if delivery["event"] == "issue_comment"]
         assert any("reported this first, and was handled: issue_comment:created:" in text for text in texts)
 

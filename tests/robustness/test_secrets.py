@@ -141,7 +141,7 @@ def stored(url: str) -> str:
 async def eventful_run(place: Place) -> str:
     """Let much go wrong during conversations, with kills and restarts; return the GUID of a failed delivery."""
     faults = place.github.faults
-    talks = SideBySide(place, {kind.__name__: kind for kind in (*CONVERSATIONS, NightlyRuns)})
+    side_by_side = SideBySide(place, {kind.__name__: kind for kind in (*CONVERSATIONS, NightlyRuns)})
     assert place.gate is not None
     for trouble in ({"status": 403, "message": "SignatureDoesNotMatch"}, {"status": 503}, {"drop": "before"}):
         place.gate.faults.add("GET", re.compile("list-type="), **trouble)
@@ -158,11 +158,11 @@ async def eventful_run(place: Place) -> str:
         place.jenkins.faults.add("POST", re.compile("/build"), drop=drop)
     place.jenkins.faults.add("GET", re.compile("/crumbIssuer/"), status=503)
     await place.start()
-    talks.begin()
-    await talks.finish()
+    side_by_side.begin()
+    await side_by_side.finish()
     # A token that GitHub no longer accepts, a CI that rejects its credentials, and a fault of ours from GitHub's
     # answer.
-    rerun = talks.talks["SlowTests"]
+    rerun = side_by_side.conversations["SlowTests"]
     place.github.tokens.expire_all()
     assert rerun.job is not None
     rerun.job.builds[-1].finish("FAILURE")

@@ -63,17 +63,21 @@ async def test_a_kill_around_any_write_loses_and_repeats_no_section(tmp_path: Pa
     points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, alone(points))
-        talks = crash.talks.talks.values()
-        place.configure([talk.repository.full_name for talk in talks], **KEYS)
+        conversations = crash.side_by_side.conversations.values()
+        place.configure([conversation.repository.full_name for conversation in conversations], **KEYS)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        for name, talk in crash.talks.talks.items():
-            assert isinstance(talk, Pushed)
-            (comment,) = talk.comments
+        await crash.side_by_side.end()
+        for name, conversation in crash.side_by_side.conversations.items():
+            assert isinstance(conversation, Pushed)
+            (comment,) = conversation.comments
             assert sticky.sections_of(comment.body).keys() == {"docs-link", "skipped-tests"}, name
             assert OUT_OF_DATE not in comment.body, name
             comment_actions = Counter(
-                {action: count for action, count in talk.action_counts.items() if action.startswith("issue_comment")}
+                {
+                    action: count
+                    for action, count in conversation.action_counts.items()
+                    if action.startswith("issue_comment")
+                }
             )
             assert comment_actions == {"issue_comment.created": 1, "issue_comment.edited": EDITS}, name

@@ -39,8 +39,8 @@ async def test_jobs_in_progress_finish_before_the_process_stops(
         crash.release_held()
         assert await stopping == 0
         await place.start()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_a_job_that_does_not_finish_in_time_is_left_for_the_next_process(
@@ -53,8 +53,8 @@ async def test_a_job_that_does_not_finish_in_time_is_left_for_the_next_process(
         assert await (await stop(place)) == 0
         crash.lose_what_is_held()
         await place.start()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
@@ -69,8 +69,8 @@ async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
         assert await stopping == -signal.SIGTERM
         crash.lose_what_is_held()
         await place.start()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 @pytest.mark.one_clock
@@ -78,17 +78,19 @@ async def test_missed_deliveries_are_requested_once_and_handled(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with open_place(tmp_path, sqlite_url) as place:
-        talks = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
         await place.start()
         await place.bot.kill()
-        talks.begin()
-        await place.github.until(lambda: all(talk.repository.pulls for talk in talks.talks.values()))
+        side_by_side.begin()
+        await place.github.until(
+            lambda: all(conversation.repository.pulls for conversation in side_by_side.conversations.values())
+        )
         await place.github.delivered()
         lost = {delivery.guid for delivery in place.github.webhooks.deliveries}
         assert {delivery.status_code for delivery in place.github.webhooks.deliveries} == {502}
         await place.start()
-        await talks.end()
-        assert talks.differences(undisturbed.seen) == {}
+        await side_by_side.end()
+        assert side_by_side.differences(undisturbed.seen) == {}
         redeliveries = Counter(d.guid for d in place.github.webhooks.deliveries if d.redelivery)
         assert redeliveries == dict.fromkeys(lost, 1)
         assert place.github.requests.count("POST", REDELIVERY) == len(lost)

@@ -37,15 +37,19 @@ async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path,
     points += [*around("GET", COMMENTS, 0), *around("GET", COMMENTS, 1)]
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, alone(points))
-        talks = crash.talks.talks
-        place.configure([talk.repository.full_name for talk in talks.values()], **KEYS)
+        conversations = crash.side_by_side.conversations
+        place.configure([conversation.repository.full_name for conversation in conversations.values()], **KEYS)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        for name, talk in talks.items():
-            (comment,) = talk.pull.comments_by(BOT)
+        await crash.side_by_side.end()
+        for name, conversation in conversations.items():
+            (comment,) = conversation.pull.comments_by(BOT)
             assert SAID in comment.body, name
             comment_actions = Counter(
-                {action: count for action, count in talk.action_counts.items() if action.startswith("issue_comment")}
+                {
+                    action: count
+                    for action, count in conversation.action_counts.items()
+                    if action.startswith("issue_comment")
+                }
             )
             assert comment_actions == {"issue_comment.created": 1, "issue_comment.edited": 1}, name

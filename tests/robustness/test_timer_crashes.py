@@ -84,11 +84,11 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
         yield Images.hub
 
 
-def configure(place: Place, talks: SideBySide, hub: RegistrySandbox) -> None:
+def configure(place: Place, side_by_side: SideBySide, hub: RegistrySandbox) -> None:
     """Switch the timers on, but never scheduled, and everything unrelated off."""
     time_of_day = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     place.configure(
-        [talk.repository.full_name for talk in talks.talks.values()],
+        [conversation.repository.full_name for conversation in side_by_side.conversations.values()],
         slow_tests=False,
         cc_reviewers=False,
         repository_file=False,
@@ -108,8 +108,12 @@ async def undisturbed(
         side_by_side.begin()
         deliveries = await side_by_side.end()
         kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
-        talks = side_by_side.talks.values()
-        return [p for talk in talks for p in points_of(place, talk)], {type(talk): talk.seen() for talk in talks}, kinds
+        conversations = side_by_side.conversations.values()
+        return (
+            [p for conversation in conversations for p in points_of(place, conversation)],
+            {type(conversation): conversation.seen() for conversation in conversations},
+            kinds,
+        )
 
 
 async def test_a_kill_around_any_write_of_a_timer_loses_and_repeats_nothing(
@@ -124,8 +128,8 @@ async def test_a_kill_around_any_write_of_a_timer_loses_and_repeats_nothing(
     reads = spread([point for point in points if not point.writes], 4)
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, packed([*around, *reads], points))
-        configure(place, crash.talks, hub)
+        configure(place, crash.side_by_side, hub)
         await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}
