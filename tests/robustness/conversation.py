@@ -206,5 +206,5 @@ class NightlyMoves(Conversation):
         key, bucket = f"results/{self.repository.full_name}/nightly.json", self.place.bucket
         if bucket is None or key not in bucket.keys(key):
             return {}
-        read: dict[str, Any] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read())
-        return read
+        document: dict[str, Any] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read())
+        return document

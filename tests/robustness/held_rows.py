@@ -14,7 +14,7 @@ import psycopg
 from sandbox import Repository
 from sandbox.faults import When
 from tests.robustness.conversation import Conversation
-from tests.robustness.place import PATIENCE, SELDOM, Place
+from tests.robustness.place import PATIENCE, POLL_INTERVAL, Place
 from tests.waiting import until
 
 RowWrite = Literal["INSERT", "UPDATE", "DELETE"]
@@ -37,7 +37,7 @@ FOR EACH ROW EXECUTE FUNCTION tests_hold();
 """
 HOLD = "INSERT INTO tests_held (number, operation, key_like, skip) VALUES (%s, %s, %s, %s)"
 WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
-END = "SELECT pg_terminate_backend(%s, 10000)"
+TERMINATE = "SELECT pg_terminate_backend(%s, 10000)"
 
 
 class HeldRows:
@@ -63,7 +63,7 @@ class HeldRows:
     def release(self, number: int, *, lost: bool) -> None:
         """Let a write take effect, or drop it."""
         for pid in self.waiting(number) if lost else ():
-            self._connection.execute(END, [pid])
+            self._connection.execute(TERMINATE, [pid])
         self._connection.execute("SELECT pg_advisory_unlock(%s)", [number])
 
 
@@ -88,7 +88,7 @@ class HeldRow:
         self._watch = asyncio.create_task(self._watched())
 
     async def _watched(self) -> None:
-        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=SELDOM)
+        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=POLL_INTERVAL)
         self.reached.set()
 
     def resume(self) -> None:

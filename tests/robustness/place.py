@@ -42,7 +42,7 @@ UNTIL_REPORTED_AGAIN = 3
 """Seconds after which a queue delivers an unacknowledged message again."""
 HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write with an unknown outcome, and for the App's points."""
-SELDOM = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between two reads of all deliveries."""
 PATIENCE = 240.0
 """The most seconds of a conversation: far more than it takes among a hundred others on a busy machine."""
@@ -117,7 +117,7 @@ class Place:
                 is_idle = delivery_count == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
                 return is_idle and all(record.settled for record in records)
 
-            await until(settled, deadline=deadline, pause=SELDOM)
+            await until(settled, deadline=deadline, pause=POLL_INTERVAL)
         return await self.deliveries()
 
     def replica(self, command: str = "serve") -> BotProcess:

@@ -61,8 +61,8 @@ def test_the_conversations_use_every_kind_of_effect(
 ) -> None:
     """A new effect must be added to a conversation, so that kills hit it as well."""
     elsewhere = IN_CHANNELS | IN_ALARMS | IN_DEVICES | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
-    taken = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
-    assert taken == CODEC.kinds - NOT_KILLED
+    covered = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
+    assert covered == CODEC.kinds - NOT_KILLED
 
 
 async def killed_and_started_again(

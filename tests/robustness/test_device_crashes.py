@@ -23,12 +23,12 @@ from tests.bucket import World
 from tests.conversations.lab import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of
-from tests.robustness.place import BOT, PATIENCE, SELDOM, Place, open_place
+from tests.robustness.place import BOT, PATIENCE, POLL_INTERVAL, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 from tests.serving import served
 from tests.waiting import until
 
-TARGET, OTHER = "hexagon-v73", "adreno"
+TARGET, OTHER_TARGET = "hexagon-v73", "adreno"
 KINDS = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
 LOG = "https://lab.example.org/log/1"
 _EXPIRE = """
@@ -52,17 +52,17 @@ class DeviceRequest(Conversation):
     async def hold(self) -> None:
         """Ask, approve, test, push."""
         await self.ask()
-        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER_TARGET: ["queued"]})
         await self.test()
         await self.until(lambda: self._states()[TARGET] == ["success"])
         self.pull.push()
-        await self.until(lambda: self._states()[OTHER] == ["neutral"])
+        await self.until(lambda: self._states()[OTHER_TARGET] == ["neutral"])
 
     async def ask(self) -> None:
         """Ask for two targets as somebody with read access only, then approve the request."""
         self.pull = self.repository.open_pull_request("reader", "Faster")
         self.head = self.pull.head_sha
-        await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER}"))
+        await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER_TARGET}"))
         await self.until(lambda: len(self.pull.comments_by(BOT)) == 1)
         # GitHub does not order a push and a comment of the same second.
         self.place.github.clock.advance(seconds=1)
@@ -111,7 +111,7 @@ class DeviceRequest(Conversation):
 
         Raises ClientError where the answer is lost.
         """
-        await until(self._is_there, deadline=PATIENCE, pause=SELDOM)
+        await until(self._is_there, deadline=PATIENCE, pause=POLL_INTERVAL)
         headers = {"Authorization": f"Bearer {TOKENS[self.lab]}"}
         address = f"{url or self.place.bot.url}/api/v1/labs/{self.lab}/{path}"
         async with aiohttp.ClientSession() as client, client.post(address, json=body, headers=headers) as answer:
@@ -152,13 +152,15 @@ class DeviceRequest(Conversation):
         return [run for run in runs if run.name == f"hardware/{self.lab}/{target}"]
 
     def _states(self) -> dict[str, list[str]]:
-        return {target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER)}
+        return {
+            target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER_TARGET)
+        }
 
     def seen(self) -> dict[str, Any]:
         """Return what everybody sees, with every check run on the head."""
         seen = super().seen()
         # Jobs of the same moment are ordered by their IDs, which differ between runs.
-        first_label, second_label = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER))
+        first_label, second_label = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER_TARGET))
         comments = [
             (
                 login,
@@ -171,7 +173,7 @@ class DeviceRequest(Conversation):
         ]
         checks = {
             target: [(run.status, run.conclusion, run.title) for run in self._runs(target)]
-            for target in (TARGET, OTHER)
+            for target in (TARGET, OTHER_TARGET)
         }
         return {**seen, "comments": comments, "checks": checks}
 
@@ -192,7 +194,7 @@ async def configure(place: Place, side_by_side: SideBySide, **keys: object) -> N
             assert isinstance(conversation, DeviceRequest)
             results = {
                 **(place.results or {}),
-                "labs": {conversation.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}, **keys}},
+                "labs": {conversation.lab: {"targets": {TARGET: {"tier": 2}, OTHER_TARGET: {"tier": 2}}, **keys}},
             }
             repository = config["repositories"][conversation.repository.full_name]
             config["repositories"][conversation.repository.full_name] = {**repository, "results": results}
@@ -236,7 +238,7 @@ class LabCalls(DeviceRequest):
     async def hold(self) -> None:
         """Claim, give back, claim again, report progress, and upload."""
         await self.ask()
-        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER_TARGET: ["queued"]})
         await self.claim()
         await self._kill()
         # The lease is lost with the answer: nobody else gets the job until it expires.
@@ -303,10 +305,12 @@ async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_send
         assert isinstance(conversation, DeviceRequest)
         await conversation.ask()
         for jobs in (1, 2):
-            await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, deadline=PATIENCE, pause=SELDOM)  # type: ignore[misc]
+            await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, deadline=PATIENCE, pause=POLL_INTERVAL)  # type: ignore[misc]
             await place.bot.kill()
             await place.start()
-        await until(lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), deadline=PATIENCE, pause=SELDOM)
+        await until(
+            lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), deadline=PATIENCE, pause=POLL_INTERVAL
+        )
         answers_allowed.set()
         claimed = await conversation.claim()
         assert (claimed["attempt"], f"{claimed['job']}-1" in delivery_ids) == (1, True)
@@ -327,10 +331,12 @@ async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url:
                 assert isinstance(conversation, DeviceRequest)
                 await conversation.ask()
                 # Eight claims for two jobs, spread over both replicas.
-                bodies = [(url, {"targets": [TARGET, OTHER], "wait": 1}) for url in (place.bot.url, replica.url) * 4]
+                bodies = [
+                    (url, {"targets": [TARGET, OTHER_TARGET], "wait": 1}) for url in (place.bot.url, replica.url) * 4
+                ]
                 answers = await asyncio.gather(*(conversation.call("claims", body, url=url) for url, body in bodies))
                 claimed = [job for status, job in answers if status == 200]
-                assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER])
+                assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER_TARGET])
                 assert len({job["job"] for job in claimed}) == len({job["lease"] for job in claimed}) == 2
                 assert [status for status, _ in answers].count(204) == len(answers) - 2
         finally:

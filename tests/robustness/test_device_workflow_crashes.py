@@ -15,7 +15,7 @@ from tests.bucket import World
 from tests.robustness.crashes import Crash, Point, alone, points_of
 from tests.robustness.place import Place, open_place
 from tests.robustness.side_by_side import SideBySide
-from tests.robustness.test_device_crashes import OTHER, TARGET, DeviceRequest, configure
+from tests.robustness.test_device_crashes import OTHER_TARGET, TARGET, DeviceRequest, configure
 
 FILE = "nightjar.yml"
 WORKFLOW = "on: {workflow_dispatch: {inputs: {job: {}, target: {}, repository: {}, sha: {}}}}"
@@ -33,14 +33,14 @@ class WorkflowRequest(DeviceRequest):
     async def hold(self) -> None:
         """Ask for tests; the workflows start, and the agents that they run claim the jobs."""
         await self.ask()
-        await self.until(lambda: self.started.keys() == {TARGET, OTHER})
-        claimed = [await self.claim(target) for target in (TARGET, OTHER)]
+        await self.until(lambda: self.started.keys() == {TARGET, OTHER_TARGET})
+        claimed = [await self.claim(target) for target in (TARGET, OTHER_TARGET)]
         # A workflow that started twice finds nothing to do.
-        for target in (TARGET, OTHER):
+        for target in (TARGET, OTHER_TARGET):
             assert await self._claims_nothing(target)
         for job in claimed:
             self.upload(job)
-        await self.until(lambda: self._states() == {TARGET: ["success"], OTHER: ["success"]})
+        await self.until(lambda: self._states() == {TARGET: ["success"], OTHER_TARGET: ["success"]})
 
     async def _claims_nothing(self, target: str) -> bool:
         while True:
@@ -81,7 +81,7 @@ async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[st
         assert "StartLabWorkflow" in kinds
         (conversation,) = side_by_side.conversations.values()
         assert isinstance(conversation, WorkflowRequest)
-        assert conversation.started == {TARGET: 1, OTHER: 1}
+        assert conversation.started == {TARGET: 1, OTHER_TARGET: 1}
         return [
             point for point in points_of(place, conversation) if point.route.endswith(DISPATCHES)
         ], conversation.seen()

@@ -51,8 +51,8 @@ def used_up(reset_time: float) -> dict[str, str]:
     return {"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
 
 
-UNHEARD = [Trouble("500", status=500), Trouble("lost before", lost=True)]
-HEARD = [Trouble("502 after", "after", 502), Trouble("lost after", "after", lost=True)]
+BEFORE_EFFECT = [Trouble("500", status=500), Trouble("lost before", lost=True)]
+AFTER_EFFECT = [Trouble("502 after", "after", 502), Trouble("lost after", "after", lost=True)]
 LIMITS = [
     Trouble("403, retry-after 1", status=403, headers={"Retry-After": "1"}),
     Trouble("429, retry-after 1", status=429, headers={"Retry-After": "1"}),
@@ -70,10 +70,10 @@ async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
     writes = [point for point in undisturbed.points if point.writes]
     on_github = [point for point in writes if point.server == "github"]
     limits = [*LIMITS, Trouble("403, quota used up", status=403, headers=used_up(time.time() + 2))]
-    cells = [(point, trouble) for point in writes for trouble in HEARD]
-    cells += [(point, trouble) for trouble in UNHEARD for point in spread(writes, 8)]
+    cells = [(point, trouble) for point in writes for trouble in AFTER_EFFECT]
+    cells += [(point, trouble) for trouble in BEFORE_EFFECT for point in spread(writes, 8)]
     cells += [(point, trouble) for trouble in limits for point in spread(on_github, 3)]
-    cells += [(point, trouble) for trouble in [*UNHEARD, *limits] for point in spread(undisturbed.at_reads, 3)]
+    cells += [(point, trouble) for trouble in [*BEFORE_EFFECT, *limits] for point in spread(undisturbed.at_reads, 3)]
     groups = in_groups(cells, undisturbed.points, lambda cell: cell[0], most=MOST_TROUBLES, apart=1)
     async with open_place(tmp_path, sqlite_url) as place:
         names = [" and ".join(f"{point}: {trouble.name}" for point, trouble in group) for group in groups]

@@ -16,7 +16,7 @@ from tests.conversations.lab import FILES, junit
 from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
 from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows, without_time_limit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
-from tests.robustness.place import BOT, LAB, PATIENCE, SELDOM, TARGET, Place, open_place
+from tests.robustness.place import BOT, LAB, PATIENCE, POLL_INTERVAL, TARGET, Place, open_place
 from tests.tables import make_tables
 from tests.waiting import until
 
@@ -60,7 +60,7 @@ class BothFail(NightlyRuns):
                 records = [await engine.records.get(key) for key in keys]
                 return all(record is not None and record.nightly_sha == self.commits[name] for record in records)
 
-            await until(evaluated, deadline=PATIENCE, pause=SELDOM)
+            await until(evaluated, deadline=PATIENCE, pause=POLL_INTERVAL)
 
     @property
     def issues(self) -> list[Issue]:

@@ -55,10 +55,10 @@ async def test_results_for_a_fork_commit_count_only_at_the_head_of_the_pull_requ
     place: LabTown,
 ) -> None:
     fork = place.town.repo.fork("stranger")
-    lone = fork.push("main", {"evil.txt": "x"}, by="stranger").sha
+    fork_sha = fork.push("main", {"evil.txt": "x"}, by="stranger").sha
     pull = place.town.repo.open_pull_request("stranger", "Mine", fork=True)
-    place.upload(lone, GOOD)
-    place.upload(lone, GOOD, pull_request=pull.number)
+    place.upload(fork_sha, GOOD)
+    place.upload(fork_sha, GOOD, pull_request=pull.number)
     place.upload(pull.head_sha, GOOD)
     await place.settle()
     assert [state for state, _ in refusals(place)] == ["refused"] * 3

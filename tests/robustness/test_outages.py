@@ -15,16 +15,16 @@ from tests.conversations.town import BOT, SOON, Town, town
 from tests.waiting import until
 
 EVERYTHING = re.compile("")
-LATER = """
+POSTPONE_AWAY_JOBS = """
 UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(%(at)s)
  WHERE status = 'todo' AND id IN (SELECT job_id FROM nightjar_notes WHERE outcome = 'away')
 """
-NOW = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND lock = %(lock)s"
-WAITING = """
+RESUME_LOCK = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND lock = %(lock)s"
+AWAY_LOCKS = """
 SELECT DISTINCT job.lock FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
  WHERE job.status = 'todo' AND note.outcome = 'away' AND job.lock LIKE 'pr:%%' ORDER BY job.lock
 """
-FAR = 4_000_000_000.0
+FAR_FUTURE = 4_000_000_000.0
 """A moment to which nobody waits in this test, in seconds since 1970."""
 PULLS = 6
 AT_ONCE = replace(SOON, first_wait=0.05)
@@ -33,7 +33,7 @@ AT_ONCE = replace(SOON, first_wait=0.05)
 
 async def waiting(place: Town) -> list[str]:
     """Return the pull requests whose work waits for GitHub."""
-    return [str(row["lock"]) for row in await place.bot.engine.database.connector.execute_query_all_async(WAITING)]
+    return [str(row["lock"]) for row in await place.bot.engine.database.connector.execute_query_all_async(AWAY_LOCKS)]
 
 
 async def test_one_successful_answer_resumes_everything_that_waited(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ async def test_one_successful_answer_resumes_everything_that_waited(tmp_path: Pa
         await until(all_wait)
         connector = place.bot.engine.database.connector
         # From now on no job resumes by itself.
-        await connector.execute_query_async(LATER, at=FAR)
+        await connector.execute_query_async(POSTPONE_AWAY_JOBS, at=FAR_FUTURE)
         locks = await waiting(place)
         place.github.faults.clear()
-        await connector.execute_query_async(NOW, lock=locks[0])
+        await connector.execute_query_async(RESUME_LOCK, lock=locks[0])
         await place.quiet()
         assert [pull.reactions(comment, by=BOT) for pull, comment in zip(pulls, comments, strict=True)] == [
             pulls[0].reactions(comments[0], by=BOT)
@@ -63,7 +63,7 @@ async def test_one_successful_answer_resumes_everything_that_waited(tmp_path: Pa
         assert await place.failures() == []
 
 
-AWAY = """
+AWAY_JOBS = """
 SELECT job.id AS id, job.lock AS lock, job.attempts AS attempts, note.text AS note
   FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
  WHERE job.status = 'todo' AND job.scheduled_at IS NOT NULL AND note.outcome = 'away' AND job.lock LIKE 'pr:%%'
@@ -91,7 +91,7 @@ async def test_an_outage_loses_no_command(tmp_path: Path) -> None:
         tries: dict[int, int] = {}
 
         async def waiting_jobs() -> list[Any]:
-            return [*await connector.execute_query_all_async(AWAY)]
+            return [*await connector.execute_query_all_async(AWAY_JOBS)]
 
         async def all_wait() -> bool:
             locks = {row["lock"] for row in await waiting_jobs() if row["attempts"] > tries.get(row["id"], 0)}

@@ -25,7 +25,7 @@ from tests.robustness.test_incomplete_payloads import without
 
 OLD_SECRET = "only-the-tests-knew-this-one-before"
 PASSWORD = "pass:word/of the@database"
-OTHERS = {
+OTHER_SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "only-the-tests-know-this-key-of-a-bucket",
     "AWS_SESSION_TOKEN": "only-the-tests-know-this-token-of-a-role",
     "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T000/B000/only-the-tests-know",
@@ -49,7 +49,7 @@ def secrets_of(place: Place) -> dict[str, str]:
         "webhook secret before": OLD_SECRET,
         "password": PASSWORD,
         "Jenkins token": place.jenkins.token,
-        **OTHERS,
+        **OTHER_SECRETS,
     }
     secrets |= {f"token {n}": token for n, token in enumerate(place.github.tokens.issued)}
     secrets |= {f"JWT {n}": token.rpartition(".")[2] for n, token in enumerate(place.github.tokens.shown)}
@@ -203,7 +203,7 @@ async def read_pages(place: Place) -> Outputs:
 @pytest.fixture
 def environment() -> dict[str, str]:
     """Return the environment variables that the bot gets besides the usual ones."""
-    return {"GITHUB_WEBHOOK_SECRET": f"{SECRET} {OLD_SECRET}", **OTHERS, **TALKATIVE}
+    return {"GITHUB_WEBHOOK_SECRET": f"{SECRET} {OLD_SECRET}", **OTHER_SECRETS, **TALKATIVE}
 
 
 async def test_no_secret_leaks_on_sqlite(

@@ -14,7 +14,7 @@ from tests.robustness.crashes import Crash, Point, alone
 from tests.robustness.place import BOT, open_place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
 KEYS = {
     "docs": {"context": "docs/pr-head", "link": "https://docs.example.org/{number}/{build}"},
     "skipped_tests": {"workflow": "Tests", "artifacts": ["*"]},
@@ -60,7 +60,7 @@ def around(method: str, route: str, number: int) -> list[Point]:
 
 
 async def test_a_kill_around_any_write_loses_and_repeats_no_section(tmp_path: Path, sqlite_url: str) -> None:
-    points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
+    points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", COMMENT, n)]
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, alone(points))
         conversations = crash.side_by_side.conversations.values()

@@ -10,10 +10,10 @@ from tests.robustness.crashes import Crash, Point, alone
 from tests.robustness.place import BOT, open_place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
 ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
 KEYS = {"teams": {"topics": {"hexagon": ["@octocat"]}, "issue": 1}}
-SAID = "cc @monalisa, @octocat and @triager, for `adreno`, `hexagon`."
+MENTIONS = "cc @monalisa, @octocat and @triager, for `adreno`, `hexagon`."
 
 
 class Tagged(Conversation):
@@ -25,7 +25,7 @@ class Tagged(Conversation):
         self.pull = self.repository.open_pull_request("hubot", "[hexagon] Faster")
         await self.until(lambda: self.pull.comments_by(BOT))
         self.pull.label("hubot", "adreno")
-        await self.until(lambda: SAID in self.pull.comments_by(BOT)[0].body)
+        await self.until(lambda: MENTIONS in self.pull.comments_by(BOT)[0].body)
 
 
 def around(method: str, route: str, number: int) -> list[Point]:
@@ -33,7 +33,7 @@ def around(method: str, route: str, number: int) -> list[Point]:
 
 
 async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path, sqlite_url: str) -> None:
-    points = [*around("POST", COMMENTS, 0), *around("PATCH", ONE, 0), *around("GET", ISSUE, 0)]
+    points = [*around("POST", COMMENTS, 0), *around("PATCH", COMMENT, 0), *around("GET", ISSUE, 0)]
     points += [*around("GET", COMMENTS, 0), *around("GET", COMMENTS, 1)]
     async with open_place(tmp_path, sqlite_url) as place:
         crash = Crash(place, alone(points))
@@ -44,7 +44,7 @@ async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path,
         await crash.side_by_side.end()
         for name, conversation in conversations.items():
             (comment,) = conversation.pull.comments_by(BOT)
-            assert SAID in comment.body, name
+            assert MENTIONS in comment.body, name
             comment_actions = Counter(
                 {
                     action: count
